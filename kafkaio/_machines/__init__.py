@@ -1,0 +1,1 @@
+"""Decisions: pure state machines, without I/O, clock or dice."""

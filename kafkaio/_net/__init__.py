@@ -1,0 +1,1 @@
+"""Connections: transport, one connection, and the pool of them."""

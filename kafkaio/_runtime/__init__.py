@@ -1,0 +1,1 @@
+"""How kafkaio runs: tasks, time, requests that wait."""

@@ -1,0 +1,1 @@
+"""The client that finds its way through a cluster."""

@@ -1,0 +1,1 @@
+"""Bytes to messages and back: every message of the Kafka protocol."""

@@ -1,0 +1,171 @@
+"""Values that users and every layer share: frozen, slotted, free of behaviour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple, TypeAlias
+
+__all__ = [
+    "Broker",
+    "GroupMetadata",
+    "Header",
+    "Headers",
+    "NewRecord",
+    "OffsetAndMetadata",
+    "OffsetAndTimestamp",
+    "Record",
+    "RecordMetadata",
+    "TimestampType",
+    "TopicPartition",
+]
+
+#: One record header: a name and a value, which may be absent.
+Header: TypeAlias = tuple[str, bytes | None]
+#: What callers may pass as headers; a mapping keeps its order.
+Headers: TypeAlias = Sequence[Header] | Mapping[str, bytes | None]
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic. Compares and sorts by topic name, then by number."""
+
+    topic: str
+    partition: int
+
+
+class TimestampType(IntEnum):
+    """Who set a record's timestamp."""
+
+    NONE = -1  #: the record has none (message format 0)
+    CREATE = 0  #: the producer
+    LOG_APPEND = 1  #: the broker, when it appended the record
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record as a consumer receives it.
+
+    Attributes:
+        topic: name of the topic.
+        partition: number of the partition.
+        offset: position in the partition's log.
+        timestamp: milliseconds since the Unix epoch, -1 where there is none.
+        key: key bytes, None where the record has no key.
+        value: value bytes, None for a tombstone.
+        headers: name and value pairs in the order they were written.
+        timestamp_type: who set the timestamp.
+        leader_epoch: epoch of the leader that appended the record, -1 if unknown.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...] = ()
+    timestamp_type: TimestampType = TimestampType.CREATE
+    leader_epoch: int = -1
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition that the record came from."""
+        return TopicPartition(self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class NewRecord:
+    """A record to be produced by ``send_many``.
+
+    Attributes:
+        value: value bytes, None for a tombstone.
+        key: key bytes, None for a record without a key.
+        headers: name and value pairs.
+        timestamp: milliseconds since the Unix epoch, None for now.
+        partition: the partition to write to, None to let the partitioner choose.
+    """
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: Headers = ()
+    timestamp: int | None = None
+    partition: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordMetadata:
+    """Where an acknowledged record was written.
+
+    Attributes:
+        topic: name of the topic.
+        partition: number of the partition.
+        offset: position in the log, -1 with ``acks=0`` and for a batch that the
+            broker recognised as one it had already written.
+        timestamp: milliseconds since the Unix epoch; the broker's where the topic
+            uses log append time.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetAndMetadata:
+    """An offset to commit: that of the next record to read.
+
+    Attributes:
+        offset: offset of the next record to read (one past the last one done).
+        metadata: free text kept beside the offset, at most 4,096 bytes by default.
+        leader_epoch: epoch of the record before ``offset``, -1 if unknown.
+    """
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetAndTimestamp:
+    """The first offset at or after a time.
+
+    Attributes:
+        offset: the offset found.
+        timestamp: milliseconds since the Unix epoch of the record there.
+        leader_epoch: epoch of that record, -1 if unknown.
+    """
+
+    offset: int
+    timestamp: int
+    leader_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A broker as the cluster's metadata names it."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMetadata:
+    """What fences a transactional offset commit (KIP-447): the member's identity.
+
+    Attributes:
+        group_id: name of the group.
+        generation: generation (classic) or member epoch (KIP-848), -1 if none.
+        member_id: identity that the coordinator knows the member by.
+        group_instance_id: the static member's name, if it has one.
+        topics: topics of the partitions assigned now.
+    """
+
+    group_id: str
+    generation: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+    topics: frozenset[str] = field(default_factory=frozenset)
