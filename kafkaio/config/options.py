@@ -1,0 +1,97 @@
+"""Keyword options with their types, so that editors and mypy know each one.
+
+The configuration objects of this package say what every option means; a test holds
+the names on both sides equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+if TYPE_CHECKING:
+    import ssl
+
+#: What turns a user's key or value into bytes.
+Serializer = Callable[[object], bytes | None]
+#: What turns bytes into the key or value that a user reads.
+Deserializer = Callable[[bytes], object]
+#: Chooses a partition: (topic, key bytes, value bytes, number of partitions).
+Partitioner = Callable[[str, bytes | None, bytes | None, int], int]
+
+
+class ClientOptions(TypedDict, total=False):
+    """Keyword options of ``Client``; `ClientConfig` says what each means."""
+
+    client_id: str
+    client_rack: str
+    request_timeout_ms: int
+    default_api_timeout_ms: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+    reconnect_backoff_ms: int
+    reconnect_backoff_max_ms: int
+    socket_connection_setup_timeout_ms: int
+    socket_connection_setup_timeout_max_ms: int
+    connections_max_idle_ms: int
+    metadata_max_age_ms: int
+    metadata_max_idle_ms: int
+    metadata_recovery_strategy: Literal["rebootstrap", "none"]
+    metadata_recovery_rebootstrap_trigger_ms: int
+    security_protocol: Literal["PLAINTEXT", "SSL"]
+    ssl_context: ssl.SSLContext | None
+    max_response_size: int
+    send_buffer_bytes: int
+    receive_buffer_bytes: int
+    allow_auto_create_topics: bool
+
+
+class ProducerOptions(ClientOptions, total=False):
+    """Keyword options of ``Producer``; `ProducerConfig` says what each means."""
+
+    acks: Literal["all", -1, 0, 1]
+    enable_idempotence: bool | None
+    linger_ms: float
+    batch_size: int
+    buffer_memory: int
+    max_request_size: int
+    max_block_ms: int
+    delivery_timeout_ms: int
+    retries: int
+    max_in_flight_requests_per_connection: int
+    compression_type: Literal["none", "gzip", "snappy", "lz4", "zstd"]
+    compression_gzip_level: int | None
+    compression_lz4_level: int | None
+    compression_zstd_level: int | None
+    partitioner: Partitioner | None
+    partitioner_ignore_keys: bool
+    partitioner_adaptive_partitioning_enable: bool
+    partitioner_availability_timeout_ms: int
+    key_serializer: Serializer | None
+    value_serializer: Serializer | None
+
+
+class ConsumerOptions(ClientOptions, total=False):
+    """Keyword options of ``Consumer``; `ConsumerConfig` says what each means."""
+
+    group_id: str | None
+    group_instance_id: str | None
+    group_protocol: Literal["auto", "classic"]
+    partition_assignment_strategy: Sequence[object]
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    max_poll_interval_ms: int
+    max_poll_records: int
+    enable_auto_commit: bool
+    auto_commit_interval_ms: int
+    auto_offset_reset: str
+    isolation_level: Literal["read_uncommitted", "read_committed"]
+    fetch_min_bytes: int
+    fetch_max_bytes: int
+    fetch_max_wait_ms: int
+    max_partition_fetch_bytes: int
+    fetch_buffer_bytes: int
+    check_crcs: bool
+    exclude_internal_topics: bool
+    key_deserializer: Deserializer | None
+    value_deserializer: Deserializer | None
