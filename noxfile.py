@@ -1,0 +1,120 @@
+"""Every check that CI runs, by the name CI calls it: `nox -s lint types unit`."""
+
+import nox
+
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.reuse_existing_virtualenvs = True
+nox.options.sessions = ["lint", "imports", "types", "unit", "integration"]
+
+#: The newest and the oldest Kafka are part of every run; the rest on demand.
+KAFKA_VERSIONS = ["4.3", "2.1"]
+MORE_KAFKA_VERSIONS = ["4.0", "3.9", "2.8"]
+PURE = "kafkaio/_machines/*,kafkaio/protocol/primitives.py"
+
+
+def groups(session: nox.Session, *names: str) -> None:
+    """Install dependency groups of pyproject.toml."""
+    found = nox.project.dependency_groups(
+        nox.project.load_toml("pyproject.toml"), *names
+    )
+    session.install(*found)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Format and lint; also the spelling of identifiers and docs."""
+    groups(session, "lint")
+    session.run("ruff", "format", "--check", ".")
+    session.run("ruff", "check", ".")
+    session.run("codespell")
+
+
+@nox.session
+def imports(session: nox.Session) -> None:
+    """Layers, purity and the doors (see [tool.importlinter])."""
+    session.install("-e", ".")
+    groups(session, "lint")
+    session.run("lint-imports", "--no-cache")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Prove the inside with mypy, and what users see of it."""
+    session.install("-e", ".[kafka]")
+    groups(session, "types")
+    session.run("mypy")
+    session.run("mypy", "tests/typing", "examples")
+
+
+@nox.session
+@nox.parametrize("codec", ["python", "compiled"])
+def unit(session: nox.Session, codec: str) -> None:
+    """Pure machines, and the client against scripted brokers: nothing sleeps."""
+    session.install("-e", ".[kafka]")
+    groups(session, "test")
+    env = {"KAFKAIO_CODEC": codec, "PYTHONASYNCIODEBUG": "1"}
+    tests = ["tests/unit", "tests/meta", *session.posargs]
+    session.run("coverage", "run", "-m", "pytest", *tests, env=env)
+    session.notify("coverage")
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Every branch of what decides; most of the rest."""
+    session.install("coverage[toml]")
+    session.run("coverage", "combine", success_codes=[0, 1])
+    session.run("coverage", "report", f"--include={PURE}", "--fail-under=100")
+    session.run("coverage", "report", "--fail-under=85")
+
+
+def on_real_kafka(session: nox.Session, kafka: str) -> None:
+    """A real Apache Kafka: KAFKAIO_BOOTSTRAP, a container, or its jars on a JVM."""
+    session.install("-e", ".[kafka]")
+    groups(session, "test")
+    env = {"PYTHONASYNCIODEBUG": "1", "KAFKAIO_KAFKA_VERSION": kafka}
+    session.run("pytest", "tests/integration", *session.posargs, env=env)
+
+
+@nox.session
+@nox.parametrize("kafka", KAFKA_VERSIONS)
+def integration(session: nox.Session, kafka: str) -> None:
+    """The whole suite on the newest and on the oldest Kafka there is support for."""
+    on_real_kafka(session, kafka)
+
+
+@nox.session
+@nox.parametrize("kafka", MORE_KAFKA_VERSIONS)
+def versions(session: nox.Session, kafka: str) -> None:
+    """The same suite on the versions between."""
+    on_real_kafka(session, kafka)
+
+
+@nox.session
+def codegen(session: nox.Session) -> None:
+    """Regenerate the messages from Kafka's jar; a difference is a failure."""
+    session.install("-e", ".[kafka]")
+    groups(session, "lint")
+    session.run("python", "-m", "codegen")
+    session.run(
+        "git",
+        "diff",
+        "--exit-code",
+        "kafkaio/protocol/messages",
+        "kafkaio/protocol/error_codes.py",
+        external=True,
+    )
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Every broken cross-reference is an error."""
+    session.install("-e", ".[kafka]")
+    groups(session, "docs")
+    session.run("sphinx-build", "-nW", "--keep-going", "docs", "docs/_build/html")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Microbenchmarks of the record codec: ratios, not absolute times."""
+    session.install("-e", ".")
+    session.run("python", "benchmarks/micro_records.py", *session.posargs)
