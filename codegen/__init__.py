@@ -1,0 +1,1 @@
+"""Generate ``kafkaio.protocol.messages`` from the schemas in Kafka's clients jar."""

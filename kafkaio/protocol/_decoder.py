@@ -1,0 +1,252 @@
+"""Compile the decoder of one message class at one version.
+
+The result is one function of straight-line Python: nested structs and arrays are
+inlined, runs of fixed-width fields are one ``struct`` call, and only sections of tagged
+fields that are not empty call out. Bytes that end too early raise IndexError or
+``struct.error`` inside it, and lengths are checked before anything is allocated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import unpack_from
+
+from kafkaio.protocol._source import FIXED, Source, default_of, minimum_size
+from kafkaio.protocol.message import Buffer, Message, Struct
+from kafkaio.protocol.primitives import read_string_length, read_uvarint, skip_tags
+from kafkaio.protocol.schema import ZERO_UUID, Field
+
+__all__ = ["Decoder", "compile_decoder"]
+
+#: Takes the buffer, the position and the buffer's end; returns the position behind.
+Decoder = Callable[[Buffer, int, int], tuple[Message, int]]
+
+
+def compile_decoder(message: type[Message], version: int) -> Decoder:
+    """Return the decoder of ``message`` at ``version``."""
+    source = _DecoderSource(message, version)
+    root = source.struct(message)
+    text = "\n".join(
+        [
+            *source.asides,
+            "def decode(buf, p, end):",
+            source.body(),
+            f"    return {root}, p",
+        ]
+    )
+    # The text is made of names and numbers in our own schemas, never of input.
+    exec(compile(text, f"<decoder {source.title}>", "exec"), source.names)  # noqa: S102
+    decode = source.names["decode"]
+    assert callable(decode)
+    return decode
+
+
+class _DecoderSource(Source):
+    def __init__(self, message: type[Message], version: int) -> None:
+        super().__init__(message, version)
+        self._run: list[tuple[str, str]] = []
+        self.names |= {
+            "new": object.__new__,
+            "ZERO": ZERO_UUID,
+            "read_uvarint": read_uvarint,
+            "read_string_length": read_string_length,
+            "skip_tags": skip_tags,
+        }
+
+    def flush(self) -> None:
+        if not self._run:
+            return
+        run, self._run = self._run, []
+        unpack, size = self.packing("".join(form for _, form in run), "unpack_from")
+        targets = ", ".join(target for target, _ in run)
+        self.line(f"{targets}, = {unpack}(buf, p)")
+        self.line(f"p += {size}")
+        for target, form in run:
+            if form == FIXED["uuid"]:
+                self.line(f"{target} = uuid_from({target})")
+
+    def struct(self, kind: type[Struct]) -> str:
+        """Add the decoding of a struct; return the variable that holds it."""
+        name = self._empty(kind)
+        plain, tagged = self.fields(kind)
+        for field in plain:
+            self._field(field, f"{name}.{field.name}")
+        for field in kind.SCHEMA:
+            if field not in plain:
+                self._default(field, f"{name}.{field.name}")
+        if self.flexible:
+            self._tags(name, tagged)
+        self.flush()
+        return name
+
+    def _empty(self, kind: type[Struct]) -> str:
+        name = self.fresh("o")
+        self.line(f"{name} = new({self.class_name(kind)})")
+        return name
+
+    def _default(self, field: Field, target: str) -> None:
+        if isinstance(field.type, str) or field.array or field.default is None:
+            self.line(f"{target} = {default_of(field)}")
+            return
+        name = self._empty(field.type)
+        for part in field.type.SCHEMA:
+            self._default(part, f"{name}.{part.name}")
+        self.line(f"{target} = {name}")
+
+    def _field(self, field: Field, target: str) -> None:
+        if field.array:
+            self._array(field, target)
+        elif isinstance(field.type, str):
+            self._primitive(field, target, nullable=field.is_nullable(self.version))
+        else:
+            self._struct_field(field, field.type, target)
+
+    def _struct_field(self, field: Field, kind: type[Struct], target: str) -> None:
+        if not field.is_nullable(self.version):
+            self.line(f"{target} = {self.struct(kind)}")
+            return
+        mark = self.fresh("n")
+        self._run.append((mark, "b"))
+        self.line(f"if {mark} < 0:")
+        self.indent()
+        self.line(f"{target} = None")
+        self.dedent()
+        self.line("else:")
+        self.indent()
+        self.line(f"{target} = {self.struct(kind)}")
+        self.dedent()
+
+    def _primitive(self, field: Field, target: str, *, nullable: bool) -> None:
+        assert isinstance(field.type, str)
+        if field.type in FIXED:
+            self._run.append((target, FIXED[field.type]))
+            return
+        length = self._length(field, is_string=field.type == "string")
+        self._begin_value(field, target, length, nullable=nullable)
+        stop = self.fresh("q")
+        self.line(f"{stop} = p + {length}")
+        self.line(f"if {stop} > end: bad_length({self._at(field)}, {length})")
+        take = {
+            "string": f"str(buf[p:{stop}], 'utf-8')",
+            "bytes": f"bytes(buf[p:{stop}])",
+            "records": f"memoryview(buf)[p:{stop}]",
+        }
+        self.line(f"{target} = {take[field.type]}")
+        self.line(f"p = {stop}")
+        if nullable:
+            self.dedent()
+
+    def _length(self, field: Field, *, is_string: bool) -> str:
+        """Add the reading of a length; null becomes a negative number."""
+        name = self.fresh("n")
+        if not self.compact(field):
+            self._run.append((name, "h" if is_string else "i"))
+            return name
+        read = "read_string_length" if is_string else "read_uvarint"
+        self.line(f"{name} = buf[p]")
+        self.line(f"if {name} > 127: {name}, p = {read}(buf, p)")
+        self.line("else: p += 1")
+        self.line(f"{name} -= 1")
+        return name
+
+    def _begin_value(
+        self, field: Field, target: str, length: str, *, nullable: bool
+    ) -> None:
+        """Add the treatment of null; if ``nullable`` an else block stays open."""
+        self.line(f"if {length} < 0:")
+        self.indent()
+        if nullable:
+            self.line(f"{target} = None")
+            self.dedent()
+            self.line("else:")
+            self.indent()
+        else:
+            self.line(f"bad_null({self._at(field)})")
+            self.dedent()
+
+    def _array(self, field: Field, target: str) -> None:
+        nullable = field.is_nullable(self.version)
+        length = self._length(field, is_string=False)
+        self._begin_value(field, target, length, nullable=nullable)
+        least = minimum_size(field, self.version, flexible=self.flexible)
+        self.line(
+            f"if {length} * {least} > end - p: bad_length({self._at(field)}, {length})"
+        )
+        if isinstance(field.type, str) and field.type in FIXED:
+            self._fixed_array(field.type, target, length)
+        else:
+            self._loop(field, target, length)
+        if nullable:
+            self.dedent()
+
+    def _fixed_array(self, kind: str, target: str, length: str) -> None:
+        if kind == "uuid":
+            stop = self.fresh("q")
+            self.line(f"{stop} = p + 16 * {length}")
+            self.line(
+                f"{target} = [uuid_from(bytes(buf[i:i + 16]))"
+                f" for i in range(p, {stop}, 16)]"
+            )
+            self.line(f"p = {stop}")
+            return
+        self.names["unpack_from"] = unpack_from
+        form = FIXED[kind]
+        _, size = self.packing(form, "unpack_from")
+        self.line(f"{target} = list(unpack_from(f'>{{{length}}}{form}', buf, p))")
+        self.line(f"p += {size} * {length}")
+
+    def _loop(self, field: Field, target: str, length: str) -> None:
+        items, append = self.fresh("l"), self.fresh("a")
+        self.line(f"{items} = {target} = []")
+        self.line(f"{append} = {items}.append")
+        self.line(f"for _ in range({length}):")
+        self.indent()
+        if isinstance(field.type, str):
+            item = self.fresh("v")
+            self._primitive(field, item, nullable=False)
+        else:
+            item = self.struct(field.type)
+        self.line(f"{append}({item})")
+        self.dedent()
+
+    def _tags(self, name: str, tagged: list[Field]) -> None:
+        count = self.fresh("t")
+        self.line(f"{count} = buf[p]")
+        read = self._tag_reader(tagged) if tagged else None
+        self.line(f"if not {count}: p += 1")
+        if read is None:
+            self.line("else: p = skip_tags(buf, p)")
+        else:
+            self.line(f"else: p = {read}(buf, p, end, {name})")
+
+    def _tag_reader(self, tagged: list[Field]) -> str:
+        """Compile a function beside the main one, for sections that are not empty."""
+        reader = self.fresh("tags")
+        lines = self.take_lines()
+        depth, self._indent = self._indent, 2
+        for field in tagged:
+            self.line(f"if tag == {field.tag}:")
+            self.indent()
+            self._field(field, f"o.{field.name}")
+            self.line(f"if p != stop: bad_length({self._at(field)}, size)")
+            self.line("continue")
+            self.dedent()
+        body = self.take_lines()
+        self._indent = depth
+        self.put_lines(lines)
+        self.asides += [
+            f"def {reader}(buf, p, end, o):",
+            "    count, p = read_uvarint(buf, p)",
+            "    for _ in range(count):",
+            "        tag, p = read_uvarint(buf, p)",
+            "        size, p = read_uvarint(buf, p)",
+            "        stop = p + size",
+            f"        if stop > end: bad_length('{self.title}', f'tag {{tag}}', size)",
+            *body,
+            "        p = stop",
+            "    return p",
+        ]
+        return reader
+
+    def _at(self, field: Field) -> str:
+        return f"'{self.title}', '{field.name}'"

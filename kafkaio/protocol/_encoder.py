@@ -1,0 +1,199 @@
+"""Compile the encoder of one message class at one version.
+
+The result is one function of straight-line Python that appends to a bytearray. Record
+data above a few kilobytes is not copied: it becomes a part of its own in the list of
+buffers, and a new bytearray goes on behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import pack
+
+from kafkaio.protocol._source import FIXED, Source, differs
+from kafkaio.protocol.message import Buffer, Message, Struct
+from kafkaio.protocol.primitives import spread, string_length, uvarint
+from kafkaio.protocol.schema import ZERO_UUID, Field
+
+__all__ = ["COPY_BELOW", "Encoder", "compile_encoder"]
+
+#: Takes the message, a bytearray that has the bytes before it, and the list to which
+#: the finished buffers are appended.
+Encoder = Callable[[Message, bytearray, list[Buffer]], None]
+
+#: Record data of fewer bytes is copied: another buffer would cost more.
+COPY_BELOW = 4096
+
+
+def compile_encoder(message: type[Message], version: int) -> Encoder:
+    """Return the encoder of ``message`` at ``version``."""
+    source = _EncoderSource(message, version)
+    source.struct(message, "m")
+    text = "\n".join(
+        [
+            *source.asides,
+            "def encode(m, out, parts):",
+            source.body(),
+            "    parts.append(out)",
+        ]
+    )
+    # The text is made of names and numbers in our own schemas, never of input.
+    exec(compile(text, f"<encoder {source.title}>", "exec"), source.names)  # noqa: S102
+    encode = source.names["encode"]
+    assert callable(encode)
+    return encode
+
+
+class _EncoderSource(Source):
+    def __init__(self, message: type[Message], version: int) -> None:
+        super().__init__(message, version)
+        self._run: list[tuple[str, str]] = []
+        self.names |= {
+            "ZERO": ZERO_UUID,
+            "pack": pack,
+            "spread": spread,
+            "string_length": string_length,
+            "uvarint": uvarint,
+        }
+
+    def flush(self) -> None:
+        if not self._run:
+            return
+        run, self._run = self._run, []
+        packer, _ = self.packing("".join(form for _, form in run), "pack")
+        self.line(f"out += {packer}({', '.join(value for value, _ in run)})")
+
+    def struct(self, kind: type[Struct], name: str) -> None:
+        """Add the encoding of the struct in the variable ``name``."""
+        plain, tagged = self.fields(kind)
+        for field in kind.SCHEMA:
+            if not field.present(self.version) and not field.ignorable:
+                test = differs(field, f"{name}.{field.name}")
+                self.line(f"if {test}: unsupported({self._at(field)})")
+        for field in plain:
+            self._field(field, f"{name}.{field.name}")
+        if self.flexible:
+            self._tags(name, tagged)
+        self.flush()
+
+    def _field(self, field: Field, value: str) -> None:
+        if isinstance(field.type, str) and field.type in FIXED and not field.array:
+            self._fixed(field.type, value)
+            return
+        local = self.fresh("v")
+        self.line(f"{local} = {value}")
+        if not field.is_nullable(self.version):
+            if field.nullable:
+                self.line(f"if {local} is None: unsupported({self._at(field)})")
+            self._value(field, local)
+            return
+        self.line(f"if {local} is None: {self._null(field)}")
+        self.line("else:")
+        self.indent()
+        if not isinstance(field.type, str) and not field.array:
+            self.line("out.append(1)")
+        self._value(field, local)
+        self.dedent()
+
+    def _null(self, field: Field) -> str:
+        if not isinstance(field.type, str) and not field.array:
+            return "out.append(255)"
+        if self.compact(field):
+            return "out.append(0)"
+        size = 2 if field.type == "string" and not field.array else 4
+        return f"out += {bytes([255] * size)!r}"
+
+    def _fixed(self, kind: str, value: str) -> None:
+        self._run.append((f"{value}.bytes" if kind == "uuid" else value, FIXED[kind]))
+
+    def _value(self, field: Field, local: str) -> None:
+        """Add the encoding of a value that is not null and not of fixed size."""
+        if field.array:
+            self._array(field, local)
+        elif field.type == "records":
+            self._records(field, local)
+        elif isinstance(field.type, str):
+            self._text_or_bytes(field, local)
+        else:
+            self.struct(field.type, local)
+
+    def _length(self, field: Field, size: str, *, is_string: bool) -> None:
+        if not self.compact(field):
+            self._run.append((size, "h" if is_string else "i"))
+            return
+        long = f"string_length({size})" if is_string else f"uvarint({size} + 1)"
+        self.line(f"if {size} < 127: out.append({size} + 1)")
+        self.line(f"else: out += {long}")
+
+    def _text_or_bytes(self, field: Field, local: str) -> None:
+        size = self.fresh("n")
+        if field.type == "string":
+            self.line(f"{local} = {local}.encode()")
+        self.line(f"{size} = len({local})")
+        self._length(field, size, is_string=field.type == "string")
+        self.line(f"out += {local}")
+
+    def _records(self, field: Field, local: str) -> None:
+        size = self.fresh("n")
+        self.line(f"{size}, {local} = spread({local})")
+        self._length(field, size, is_string=False)
+        self.line(f"if {size} < {COPY_BELOW}:")
+        self.line(f"    for part in {local}: out += part")
+        self.line("else:")
+        self.line(f"    parts.append(out); parts.extend({local}); out = bytearray()")
+
+    def _array(self, field: Field, local: str) -> None:
+        size = self.fresh("n")
+        self.line(f"{size} = len({local})")
+        self._length(field, size, is_string=False)
+        fixed = isinstance(field.type, str) and FIXED.get(field.type)
+        if fixed and field.type != "uuid":
+            self.line(f"out += pack(f'>{{{size}}}{fixed}', *{local})")
+            return
+        item = self.fresh("e")
+        self.line(f"for {item} in {local}:")
+        self.indent()
+        if field.type == "uuid":
+            self.line(f"out += {item}.bytes")
+        elif isinstance(field.type, str):
+            self._text_or_bytes(field, item)
+        else:
+            self.struct(field.type, item)
+        self.dedent()
+
+    def _tags(self, name: str, tagged: list[Field]) -> None:
+        if not tagged:
+            self.line("out.append(0)")
+            return
+        tests = [differs(field, f"{name}.{field.name}") for field in tagged]
+        writer = self._tag_writer(tagged)
+        self.line(f"if {' or '.join(tests)}: out += {writer}({name})")
+        self.line("else: out.append(0)")
+
+    def _tag_writer(self, tagged: list[Field]) -> str:
+        """Compile a function beside the main one, for sections that are not empty."""
+        writer = self.fresh("tags")
+        lines = self.take_lines()
+        depth, self._indent = self._indent, 1
+        for field in tagged:
+            self.line(f"if {differs(field, f'm.{field.name}')}:")
+            self.indent()
+            self.line("out = bytearray()")
+            self._field(field, f"m.{field.name}")
+            self.line(f"whole += {uvarint(field.tag or 0)!r} + uvarint(len(out)) + out")
+            self.line("count += 1")
+            self.dedent()
+        body = self.take_lines()
+        self._indent = depth
+        self.put_lines(lines)
+        self.asides += [
+            f"def {writer}(m):",
+            "    whole = bytearray()",
+            "    count = 0",
+            *body,
+            "    return uvarint(count) + whole",
+        ]
+        return writer
+
+    def _at(self, field: Field) -> str:
+        return f"'{self.title}', '{field.name}'"

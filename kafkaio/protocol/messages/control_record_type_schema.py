@@ -1,0 +1,27 @@
+"""ControlRecordTypeSchema, versions 0 to 0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kafkaio.protocol.message import Data
+from kafkaio.protocol.schema import Field
+
+__all__ = [
+    "ControlRecordTypeSchema",
+]
+
+
+@dataclass(slots=True, kw_only=True)
+class ControlRecordTypeSchema(Data):
+    """Versions 0 to 0."""
+
+    NAME: ClassVar[str] = "ControlRecordTypeSchema"
+    MIN_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 0
+    LAST_VERSION: ClassVar[int] = 0
+    FLEXIBLE_FROM: ClassVar[int | None] = None
+    SCHEMA: ClassVar[tuple[Field, ...]] = (Field("type", "int16", (0, 0)),)
+
+    type: int = 0

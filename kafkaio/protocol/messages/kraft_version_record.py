@@ -1,0 +1,31 @@
+"""KRaftVersionRecord, versions 0 to 0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kafkaio.protocol.message import Data
+from kafkaio.protocol.schema import Field
+
+__all__ = [
+    "KRaftVersionRecord",
+]
+
+
+@dataclass(slots=True, kw_only=True)
+class KRaftVersionRecord(Data):
+    """Versions 0 to 0."""
+
+    NAME: ClassVar[str] = "KRaftVersionRecord"
+    MIN_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 0
+    LAST_VERSION: ClassVar[int] = 0
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+    SCHEMA: ClassVar[tuple[Field, ...]] = (
+        Field("version", "int16", (0, 0)),
+        Field("kraft_version", "int16", (0, 0)),
+    )
+
+    version: int = 0
+    kraft_version: int = 0
