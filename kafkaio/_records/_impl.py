@@ -1,0 +1,49 @@
+"""The one door to the loops over records: compiled where they can be, else pure.
+
+``KAFKAIO_CODEC`` decides: ``auto`` (the default) takes the compiled codec if it was
+built, ``compiled`` insists on it, ``python`` does without. Both do exactly the same.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from typing import TYPE_CHECKING
+
+from crc32c import crc32c as _crc32c
+
+from kafkaio._records.compression import BytesLike
+from kafkaio.errors import ConfigurationError
+
+__all__ = ["ACCELERATED", "RecordWriter", "crc32c", "decode_records"]
+
+
+def _is_compiled_wanted(wanted: str, *, is_built: bool) -> bool:
+    if wanted not in {"auto", "compiled", "python"}:
+        raise ConfigurationError(
+            f"KAFKAIO_CODEC is {wanted!r}; it may be auto, compiled or python"
+        )
+    if wanted == "compiled" and not is_built:
+        raise ConfigurationError(
+            "KAFKAIO_CODEC is 'compiled', but kafkaio was installed without its "
+            "compiled codec; install it where a C compiler is"
+        )
+    return is_built and wanted != "python"
+
+
+#: Whether the loops below are the compiled ones.
+ACCELERATED: bool = _is_compiled_wanted(
+    os.environ.get("KAFKAIO_CODEC", "auto"),
+    is_built=importlib.util.find_spec("kafkaio._records._speedups") is not None,
+)
+
+if TYPE_CHECKING or not ACCELERATED:
+    from kafkaio._records._pure import RecordWriter, decode_records
+else:
+    from kafkaio._records._speedups import RecordWriter, decode_records
+
+
+def crc32c(data: BytesLike, value: int = 0) -> int:
+    """The CRC-32C of ``data``, continued from that of what came before it."""
+    checksum: int = _crc32c(data, value)
+    return checksum

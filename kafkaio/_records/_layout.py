@@ -1,0 +1,64 @@
+"""What both codecs and the batch reader know of the wire: sizes, types, one context."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kafkaio.types import TimestampType
+
+__all__ = [
+    "ATTRIBUTES_OFFSET",
+    "BATCH_HEADER",
+    "BATCH_HEADER_SIZE",
+    "CRC_OFFSET",
+    "LENGTH_END",
+    "MAGIC_OFFSET",
+    "MAX_RECORD_OVERHEAD",
+    "MIN_RECORD_SIZE",
+    "Origin",
+]
+
+#: Bytes before the part of a batch that its length field counts.
+LENGTH_END = 12
+#: Position of the magic byte in every message format.
+MAGIC_OFFSET = 16
+#: Position of the checksum in a v2 batch, which covers all that follows it.
+CRC_OFFSET = 17
+#: Position of the attributes in a v2 batch.
+ATTRIBUTES_OFFSET = 21
+#: base offset, length, leader epoch, magic, crc, attributes, last offset delta,
+#: base timestamp, max timestamp, producer id, producer epoch, base sequence, count.
+BATCH_HEADER = ">qiibIhiqqqhii"
+#: Size of the above.
+BATCH_HEADER_SIZE = 61
+#: An empty record: its length, attributes, two deltas, two lengths, header count.
+MIN_RECORD_SIZE = 7
+#: The most that those fields take in the first record of a batch, whose deltas are 0.
+MAX_RECORD_OVERHEAD = 5 + 1 + 1 + 1 + 5 + 5 + 5
+
+
+class Origin(NamedTuple):
+    """What the records of one batch share, for the decoder to stamp on each.
+
+    Attributes:
+        topic: name of the topic.
+        partition: number of the partition.
+        start_offset: records before it are left out.
+        base_offset: what their offset deltas count from.
+        last_offset_delta: the largest delta there may be.
+        base_timestamp: what their timestamp deltas count from.
+        log_append_time: the broker's timestamp, which replaces the producer's, or
+            None where the producer's is valid.
+        timestamp_type: who set the timestamps.
+        leader_epoch: epoch of the leader that appended the batch.
+    """
+
+    topic: str
+    partition: int
+    start_offset: int
+    base_offset: int
+    last_offset_delta: int
+    base_timestamp: int
+    log_append_time: int | None
+    timestamp_type: TimestampType
+    leader_epoch: int

@@ -1,0 +1,114 @@
+"""Record batches: what the rest of kafkaio imports from this package.
+
+`BatchBuilder` writes batches of message format 2, `read_batches` reads what a Fetch
+response carries, which may be of any format that Kafka ever had.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from kafkaio._records._layout import BATCH_HEADER_SIZE, LENGTH_END, MAGIC_OFFSET
+from kafkaio._records.builder import (
+    BatchBuilder,
+    PlainRecord,
+    encode_batch,
+    with_base_offset,
+    with_log_append_time,
+)
+from kafkaio._records.compression import (
+    DEFAULT_LIMIT,
+    BytesLike,
+    Compression,
+    Compressor,
+    Decompressor,
+)
+from kafkaio._records.legacy import MIN_LEGACY_LENGTH, LegacyBatch
+from kafkaio._records.view import RecordBatch
+from kafkaio.errors import CorruptRecord
+
+__all__ = [
+    "BatchBuilder",
+    "Compression",
+    "Compressor",
+    "Decompressor",
+    "LegacyBatch",
+    "PlainRecord",
+    "RecordBatch",
+    "encode_batch",
+    "first_batch_size",
+    "read_batches",
+    "with_base_offset",
+    "with_log_append_time",
+]
+
+_PREFIX = struct.Struct(">qi")
+_MIN_LENGTH = BATCH_HEADER_SIZE - LENGTH_END
+
+
+def read_batches(
+    data: BytesLike,
+    *,
+    check_crcs: bool = True,
+    max_decompressed: int = DEFAULT_LIMIT,
+    decompressor: Decompressor | None = None,
+) -> Iterator[RecordBatch | LegacyBatch]:
+    """Yields the batches of one partition's records in a Fetch response, one by one.
+
+    Each batch is a copy, so ``data`` may be overwritten once the iteration is over. A
+    last batch that the broker cut off is left out; `first_batch_size` tells how much
+    room it needs where it is the only one.
+
+    Args:
+        data: the ``records`` field of the response.
+        check_crcs: whether to hold each batch against its checksum.
+        max_decompressed: bytes that the records of one batch may decompress to.
+        decompressor: used in place of a new one; a consumer keeps one, because
+            contexts are dear.
+
+    Raises:
+        CorruptRecord: the next batch fails its checks. Those before it were yielded.
+    """
+    view = memoryview(data)
+    decompressor = decompressor or Decompressor()
+    position = 0
+    while True:
+        size = first_batch_size(view[position:])
+        if size is None or position + size > len(view):
+            return
+        raw = bytes(view[position : position + size])
+        batch: RecordBatch | LegacyBatch
+        if raw[MAGIC_OFFSET] == 2:
+            batch = RecordBatch(raw, decompressor, max_decompressed)
+        else:
+            batch = LegacyBatch(raw, decompressor, max_decompressed)
+        if check_crcs:
+            batch.check_crc()
+        yield batch
+        position += size
+
+
+def first_batch_size(data: BytesLike) -> int | None:
+    """Bytes that the first batch in ``data`` takes, even if ``data`` cuts it off.
+
+    Returns:
+        None where ``data`` ends before that can be told.
+
+    Raises:
+        CorruptRecord: the length or the magic byte is impossible.
+    """
+    if len(data) < LENGTH_END:
+        return None
+    offset, length = _PREFIX.unpack_from(data)
+    if length < MIN_LEGACY_LENGTH:
+        raise CorruptRecord(f"the batch at offset {offset} has the length {length}")
+    if len(data) <= MAGIC_OFFSET:
+        return None
+    magic = data[MAGIC_OFFSET]
+    if magic > 2:
+        raise CorruptRecord(f"the batch at offset {offset} has the magic byte {magic}")
+    if magic == 2 and length < _MIN_LENGTH:
+        raise CorruptRecord(f"the batch at offset {offset} has the length {length}")
+    size: int = LENGTH_END + length
+    return size

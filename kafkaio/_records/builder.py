@@ -1,0 +1,207 @@
+"""Writing batches: the open batch of a producer, and small helpers for brokers."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+from kafkaio._records._impl import RecordWriter, crc32c, decode_records
+from kafkaio._records._layout import (
+    ATTRIBUTES_OFFSET,
+    BATCH_HEADER,
+    BATCH_HEADER_SIZE,
+    CRC_OFFSET,
+    LENGTH_END,
+    MAX_RECORD_OVERHEAD,
+    Origin,
+)
+from kafkaio._records.compression import BytesLike, Compression, Compressor
+from kafkaio.types import Header, Headers, TimestampType
+
+__all__ = [
+    "BatchBuilder",
+    "PlainRecord",
+    "encode_batch",
+    "with_base_offset",
+    "with_log_append_time",
+]
+
+#: Timestamp, key, value and headers: a record without a place in a log.
+PlainRecord: TypeAlias = tuple[int, bytes | None, bytes | None, tuple[Header, ...]]
+
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+_LOG_APPEND_TIME = 0x08
+# What a header name and value cost beside their bytes.
+_HEADER_OVERHEAD = 10
+_HEADER = struct.Struct(BATCH_HEADER)
+_PLACE = struct.Struct(">qii")
+_CRC = struct.Struct(">I")
+_ATTRIBUTES = struct.Struct(">h")
+_MAX_TIMESTAMP = struct.Struct(">q")
+_MAX_TIMESTAMP_OFFSET = 35
+
+
+class BatchBuilder(RecordWriter):
+    """One batch of message format 2: filled, then built, perhaps more than once.
+
+    Args:
+        compression: the codec.
+        level: level of the codec, None for its default; see `Compressor`.
+        target_size: bytes, header included and before compression, that the batch
+            may reach. The first record may pass it.
+        transactional: whether the batch is part of a transaction.
+        compressor: used in place of a new one made from ``compression`` and
+            ``level``; a producer keeps one, because contexts are dear.
+
+    Attributes:
+        count: records appended so far.
+        size_bytes: size of the batch, header included, before compression. It is
+            exact with `Compression.NONE`; with others it is the estimate that
+            the broker's limits are held against, and data that cannot be
+            compressed may come out a little larger.
+        first_timestamp: timestamp of the first record; -1 in an empty batch.
+        max_timestamp: the greatest timestamp; -1 in an empty batch.
+    """
+
+    __slots__ = ("_attributes", "_body", "_compressor")
+
+    def __init__(
+        self,
+        *,
+        compression: Compression = Compression.NONE,
+        level: int | None = None,
+        target_size: int = 16_384,
+        transactional: bool = False,
+        compressor: Compressor | None = None,
+    ) -> None:
+        super().__init__(target_size)
+        self._compressor = compressor or Compressor(compression, level)
+        self._attributes = int(self._compressor.codec)
+        if transactional:
+            self._attributes |= TRANSACTIONAL
+        self._body: bytes | None = None
+
+    @staticmethod
+    def size_of(key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:
+        """Size, at the most and uncompressed, of a batch that holds this one record."""
+        size = BATCH_HEADER_SIZE + MAX_RECORD_OVERHEAD
+        if key is not None:
+            size += len(key)
+        if value is not None:
+            size += len(value)
+        if headers:
+            size += _size_of_headers(headers)
+        return size
+
+    def build(
+        self,
+        *,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
+        base_sequence: int = -1,
+        partition_leader_epoch: int = -1,
+    ) -> bytes:
+        """Returns the batch, stamped with the producer's state.
+
+        The first call closes the batch to more records and compresses them; later
+        ones only stamp the header anew, as a retry after an epoch bump needs.
+
+        Raises:
+            UsageError: the batch holds no record.
+        """
+        if self._body is None:
+            self.close()
+            self._body = self._compressor.compress(self.section())
+        header = bytearray(
+            _HEADER.pack(
+                0,
+                BATCH_HEADER_SIZE - LENGTH_END + len(self._body),
+                partition_leader_epoch,
+                2,
+                0,
+                self._attributes,
+                self.count - 1,
+                self.first_timestamp,
+                self.max_timestamp,
+                producer_id,
+                producer_epoch,
+                base_sequence,
+                self.count,
+            )
+        )
+        checksum = crc32c(header[ATTRIBUTES_OFFSET:])
+        _CRC.pack_into(header, CRC_OFFSET, crc32c(self._body, checksum))
+        return b"".join((header, self._body))
+
+    def records(self) -> Iterator[PlainRecord]:
+        """The records appended so far, in order; to split a batch that is too large."""
+        origin = Origin(
+            topic="",
+            partition=0,
+            start_offset=0,
+            base_offset=0,
+            last_offset_delta=max(self.count - 1, 0),
+            base_timestamp=self.first_timestamp,
+            log_append_time=None,
+            timestamp_type=TimestampType.CREATE,
+            leader_epoch=-1,
+        )
+        for record in decode_records(self.section(), 0, self.count, origin):
+            yield record.timestamp, record.key, record.value, record.headers
+
+    def __repr__(self) -> str:
+        state = "open" if self._body is None else "built"
+        codec = self._compressor.codec.name.lower()
+        return (
+            f"<BatchBuilder {state} {codec} | {self.count} records, "
+            f"{self.size_bytes} bytes>"
+        )
+
+
+def _size_of_headers(headers: Headers) -> int:
+    pairs = headers.items() if hasattr(headers, "items") else headers
+    return sum(
+        _HEADER_OVERHEAD + len(name.encode("utf-8", "replace")) + len(value or b"")
+        for name, value in pairs
+    )
+
+
+def encode_batch(
+    records: Iterable[tuple[int, bytes | None, bytes | None, Headers]],
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    compression: Compression = Compression.NONE,
+    transactional: bool = False,
+) -> bytes:
+    """Returns one batch of all ``records``, as a broker's log would hold it.
+
+    Raises:
+        UsageError: there are no records.
+    """
+    builder = BatchBuilder(
+        compression=compression, target_size=2**31 - 1, transactional=transactional
+    )
+    for timestamp, key, value, headers in records:
+        builder.try_append(timestamp, key, value, headers)
+    return with_base_offset(builder.build(), base_offset, leader_epoch)
+
+
+def with_base_offset(batch: BytesLike, base_offset: int, leader_epoch: int) -> bytes:
+    """Returns ``batch`` as a leader appends it: its place is outside the checksum."""
+    copy = bytearray(batch)
+    (length,) = struct.unpack_from(">i", copy, 8)
+    _PLACE.pack_into(copy, 0, base_offset, length, leader_epoch)
+    return bytes(copy)
+
+
+def with_log_append_time(batch: BytesLike, timestamp: int) -> bytes:
+    """Returns ``batch`` as a leader of a topic with log append time writes it."""
+    copy = bytearray(batch)
+    (attributes,) = _ATTRIBUTES.unpack_from(copy, ATTRIBUTES_OFFSET)
+    _ATTRIBUTES.pack_into(copy, ATTRIBUTES_OFFSET, attributes | _LOG_APPEND_TIME)
+    _MAX_TIMESTAMP.pack_into(copy, _MAX_TIMESTAMP_OFFSET, timestamp)
+    _CRC.pack_into(copy, CRC_OFFSET, crc32c(memoryview(copy)[ATTRIBUTES_OFFSET:]))
+    return bytes(copy)

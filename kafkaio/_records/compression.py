@@ -1,0 +1,245 @@
+"""The five compression codecs, each bounded while it decompresses.
+
+What Java writes and what it accepts decides the settings here. Its consumers and
+brokers refuse LZ4 frames with linked blocks, and it writes snappy in the framing of
+snappy-java ("xerial") where librdkafka writes a raw block. A batch from anyone may
+be a bomb, so no codec here makes more output than the limit and one chunk.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from enum import IntEnum
+from typing import TypeAlias
+
+import cramjam
+import lz4.frame
+import zstandard
+
+from kafkaio.errors import CorruptRecord
+
+__all__ = ["DEFAULT_LIMIT", "BytesLike", "Compression", "Compressor", "Decompressor"]
+
+#: What the codecs read from.
+BytesLike: TypeAlias = bytes | bytearray | memoryview
+
+#: Bytes that one batch may decompress to, unless the caller says otherwise.
+DEFAULT_LIMIT = 64 * 1024 * 1024
+
+
+class Compression(IntEnum):
+    """The codec of a batch, as bits 0 to 2 of its attributes name it."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+_CHUNK = 256 * 1024
+_SNAPPY_BLOCK = 32 * 1024
+_XERIAL_MAGIC = b"\x82SNAPPY\0"
+# Version and oldest version that can read it, both 1.
+_XERIAL_HEADER = _XERIAL_MAGIC + b"\0\0\0\1\0\0\0\1"
+_INT32 = struct.Struct(">i")
+_GZIP_WBITS = 31
+_DEFAULT_LEVEL = {Compression.GZIP: -1, Compression.LZ4: 0, Compression.ZSTD: 3}
+
+
+class Compressor:
+    """Compresses batches with one codec and level.
+
+    Keep one per producer: the context of zstd is made once and used again. It must
+    not be used by two threads at a time.
+
+    Args:
+        codec: the codec.
+        level: the codec's own scale, None for the default: -1 for gzip, the fast
+            compressor for lz4, 3 for zstd. Snappy has no levels.
+    """
+
+    __slots__ = ("_level", "_zstd", "codec")
+
+    def __init__(self, codec: Compression, level: int | None = None) -> None:
+        self.codec = codec
+        self._level = _DEFAULT_LEVEL.get(codec, 0) if level is None else level
+        self._zstd = (
+            zstandard.ZstdCompressor(level=self._level)
+            if codec is Compression.ZSTD
+            else None
+        )
+
+    def compress(self, data: BytesLike) -> bytes:
+        """Returns ``data`` compressed, in the framing that Java writes."""
+        match self.codec:
+            case Compression.NONE:
+                return bytes(data)
+            case Compression.GZIP:
+                return self._gzip(data)
+            case Compression.SNAPPY:
+                return _snappy(data)
+            case Compression.LZ4:
+                return self._lz4(data)
+            case Compression.ZSTD:
+                return self._zstandard(data)
+
+    def _gzip(self, data: BytesLike) -> bytes:
+        stream = zlib.compressobj(self._level, zlib.DEFLATED, _GZIP_WBITS)
+        return stream.compress(data) + stream.flush()
+
+    def _lz4(self, data: BytesLike) -> bytes:
+        compressed: bytes = lz4.frame.compress(
+            data,
+            compression_level=self._level,
+            block_size=lz4.frame.BLOCKSIZE_MAX64KB,
+            block_linked=False,
+            store_size=False,
+        )
+        return compressed
+
+    def _zstandard(self, data: BytesLike) -> bytes:
+        assert self._zstd is not None
+        return self._zstd.compress(data)
+
+
+class Decompressor:
+    """Decompresses batches of any codec.
+
+    Keep one per consumer: the context of zstd is made once and used again. It must
+    not be used by two threads at a time.
+    """
+
+    __slots__ = ("_zstd",)
+
+    def __init__(self) -> None:
+        self._zstd: zstandard.ZstdDecompressor | None = None
+
+    def decompress(
+        self, codec: Compression, data: BytesLike, limit: int = DEFAULT_LIMIT
+    ) -> bytes:
+        """Returns what ``data`` holds, at most ``limit`` bytes.
+
+        Raises:
+            CorruptRecord: ``data`` is not what the codec writes, or holds more than
+                ``limit`` bytes; no more than the limit and one chunk is allocated.
+        """
+        try:
+            return self._decompress(codec, data, limit)
+        except CorruptRecord:
+            raise
+        except Exception as error:
+            # Each library has exceptions of its own; all mean the same here.
+            raise CorruptRecord(
+                f"the {codec.name.lower()} data of a batch cannot be read: {error}"
+            ) from error
+
+    def _decompress(self, codec: Compression, data: BytesLike, limit: int) -> bytes:
+        match codec:
+            case Compression.NONE:
+                _check_limit(len(data), limit)
+                return bytes(data)
+            case Compression.GZIP:
+                return _gunzip(data, limit)
+            case Compression.SNAPPY:
+                return _unsnappy(data, limit)
+            case Compression.LZ4:
+                return _unlz4(data, limit)
+            case Compression.ZSTD:
+                return self._unzstd(data, limit)
+
+    def _unzstd(self, data: BytesLike, limit: int) -> bytes:
+        if self._zstd is None:
+            self._zstd = zstandard.ZstdDecompressor()
+        # A frame says how much it holds only if its writer knew before it began,
+        # which Java's never does: so it is read as a stream.
+        parts: list[bytes] = []
+        total = 0
+        with self._zstd.stream_reader(data, read_across_frames=True) as stream:
+            while chunk := stream.read(_CHUNK):
+                total += len(chunk)
+                _check_limit(total, limit)
+                parts.append(chunk)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _snappy(data: BytesLike) -> bytes:
+    view = memoryview(data)
+    parts = [_XERIAL_HEADER]
+    for start in range(0, len(view), _SNAPPY_BLOCK):
+        block = bytes(cramjam.snappy.compress_raw(view[start : start + _SNAPPY_BLOCK]))
+        parts.append(_INT32.pack(len(block)))
+        parts.append(block)
+    return b"".join(parts)
+
+
+def _check_limit(size: int, limit: int) -> None:
+    if size > limit:
+        raise CorruptRecord(
+            f"a batch decompresses to more than the limit of {limit} bytes"
+        )
+
+
+def _gunzip(data: BytesLike, limit: int) -> bytes:
+    parts: list[bytes] = []
+    total = 0
+    rest: BytesLike = data
+    while rest:  # one member after the other
+        stream = zlib.decompressobj(_GZIP_WBITS)
+        while not stream.eof:
+            chunk = stream.decompress(rest, _CHUNK)
+            rest = stream.unconsumed_tail
+            if not chunk and not rest and not stream.eof:
+                raise CorruptRecord("the gzip data of a batch ends too early")
+            total += len(chunk)
+            _check_limit(total, limit)
+            parts.append(chunk)
+        rest = stream.unused_data
+    return b"".join(parts)
+
+
+def _unsnappy(data: BytesLike, limit: int) -> bytes:
+    view = memoryview(data)
+    if view[:8] != _XERIAL_MAGIC:
+        return _unsnappy_block(view, limit)
+    parts: list[bytes] = []
+    position = total = 0
+    while position < len(view):
+        if view[position : position + 8] == _XERIAL_MAGIC:
+            # Streams may follow each other; the header cannot be mistaken for a
+            # length because that would be negative.
+            position += len(_XERIAL_HEADER)
+            continue
+        (size,) = _INT32.unpack_from(view, position)
+        position += 4
+        if not 0 < size <= len(view) - position:
+            raise CorruptRecord(f"a snappy block claims {size} bytes")
+        block = _unsnappy_block(view[position : position + size], limit - total)
+        position += size
+        total += len(block)
+        parts.append(block)
+    return b"".join(parts)
+
+
+def _unsnappy_block(block: memoryview, limit: int) -> bytes:
+    _check_limit(cramjam.snappy.decompress_raw_len(block), limit)
+    return bytes(cramjam.snappy.decompress_raw(block))
+
+
+def _unlz4(data: BytesLike, limit: int) -> bytes:
+    stream = lz4.frame.LZ4FrameDecompressor()
+    parts: list[bytes] = []
+    total = 0
+    rest: BytesLike = data
+    while not stream.eof:
+        chunk = stream.decompress(rest, max_length=_CHUNK)
+        rest = b""
+        if not chunk and not stream.eof:
+            raise CorruptRecord("the lz4 frame of a batch ends too early")
+        total += len(chunk)
+        _check_limit(total, limit)
+        parts.append(chunk)
+    if stream.unused_data:
+        raise CorruptRecord("bytes follow the lz4 frame of a batch")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
