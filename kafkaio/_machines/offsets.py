@@ -1,0 +1,173 @@
+"""What of each partition was handed out, finished and committed.
+
+A record is finished once the user has asked for the next one: until then it may be
+in the middle of its work. Only finished records are ever committed. So there are
+three offsets per partition, each the offset of the next record::
+
+    committed <= finished <= handed        (but for a seek back, which sets both)
+
+A partition is opened with the number of its assignment. What arrives late, from an
+assignment that has ended, is dropped: the partition may belong to another member.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from kafkaio.types import OffsetAndMetadata, TopicPartition
+
+__all__ = ["Commit", "OffsetLedger"]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Offsets taken out of the ledger to be committed.
+
+    Attributes:
+        offsets: what to commit.
+        numbers: the assignment that each partition had.
+    """
+
+    offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    numbers: Mapping[TopicPartition, int]
+
+
+@dataclass(slots=True)
+class _Entry:
+    number: int
+    handed: int = -1
+    handed_epoch: int = -1
+    finished: int = -1
+    finished_epoch: int = -1
+    committed: int = -1
+
+
+class OffsetLedger:
+    """The offsets of every partition assigned now."""
+
+    __slots__ = ("_entries", "_unfinished")
+
+    def __init__(self) -> None:
+        self._entries: dict[TopicPartition, _Entry] = {}
+        # Invariant: exactly the partitions whose handed and finished differ.
+        self._unfinished: set[TopicPartition] = set()
+
+    def __repr__(self) -> str:
+        return (
+            f"<OffsetLedger {len(self._entries)} partitions | "
+            f"{len(self._unfinished)} unfinished>"
+        )
+
+    def open(self, tp: TopicPartition, number: int) -> None:
+        """Begin an assignment; what is known of an older one is forgotten."""
+        self.close(tp)
+        self._entries[tp] = _Entry(number)
+
+    def close(self, tp: TopicPartition) -> None:
+        """End an assignment. A partition that is not open stays so."""
+        self._entries.pop(tp, None)
+        self._unfinished.discard(tp)
+
+    def positioned(
+        self, tp: TopicPartition, offset: int, epoch: int = -1, *, committed: bool
+    ) -> None:
+        """Set where reading begins: all before ``offset`` counts as finished.
+
+        Args:
+            tp: an open partition.
+            offset: offset of the first record to read.
+            epoch: leader epoch of the record before it, -1 if unknown.
+            committed: whether the offset came from a commit, so that it need not be
+                committed again.
+        """
+        entry = self._entries[tp]
+        entry.handed = entry.finished = offset
+        entry.handed_epoch = entry.finished_epoch = epoch
+        if committed:
+            entry.committed = offset
+        self._unfinished.discard(tp)
+
+    def unpositioned(self, tp: TopicPartition) -> None:
+        """Forget an open partition's position, which is being looked up anew."""
+        self._entries[tp] = _Entry(self._entries[tp].number)
+        self._unfinished.discard(tp)
+
+    def handed(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
+        """Records before ``offset`` were handed to the user, who works on them."""
+        entry = self._entries[tp]
+        if offset <= entry.handed:
+            return
+        entry.handed, entry.handed_epoch = offset, epoch
+        self._unfinished.add(tp)
+
+    def skipped(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
+        """There was nothing for the user before ``offset``: markers, aborted data."""
+        entry = self._entries[tp]
+        if offset <= entry.handed:
+            return
+        entry.handed, entry.handed_epoch = offset, epoch
+        if tp not in self._unfinished:
+            entry.finished, entry.finished_epoch = offset, epoch
+
+    def finish(self) -> None:
+        """The user asked for more: whatever was handed out before is finished."""
+        for tp in self._unfinished:
+            entry = self._entries[tp]
+            entry.finished, entry.finished_epoch = entry.handed, entry.handed_epoch
+        self._unfinished.clear()
+
+    def finished_to(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
+        """Records before ``offset`` are finished, those handed out after it are not."""
+        entry = self._entries[tp]
+        if entry.finished < offset <= entry.handed:
+            entry.finished, entry.finished_epoch = offset, epoch
+            if offset == entry.handed:
+                self._unfinished.discard(tp)
+
+    def has_unfinished(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Whether the user still works on records of any of the partitions."""
+        return any(tp in self._unfinished for tp in partitions)
+
+    def finished(self, tp: TopicPartition) -> OffsetAndMetadata | None:
+        """What could be committed for a partition: None if nothing is known."""
+        entry = self._entries.get(tp)
+        if entry is None or entry.finished < 0:
+            return None
+        return OffsetAndMetadata(entry.finished, leader_epoch=entry.finished_epoch)
+
+    def due(self, partitions: Collection[TopicPartition] | None = None) -> Commit:
+        """Take what is finished and not committed yet, of some or all partitions."""
+        entries = {
+            tp: entry
+            for tp, entry in self._entries.items()
+            if (partitions is None or tp in partitions)
+            and 0 <= entry.finished != entry.committed
+        }
+        return Commit(
+            {
+                tp: OffsetAndMetadata(e.finished, leader_epoch=e.finished_epoch)
+                for tp, e in entries.items()
+            },
+            {tp: e.number for tp, e in entries.items()},
+        )
+
+    def numbered(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Commit:
+        """Make a commit of the user's own offsets, with the assignments of now."""
+        numbers = {tp: self._entries[tp].number for tp in offsets if tp in self}
+        return Commit(offsets, numbers)
+
+    def committed(self, commit: Commit) -> None:
+        """The broker has taken a commit. Assignments that have ended are left out."""
+        for tp, number in commit.numbers.items():
+            entry = self._entries.get(tp)
+            if entry is not None and entry.number == number:
+                entry.committed = commit.offsets[tp].offset
+
+    def number(self, tp: TopicPartition) -> int | None:
+        """The number of a partition's assignment: None where it is not open."""
+        entry = self._entries.get(tp)
+        return None if entry is None else entry.number
+
+    def __contains__(self, tp: object) -> bool:
+        return tp in self._entries

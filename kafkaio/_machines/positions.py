@@ -1,0 +1,391 @@
+"""Where reading stands in each assigned partition.
+
+Theory. A partition goes through stages::
+
+    UNPOSITIONED -- committed offset found ---------------------> FETCHING
+    UNPOSITIONED -- none, a reset policy --> RESETTING -- found --> FETCHING
+    UNPOSITIONED -- none, no policy -------> STRANDED
+    FETCHING ------ out of range, a policy -> RESETTING
+    FETCHING ------ out of range, no policy -> STRANDED
+
+A seek leads from every stage to FETCHING, a seek to the beginning or the end to
+RESETTING. Pausing and the request to give the partition up are beside the stages:
+they hold fetching or delivery back and move no position.
+
+There are two offsets: ``fetch_offset`` is where the next request reads, ``position``
+is the next record to hand out; what is between them is buffered.
+
+Look-ups and fetches answer late. Each carries the `Token` of its start: the number of
+the assignment and the era, which every seek and reset ends. A reply with an old token
+is dropped before it reaches the table, so a seek during a look-up wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+from kafkaio.config.checks import iso_duration_ms
+from kafkaio.errors import InternalError
+from kafkaio.types import TopicPartition
+
+__all__ = [
+    "TRANSITIONS",
+    "Event",
+    "FetchPoint",
+    "PartitionPosition",
+    "Positions",
+    "Reset",
+    "ResetTo",
+    "Stage",
+    "Token",
+]
+
+
+class Stage(Enum):
+    """What has to happen next with a partition."""
+
+    UNPOSITIONED = auto()  #: look for a committed offset
+    RESETTING = auto()  #: look up the offset that the reset asks for
+    FETCHING = auto()  #: there is a position
+    STRANDED = auto()  #: no position and no policy: only a seek helps
+
+
+class Event(Enum):
+    """What moves a partition from stage to stage."""
+
+    COMMITTED = auto()
+    UNCOMMITTED = auto()
+    FOUND = auto()
+    OUT_OF_RANGE = auto()
+    NO_POLICY = auto()
+    SEEK = auto()
+    RESET_ASKED = auto()
+
+
+TRANSITIONS: Final = {
+    (Stage.UNPOSITIONED, Event.COMMITTED): Stage.FETCHING,
+    (Stage.UNPOSITIONED, Event.UNCOMMITTED): Stage.RESETTING,
+    (Stage.UNPOSITIONED, Event.NO_POLICY): Stage.STRANDED,
+    (Stage.RESETTING, Event.FOUND): Stage.FETCHING,
+    (Stage.FETCHING, Event.OUT_OF_RANGE): Stage.RESETTING,
+    (Stage.FETCHING, Event.NO_POLICY): Stage.STRANDED,
+    **{(stage, Event.SEEK): Stage.FETCHING for stage in Stage},
+    **{(stage, Event.RESET_ASKED): Stage.RESETTING for stage in Stage},
+}
+
+
+class ResetTo(Enum):
+    """What a reset looks for."""
+
+    EARLIEST = auto()
+    LATEST = auto()
+    DURATION = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """Where a reset leads: the log's start, its end, or a time before now.
+
+    Attributes:
+        to: what to look for.
+        duration_ms: how far back, for ``DURATION``.
+    """
+
+    to: ResetTo
+    duration_ms: int = 0
+
+    @classmethod
+    def of(cls, policy: str) -> Reset | None:
+        """Read ``auto_offset_reset``; None is ``none``."""
+        kind, _, duration = policy.partition(":")
+        if kind == "by_duration":
+            return cls(ResetTo.DURATION, iso_duration_ms(duration) or 0)
+        resets = {"earliest": ResetTo.EARLIEST, "latest": ResetTo.LATEST}
+        return cls(resets[kind]) if kind in resets else None
+
+
+class Token(NamedTuple):
+    """What a look-up or a fetch was started for."""
+
+    number: int
+    era: int
+
+
+class FetchPoint(NamedTuple):
+    """A partition to fetch, and from where."""
+
+    tp: TopicPartition
+    offset: int
+    token: Token
+
+
+@dataclass(slots=True)
+class PartitionPosition:
+    """The state of one partition. Only `Positions` changes it."""
+
+    number: int
+    reset: Reset | None
+    stage: Stage = Stage.UNPOSITIONED
+    era: int = 0
+    position: int = -1
+    position_epoch: int = -1
+    fetch_offset: int = -1
+    is_paused: bool = False
+    is_revoking: bool = False
+    retry_at: float = 0.0
+    attempts: int = 0
+
+    @property
+    def token(self) -> Token:
+        """What a look-up or a fetch that starts now must carry."""
+        return Token(self.number, self.era)
+
+
+class Positions:
+    """Every assigned partition's position.
+
+    Args:
+        policy: what to do without a usable offset; None strands the partition.
+    """
+
+    __slots__ = ("_last_number", "_partitions", "_policy")
+
+    def __init__(self, policy: Reset | None) -> None:
+        self._policy = policy
+        self._partitions: dict[TopicPartition, PartitionPosition] = {}
+        self._last_number = 0
+
+    def __repr__(self) -> str:
+        stages = [p.stage.name.lower() for p in self._partitions.values()]
+        counts = ", ".join(f"{stages.count(s)} {s}" for s in dict.fromkeys(stages))
+        return f"<Positions {counts or 'none'}>"
+
+    def __contains__(self, tp: object) -> bool:
+        return tp in self._partitions
+
+    def __getitem__(self, tp: TopicPartition) -> PartitionPosition:
+        return self._partitions[tp]
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        return iter(self._partitions)
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def get(self, tp: TopicPartition) -> PartitionPosition | None:
+        """The partition's state: None where it is not assigned."""
+        return self._partitions.get(tp)
+
+    # Assignment
+
+    def assign(self, tp: TopicPartition, *, has_commits: bool) -> int:
+        """Begin a new assignment of a partition and return its number.
+
+        Args:
+            tp: the partition; one that is assigned already begins anew.
+            has_commits: whether there may be a committed offset to look for.
+        """
+        self._last_number += 1
+        entry = PartitionPosition(self._last_number, self._policy)
+        self._partitions[tp] = entry
+        if not has_commits:
+            self._without_offset(entry, Event.UNCOMMITTED)
+        return entry.number
+
+    def unassign(self, tp: TopicPartition) -> None:
+        """End a partition's assignment: every token of it is void."""
+        self._partitions.pop(tp, None)
+
+    def revoke_requested(self, tp: TopicPartition) -> None:
+        """Hand out and fetch no more; the position stays valid until the end."""
+        entry = self._partitions[tp]
+        entry.is_revoking = True
+        entry.fetch_offset = entry.position
+
+    def pause(self, tp: TopicPartition) -> None:
+        """Hold a partition back; its position and what is buffered stay."""
+        self._partitions[tp].is_paused = True
+
+    def resume(self, tp: TopicPartition) -> None:
+        """End a pause."""
+        self._partitions[tp].is_paused = False
+
+    # Finding a position
+
+    def unpositioned(self, now: float) -> dict[TopicPartition, Token]:
+        """Partitions whose committed offset is to be looked up now."""
+        return {tp: entry.token for tp, entry in self._due(Stage.UNPOSITIONED, now)}
+
+    def resetting(self, now: float) -> dict[TopicPartition, tuple[Token, Reset]]:
+        """Partitions whose reset is to be looked up now, and where each leads."""
+        return {
+            tp: (entry.token, entry.reset)
+            for tp, entry in self._due(Stage.RESETTING, now)
+            if entry.reset is not None
+        }
+
+    def committed_found(
+        self, tp: TopicPartition, token: Token, offset: int, epoch: int = -1
+    ) -> bool:
+        """A committed offset was found. Returns whether it still matters."""
+        return self._found(tp, token, Event.COMMITTED, offset, epoch)
+
+    def committed_missing(self, tp: TopicPartition, token: Token) -> bool:
+        """No offset is committed: reset, or strand without a policy.
+
+        Returns:
+            Whether the partition is stranded now.
+        """
+        entry = self._current(tp, token)
+        if entry is None or entry.stage is not Stage.UNPOSITIONED:
+            return False
+        return self._without_offset(entry, Event.UNCOMMITTED)
+
+    def reset_found(self, tp: TopicPartition, token: Token, offset: int) -> bool:
+        """A reset's offset was found. Returns whether it still matters.
+
+        It has no epoch: there is no record before it that was read (KIP-320).
+        """
+        return self._found(tp, token, Event.FOUND, offset, -1)
+
+    def out_of_range(self, tp: TopicPartition, token: Token) -> bool:
+        """The position is outside the log: reset, or strand without a policy.
+
+        Returns:
+            Whether the partition is stranded now.
+        """
+        entry = self._current(tp, token)
+        if entry is None or entry.stage is not Stage.FETCHING:
+            return False
+        entry.reset = self._policy
+        return self._without_offset(entry, Event.OUT_OF_RANGE)
+
+    def retry_later(self, tp: TopicPartition, token: Token, until: float) -> None:
+        """A look-up or fetch failed: leave the partition alone until then."""
+        entry = self._current(tp, token)
+        if entry is not None:
+            entry.retry_at = until
+            entry.attempts += 1
+
+    def next_retry(self, now: float) -> float | None:
+        """When the next partition that waits after a failure is due, if any does."""
+        waiting = [e.retry_at for e in self._partitions.values() if e.retry_at > now]
+        return min(waiting, default=None)
+
+    # The user's wishes
+
+    def seek(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
+        """Read on at ``offset``. Look-ups and fetches under way are void."""
+        entry = self._partitions[tp]
+        self._fire(entry, Event.SEEK)
+        self._set(entry, offset, epoch)
+
+    def seek_to(self, tp: TopicPartition, reset: Reset) -> None:
+        """Look a new position up, whatever it is now."""
+        entry = self._partitions[tp]
+        self._fire(entry, Event.RESET_ASKED)
+        entry.reset = reset
+        self._unset(entry)
+
+    # Reading
+
+    def fetchable(self, now: float) -> list[FetchPoint]:
+        """Partitions to fetch now, in the order of their assignment."""
+        return [
+            FetchPoint(tp, entry.fetch_offset, entry.token)
+            for tp, entry in self._due(Stage.FETCHING, now)
+            if not entry.is_paused
+        ]
+
+    def accepts(self, point: FetchPoint) -> bool:
+        """Whether the answer to a fetch from ``point`` is still wanted."""
+        entry = self._current(point.tp, point.token)
+        return (
+            entry is not None
+            and entry.stage is Stage.FETCHING
+            and entry.fetch_offset == point.offset
+            and not entry.is_revoking
+        )
+
+    def fetched(self, tp: TopicPartition, next_offset: int) -> None:
+        """Batches up to ``next_offset`` are buffered: fetch on from there."""
+        entry = self._partitions[tp]
+        if next_offset < entry.fetch_offset:
+            raise InternalError(f"fetch of {tp} went back to {next_offset}: {entry}")
+        entry.fetch_offset = next_offset
+        entry.attempts = 0
+        entry.retry_at = 0.0
+
+    def advance(self, tp: TopicPartition, offset: int, epoch: int) -> None:
+        """Records before ``offset`` were handed out or left out."""
+        entry = self._partitions[tp]
+        if not entry.position <= offset <= entry.fetch_offset:
+            raise InternalError(f"position of {tp} cannot go to {offset}: {entry}")
+        entry.position = offset
+        entry.position_epoch = epoch
+
+    def fetch_again(self, tp: TopicPartition) -> None:
+        """What was buffered is gone: fetch on from the position."""
+        entry = self._partitions[tp]
+        entry.fetch_offset = entry.position
+        entry.era += 1
+
+    def stranded(self) -> Collection[TopicPartition]:
+        """Partitions that need a seek."""
+        entries = self._partitions.items()
+        return [tp for tp, e in entries if e.stage is Stage.STRANDED]
+
+    def is_settled(self) -> bool:
+        """Whether no partition waits for its position any more."""
+        pending = {Stage.UNPOSITIONED, Stage.RESETTING}
+        return not any(
+            e.stage in pending and not e.is_revoking for e in self._partitions.values()
+        )
+
+    def _due(
+        self, stage: Stage, now: float
+    ) -> Iterator[tuple[TopicPartition, PartitionPosition]]:
+        for tp, entry in self._partitions.items():
+            if entry.stage is stage and not entry.is_revoking and entry.retry_at <= now:
+                yield tp, entry
+
+    def _current(self, tp: TopicPartition, token: Token) -> PartitionPosition | None:
+        entry = self._partitions.get(tp)
+        return entry if entry is not None and entry.token == token else None
+
+    def _found(
+        self, tp: TopicPartition, token: Token, event: Event, offset: int, epoch: int
+    ) -> bool:
+        entry = self._current(tp, token)
+        if entry is None:
+            return False
+        self._fire(entry, event)
+        self._set(entry, offset, epoch)
+        return True
+
+    def _without_offset(self, entry: PartitionPosition, event: Event) -> bool:
+        self._fire(entry, Event.NO_POLICY if self._policy is None else event)
+        self._unset(entry)
+        return self._policy is None
+
+    def _fire(self, entry: PartitionPosition, event: Event) -> None:
+        try:
+            entry.stage = TRANSITIONS[entry.stage, event]
+        except KeyError:
+            raise InternalError(
+                f"{event.name} while {entry.stage.name}: {entry}"
+            ) from None
+
+    def _set(self, entry: PartitionPosition, offset: int, epoch: int) -> None:
+        self._unset(entry)
+        entry.position = entry.fetch_offset = offset
+        entry.position_epoch = epoch
+
+    def _unset(self, entry: PartitionPosition) -> None:
+        entry.era += 1
+        entry.position = entry.fetch_offset = entry.position_epoch = -1
+        entry.retry_at = 0.0
+        entry.attempts = 0
