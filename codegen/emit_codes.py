@@ -90,9 +90,16 @@ __all__ = ["ErrorCode"]
 
 
 class ErrorCode(IntEnum):
-    """What a broker may answer; NONE is success."""
+    """What a broker may answer; NONE is success.
+
+    A number that is not in the list, from a newer broker, is UNKNOWN_SERVER_ERROR.
+    """
 
 {members}
+
+    @classmethod
+    def _missing_(cls, value: object) -> ErrorCode | None:
+        return cls.UNKNOWN_SERVER_ERROR if isinstance(value, int) else None
 
     @property
     def retriable(self) -> bool:

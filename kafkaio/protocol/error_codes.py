@@ -8,7 +8,10 @@ __all__ = ["ErrorCode"]
 
 
 class ErrorCode(IntEnum):
-    """What a broker may answer; NONE is success."""
+    """What a broker may answer; NONE is success.
+
+    A number that is not in the list, from a newer broker, is UNKNOWN_SERVER_ERROR.
+    """
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -145,6 +148,10 @@ class ErrorCode(IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
+
+    @classmethod
+    def _missing_(cls, value: object) -> ErrorCode | None:
+        return cls.UNKNOWN_SERVER_ERROR if isinstance(value, int) else None
 
     @property
     def retriable(self) -> bool:

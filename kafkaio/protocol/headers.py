@@ -1,0 +1,215 @@
+"""Frames: the length, the header and the body of requests and responses.
+
+On the wire every frame begins with its length as an int32. The functions that encode
+write it; those that decode take a frame without it, as ``kafkaio.protocol.framing``
+returns them.
+
+Which header stands before the body (KIP-482, KIP-511):
+
+- a request of a flexible version has header v2, any other v1; the client id has an
+  int16 length even in v2;
+- a response of a flexible version has header v1, any other v0. ApiVersions always has
+  v0, because the client cannot know the broker's version before it has the answer.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TypeVar
+
+from kafkaio.errors import ProtocolError
+from kafkaio.protocol.api_keys import ApiKey, request_type
+from kafkaio.protocol.codec import decode_from, encode_into
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import Buffer, Message, Request, Response
+from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.protocol.primitives import nullable_string, skip_tags
+
+__all__ = [
+    "decode_api_versions",
+    "decode_request",
+    "decode_request_header",
+    "decode_response",
+    "encode_request",
+    "encode_request_header",
+    "encode_request_parts",
+    "encode_response",
+    "encode_response_parts",
+    "peek_correlation_id",
+]
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+
+_FIXED = struct.Struct(">hhi")
+_LENGTH = struct.Struct(">i")
+_ERROR = struct.Struct(">h")
+
+
+def encode_request_header(
+    api_key: int, version: int, correlation_id: int, client_id: str | None
+) -> bytes:
+    """Return the header of a request, without the length before it.
+
+    Raises:
+        ProtocolError: if there is no such API, or the client id is too long.
+    """
+    return _request_header(request_type(api_key), version, correlation_id, client_id)
+
+
+def _request_header(
+    kind: type[Request[Response]],
+    version: int,
+    correlation_id: int,
+    client_id: str | None,
+) -> bytes:
+    tags = b"\0" if kind.is_flexible(version) else b""
+    fixed = _FIXED.pack(kind.API_KEY, version, correlation_id)
+    return fixed + nullable_string(client_id) + tags
+
+
+def encode_request(
+    request: Request[Response], version: int, correlation_id: int, client_id: str | None
+) -> bytes:
+    """Return the whole frame of a request, with its length.
+
+    Raises:
+        UnsupportedVersion: if the request has no such version, or the version cannot
+            carry what is set.
+        ProtocolError: if a value has the wrong type or is out of range.
+    """
+    return b"".join(encode_request_parts(request, version, correlation_id, client_id))
+
+
+def encode_request_parts(
+    request: Request[Response], version: int, correlation_id: int, client_id: str | None
+) -> list[Buffer]:
+    """Like ``encode_request``, as buffers that do not copy large record data.
+
+    The record data must not change until all has been sent.
+    """
+    header = _request_header(type(request), version, correlation_id, client_id)
+    return _framed(header, request, version)
+
+
+def encode_response(response: Response, version: int, correlation_id: int) -> bytes:
+    """Return the whole frame of a response, with its length.
+
+    Raises:
+        UnsupportedVersion: if the response has no such version, or the version cannot
+            carry what is set.
+        ProtocolError: if a value has the wrong type or is out of range.
+    """
+    return b"".join(encode_response_parts(response, version, correlation_id))
+
+
+def encode_response_parts(
+    response: Response, version: int, correlation_id: int
+) -> list[Buffer]:
+    """Like ``encode_response``, as buffers that do not copy large record data."""
+    tags = b"\0" if _has_tags(type(response), version) else b""
+    return _framed(_LENGTH.pack(correlation_id) + tags, response, version)
+
+
+def _framed(header: bytes, message: Message, version: int) -> list[Buffer]:
+    first = bytearray(_LENGTH.size)
+    first += header
+    parts = encode_into(message, version, first)
+    _LENGTH.pack_into(first, 0, sum(map(len, parts)) - _LENGTH.size)
+    return parts
+
+
+def peek_correlation_id(frame: Buffer) -> int:
+    """Return the correlation id of a response, decoding nothing else.
+
+    Raises:
+        ProtocolError: if the frame is too short to have one.
+    """
+    if len(frame) < _LENGTH.size:
+        raise ProtocolError(f"a response of {len(frame)} bytes has no header")
+    number: int = _LENGTH.unpack_from(frame)[0]
+    return number
+
+
+def decode_response(
+    response: type[ResponseT], version: int, frame: Buffer
+) -> tuple[int, ResponseT]:
+    """Return the correlation id and the response in a frame.
+
+    Record data is a memoryview into ``frame``.
+
+    Raises:
+        UnsupportedVersion: if the response has no such version.
+        ProtocolError: if the frame is not such a response.
+    """
+    correlation_id = peek_correlation_id(frame)
+    position = _LENGTH.size
+    if _has_tags(response, version):
+        try:
+            position = skip_tags(frame, position)
+        except IndexError as error:
+            raise ProtocolError("the header of a response is cut off") from error
+    return correlation_id, _body(response, version, frame, position)
+
+
+def decode_api_versions(version_asked: int, frame: Buffer) -> ApiVersionsResponse:
+    """Return the answer to ApiVersions, in whichever version the broker wrote it.
+
+    A broker that does not know the version asked answers with error 35 in version 0,
+    so the error code is looked at before a version is chosen.
+
+    Raises:
+        UnsupportedVersion: if ``version_asked`` is not a version of ApiVersions.
+        ProtocolError: if the frame is not such a response.
+    """
+    position = _LENGTH.size
+    if len(frame) < position + _ERROR.size:
+        raise ProtocolError(f"{len(frame)} bytes are no answer to ApiVersions")
+    (code,) = _ERROR.unpack_from(frame, position)
+    version = 0 if code == ErrorCode.UNSUPPORTED_VERSION else version_asked
+    return decode_response(ApiVersionsResponse, version, frame)[1]
+
+
+def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
+    """Return the header of a request, and where its body begins.
+
+    Works for versions of a known API that we cannot decode, so that they can be
+    refused politely.
+
+    Raises:
+        ProtocolError: if the frame has no such header, or the API is not known.
+    """
+    if len(frame) < _FIXED.size:
+        raise ProtocolError(f"a request of {len(frame)} bytes has no header")
+    api_key, version, _ = _FIXED.unpack_from(frame)
+    header_version = 2 if request_type(api_key).is_flexible(version) else 1
+    return decode_from(RequestHeader, header_version, frame, 0)
+
+
+def decode_request(frame: Buffer) -> tuple[RequestHeader, Request[Response]]:
+    """Return the header and the request in a frame: the broker's side.
+
+    Record data is a memoryview into ``frame``.
+
+    Raises:
+        UnsupportedVersion: if the request has no such version.
+        ProtocolError: if the frame is not a request.
+    """
+    header, position = decode_request_header(frame)
+    kind = request_type(header.request_api_key)
+    return header, _body(kind, header.request_api_version, frame, position)
+
+
+MessageT = TypeVar("MessageT", bound=Message)
+
+
+def _body(kind: type[MessageT], version: int, frame: Buffer, position: int) -> MessageT:
+    message, position = decode_from(kind, version, frame, position)
+    if position != len(frame):
+        left = len(frame) - position
+        raise ProtocolError(f"{kind.NAME} v{version}: {left} bytes are left over")
+    return message
+
+
+def _has_tags(response: type[Response], version: int) -> bool:
+    return response.API_KEY != ApiKey.API_VERSIONS and response.is_flexible(version)
