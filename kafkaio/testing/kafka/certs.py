@@ -1,0 +1,111 @@
+"""Certificates for TLS listeners: one authority, one server, one client a user."""
+
+import ssl
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    load_pem_private_key,
+    pkcs12,
+)
+
+from kafkaio.testing.kafka.properties import Tls
+
+_PASSWORD: Final = "kafkaio-testing"  # noqa: S105 - guards a throw-away key
+_HOSTS: Final = ("localhost", "127.0.0.1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificates:
+    """Files in PEM, for clients.
+
+    Attributes:
+        authority: The certificate to trust.
+        clients: A client's certificate chain and key in one file, by user.
+    """
+
+    authority: Path
+    clients: dict[str, Path]
+
+    def client_context(self, user: str | None = None) -> ssl.SSLContext:
+        """Return a context that trusts the brokers, and shows who `user` is."""
+        context = ssl.create_default_context(cafile=self.authority)
+        if user is not None:
+            context.load_cert_chain(self.clients[user])
+        return context
+
+
+def _chain(leaf: trustme.LeafCert) -> Sequence[x509.Certificate]:
+    return [
+        x509.load_pem_x509_certificate(blob.bytes()) for blob in leaf.cert_chain_pems
+    ]
+
+
+def _write_pem(directory: Path, leaf: trustme.LeafCert, authority: Path) -> Tls:
+    keystore = directory / "server.pem"
+    leaf.private_key_and_cert_chain_pem.write_to_path(keystore)
+    return Tls(keystore=keystore, truststore=authority, kind="PEM", password=None)
+
+
+def _write_pkcs12(directory: Path, leaf: trustme.LeafCert, authority: Path) -> Tls:
+    key = load_pem_private_key(leaf.private_key_pem.bytes(), None)
+    certificate, *rest = _chain(leaf)
+    secret = BestAvailableEncryption(_PASSWORD.encode())
+    keystore, truststore = directory / "server.p12", directory / "trust.p12"
+    keystore.write_bytes(
+        # trustme's keys are EC or RSA, both of which PKCS12 holds.
+        pkcs12.serialize_key_and_certificates(
+            b"server",
+            key,  # type: ignore[arg-type]  # declared wider than trustme makes it
+            certificate,
+            rest,
+            secret,
+        )
+    )
+    trusted = x509.load_pem_x509_certificate(authority.read_bytes())
+    truststore.write_bytes(
+        pkcs12.serialize_java_truststore(
+            [pkcs12.PKCS12Certificate(trusted, b"authority")], secret
+        )
+    )
+    return Tls(
+        keystore=keystore, truststore=truststore, kind="PKCS12", password=_PASSWORD
+    )
+
+
+def make_certificates(
+    directory: Path, users: Iterable[str], *, pem: bool
+) -> tuple[Certificates, Tls]:
+    """Make all files below `directory`.
+
+    Args:
+        directory: Where to write; made if missing.
+        users: The users to make client certificates for; the name is the CN.
+        pem: Write the broker's files as PEM, else as PKCS12.
+
+    Returns:
+        What clients use, and what brokers use.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    authority = trustme.CA(key_type=trustme.KeyType.RSA)
+    trust_file = directory / "authority.pem"
+    authority.cert_pem.write_to_path(trust_file)
+    clients = {}
+    for user in users:
+        # trustme wants an identity beside the name; no broker looks at it.
+        leaf = authority.issue_cert(
+            f"{user}@clients.test", common_name=user, key_type=trustme.KeyType.RSA
+        )
+        clients[user] = directory / f"client-{user}.pem"
+        leaf.private_key_and_cert_chain_pem.write_to_path(clients[user])
+    server = authority.issue_cert(
+        *_HOSTS, common_name="localhost", key_type=trustme.KeyType.RSA
+    )
+    write = _write_pem if pem else _write_pkcs12
+    tls = write(directory, server, trust_file)
+    return Certificates(authority=trust_file, clients=clients), tls

@@ -1,0 +1,252 @@
+"""A cluster of our own JVMs, under blocking control.
+
+Any thread may call it, and no event loop is involved, so one cluster can serve
+a whole test session whose tests have a loop each.
+"""
+
+import contextlib
+import secrets
+import time
+from typing import Final
+
+from kafkaio.testing.kafka.certs import Certificates, make_certificates
+from kafkaio.testing.kafka.launcher import Launcher
+from kafkaio.testing.kafka.nodes import Node, free_ports
+from kafkaio.testing.kafka.options import ClusterOptions
+from kafkaio.testing.kafka.properties import (
+    CONTROLLER,
+    PLAINTEXT,
+    Plan,
+    Properties,
+    Tls,
+    server_properties,
+    spell,
+)
+from kafkaio.testing.kafka.releases import KafkaNotStarted
+from kafkaio.testing.kafka.storage import (
+    bootstrap_checkpoint,
+    meta_properties,
+    random_uuid,
+)
+from kafkaio.testing.kafka.wire import Address, metadata
+from kafkaio.testing.kafka.zookeeper import ZooKeeper, forget_after
+
+_POLL_SECONDS: Final = 0.03
+_STOP_SECONDS: Final = 20.0
+_PORT_ATTEMPTS: Final = 3
+_PORT_TAKEN: Final = "Address already in use"
+_SALT_BYTES: Final = 24
+
+
+class _PortTaken(KafkaNotStarted):
+    """Someone took a port between our choice and the broker's bind."""
+
+
+class Cluster:
+    """Brokers on 127.0.0.1, as processes of ours; an `Engine`.
+
+    Attributes:
+        options: What was asked for.
+        nodes: The brokers by id, from 1.
+        certificates: The TLS files for clients, once open, if TLS was asked for.
+    """
+
+    def __init__(self, options: ClusterOptions):
+        self.options = options
+        self.nodes: dict[int, Node] = {}
+        self.certificates: Certificates | None = None
+        self._launcher = Launcher(options.release, options.heap)
+        self._plan = Plan(release=options.release)
+        self._tls: Tls | None = None
+        self._cluster_id = random_uuid()
+
+    @property
+    def node_ids(self) -> list[int]:
+        """The ids of the brokers."""
+        return list(self.nodes)
+
+    def addresses(self, listener: str) -> list[Address]:
+        """Return host and port of each node's listener.
+
+        Raises:
+            KeyError: The cluster has no such listener.
+        """
+        return [node.address(listener) for node in self.nodes.values()]
+
+    def log(self, node_id: int) -> str:
+        """Return what a node has logged."""
+        return self.nodes[node_id].log()
+
+    # Starting and ending
+
+    def open(self) -> None:
+        """Start all nodes and wait until each knows all others.
+
+        Raises:
+            KafkaNotStarted: A step failed, or `close` was called meanwhile.
+        """
+        self._launcher.prepare()
+        if self.options.tls:
+            self._make_certificates()
+        for last in [False] * (_PORT_ATTEMPTS - 1) + [True]:
+            try:
+                self._open_nodes()
+            except _PortTaken:
+                if last:
+                    raise
+                self._launcher.wipe()
+            else:
+                return
+
+    def close(self) -> None:
+        """End all nodes and remove their files; a second call does nothing."""
+        self._launcher.close()
+
+    def _make_certificates(self) -> None:
+        with self._launcher.step():
+            self.certificates, self._tls = make_certificates(
+                self._launcher.directory / "tls",
+                self.options.accounts,
+                pem=self.options.release.pem,
+            )
+
+    def _open_nodes(self) -> None:
+        zookeeper = self._start_zookeeper()
+        self._lay_out(zookeeper)
+        for node in self.nodes.values():
+            with self._launcher.step():
+                self._format(node)
+            self._launch(node)
+        for node in self.nodes.values():
+            self._wait_ready(node)
+
+    def _start_zookeeper(self) -> str:
+        if not self.options.release.zookeeper:
+            return ""
+        zookeeper = ZooKeeper(self._launcher)
+        zookeeper.start(self.options.start_timeout)
+        if self.options.sasl:
+            zookeeper.add_scram_users(self.options.accounts)
+        return zookeeper.connect
+
+    def _lay_out(self, zookeeper: str) -> None:
+        """Choose the nodes' ports and with them the plan they share."""
+        options = self.options
+        plan = Plan(
+            release=options.release,
+            zookeeper=zookeeper,
+            brokers=options.brokers,
+            users=options.accounts if options.sasl else None,
+            tls=self._tls,
+            rack=options.rack,
+            fast=options.fast,
+            config=options.config,
+        )
+        names = plan.listeners if zookeeper else [CONTROLLER, *plan.listeners]
+        ports = iter(free_ports(options.brokers * len(names)))
+        self.nodes = {
+            node_id: Node(
+                node_id,
+                self._launcher.directory / f"node{node_id}",
+                {name: next(ports) for name in names},
+            )
+            for node_id in range(1, options.brokers + 1)
+        }
+        if not zookeeper:
+            plan = plan.with_voters(
+                {node.id: node.ports[CONTROLLER] for node in self.nodes.values()}
+            )
+        self._plan = plan
+
+    def _properties(self, node: Node) -> Properties:
+        return server_properties(self._plan, node.id, node.ports, node.data)
+
+    def _format(self, node: Node) -> None:
+        node.data.mkdir(parents=True)
+        file = node.directory / "server.properties"
+        file.write_text(spell(self._properties(node)), "utf-8")
+        if self.options.release.zookeeper:
+            return
+        (node.data / "meta.properties").write_text(
+            meta_properties(self._cluster_id, node.id), "utf-8"
+        )
+        checkpoint = bootstrap_checkpoint(
+            self.options.levels,
+            self.options.accounts if self.options.sasl else {},
+            now_ms=time.time_ns() // 1_000_000,
+            salt=secrets.token_bytes(_SALT_BYTES),
+        )
+        (node.data / "bootstrap.checkpoint").write_bytes(checkpoint)
+
+    def _launch(self, node: Node) -> None:
+        file = node.directory / "server.properties"
+        self._launcher.launch(node, "kafka.Kafka", file)
+
+    def _wait_ready(self, node: Node) -> None:
+        """Wait until a node answers and knows every node that runs."""
+        end = time.monotonic() + self.options.start_timeout
+        while not self._is_ready(node):
+            self._launcher.check()
+            if node.pid is None:
+                problem = f"node {node.id} ended with {node.returncode}"
+                taken = _PORT_TAKEN in node.log_tail()
+                kind = _PortTaken if taken else KafkaNotStarted
+                raise kind(f"{problem}:\n{node.log_tail()}")
+            if time.monotonic() > end:
+                raise KafkaNotStarted(
+                    f"node {node.id} was not ready after "
+                    f"{self.options.start_timeout} s:\n{node.log_tail()}"
+                )
+            time.sleep(_POLL_SECONDS)
+
+    def _is_ready(self, node: Node) -> bool:
+        running = {
+            each.id: each.address(PLAINTEXT)
+            for each in self.nodes.values()
+            if each.pid is not None and not each.paused
+        }
+        with contextlib.suppress(OSError):
+            known = metadata(node.address(PLAINTEXT)).brokers
+            return running.items() <= known.items()
+        return False
+
+    # One node
+
+    def kill(self, node_id: int) -> None:
+        """End a node at once (SIGKILL)."""
+        self.nodes[node_id].kill()
+
+    def stop(self, node_id: int) -> None:
+        """End a node in order (SIGTERM): its leaderships move first."""
+        self.nodes[node_id].terminate(_STOP_SECONDS)
+
+    def start(self, node_id: int, *, wait: bool = True) -> None:
+        """Start a node that has ended, with its data, on the same ports.
+
+        Args:
+            node_id: Which one.
+            wait: Return only when it answers and knows all that run.
+
+        Raises:
+            KafkaNotStarted: It did not come up.
+        """
+        node = self.nodes[node_id]
+        if node.pid is None:
+            self._wait_forgotten(node)
+            self._launch(node)
+        if wait:
+            self._wait_ready(node)
+
+    def _wait_forgotten(self, node: Node) -> None:
+        again = node.ended_at + forget_after(self._plan, self._properties(node))
+        while time.monotonic() < again:
+            self._launcher.check()
+            time.sleep(_POLL_SECONDS)
+
+    def pause(self, node_id: int) -> None:
+        """Halt a node (SIGSTOP): it hangs, its sockets stay open."""
+        self.nodes[node_id].pause()
+
+    def resume(self, node_id: int) -> None:
+        """Let a halted node go on (SIGCONT)."""
+        self.nodes[node_id].resume()

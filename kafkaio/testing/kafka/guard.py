@@ -1,0 +1,97 @@
+"""Ends the brokers when the process that started them is gone.
+
+Run as a script, in a session of its own. Its standard input is a pipe from that
+process: `+PID` and `-PID` lines say whom to watch over. When the pipe closes,
+for whatever reason, each process left is killed and the directory named on the
+command line removed. So even a SIGKILL leaves nothing behind. (A parent-death
+signal would not do: it is bound to the thread that started the child.)
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, Final
+
+_CLEANUP_ATTEMPTS: Final = 20
+_CLEANUP_PAUSE_SECONDS: Final = 0.1
+_CLOSE_TIMEOUT_SECONDS: Final = 10
+
+
+def _handle(pid: int) -> int | None:
+    """Return a handle that stays true to the process when its pid is used again."""
+    if not hasattr(os, "pidfd_open"):
+        return None
+    with contextlib.suppress(OSError):
+        return os.pidfd_open(pid)
+    return None
+
+
+def _kill(pid: int, handle: int | None) -> None:
+    with contextlib.suppress(OSError):
+        if handle is not None and hasattr(signal, "pidfd_send_signal"):
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+        else:
+            os.kill(pid, signal.SIGKILL)
+
+
+def watch(lines: Iterable[str], directory: Path) -> None:
+    """Follow the lines to their end, then kill and remove what is left."""
+    watched: dict[int, int | None] = {}
+    for line in lines:
+        pid = int(line[1:])
+        if line[0] == "+":
+            watched[pid] = _handle(pid)
+        elif (handle := watched.pop(pid, None)) is not None:
+            os.close(handle)
+    for pid, handle in watched.items():
+        _kill(pid, handle)
+    for _ in range(_CLEANUP_ATTEMPTS):
+        shutil.rmtree(directory, ignore_errors=True)
+        if not directory.exists():
+            return
+        time.sleep(_CLEANUP_PAUSE_SECONDS)  # a dying broker still writes
+
+
+class Guard:
+    """The parent's end: a guard process over a directory and some children."""
+
+    def __init__(self, directory: Path):
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", __file__, directory],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            text=True,
+            bufsize=1,
+        )
+
+    @property
+    def _input(self) -> IO[str]:
+        pipe = self._process.stdin
+        assert pipe is not None  # asked for above
+        return pipe
+
+    def add(self, pid: int) -> None:
+        """Watch over a process."""
+        self._input.write(f"+{pid}\n")
+
+    def remove(self, pid: int) -> None:
+        """Forget a process that has ended."""
+        self._input.write(f"-{pid}\n")
+
+    def close(self) -> None:
+        """Let the guard kill what is left and remove the directory; wait for it."""
+        with contextlib.suppress(OSError):
+            self._input.close()
+        self._process.wait(_CLOSE_TIMEOUT_SECONDS)
+
+
+if __name__ == "__main__":
+    watch(sys.stdin, Path(sys.argv[1]))

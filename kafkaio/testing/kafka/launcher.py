@@ -1,0 +1,143 @@
+"""Runs Java mains in a temporary directory, and ends them without fail."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from kafkaio.testing.kafka.guard import Guard
+from kafkaio.testing.kafka.jars import fetch_jars, pinned
+from kafkaio.testing.kafka.java import ClassArchive, Java, find_java, jvm_flags
+from kafkaio.testing.kafka.nodes import Node
+from kafkaio.testing.kafka.releases import KafkaNotStarted, Release
+
+_TRAIN_SECONDS: Final = 60.0  # writing a class archive takes up to 5 s when alone
+_LOG_FLAGS: Final = (
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
+)
+
+
+class Launcher:
+    """The Java, the jars, the directory and the processes of one cluster.
+
+    Any thread may call it. A lock is held over each step that makes a process or
+    a file, and `close` takes it too; after `close` no step begins.
+    """
+
+    def __init__(self, release: Release, heap: str):
+        self._release = release
+        self._flags = [*jvm_flags(heap), *_LOG_FLAGS]
+        self._lock = threading.RLock()
+        self._closed = threading.Event()
+        self._java = Java(Path(), 0)
+        self._classpath: Sequence[Path] = ()
+        self._archive: ClassArchive | None = None
+        self._directory = Path()
+        self._guard: Guard | None = None
+        self._nodes: list[Node] = []
+        self._trainee: Node | None = None
+
+    @property
+    def directory(self) -> Path:
+        """The directory everything lies in; it goes at `close`."""
+        return self._directory
+
+    @property
+    def _archive_output(self) -> Path:
+        return self._directory / "classes.archive"
+
+    def check(self) -> None:
+        """Raise KafkaNotStarted if `close` was called."""
+        if self._closed.is_set():
+            raise KafkaNotStarted("closed while it was starting")
+
+    @contextlib.contextmanager
+    def step(self) -> Iterator[None]:
+        """Hold off `close` while something is made.
+
+        Raises:
+            KafkaNotStarted: `close` was called.
+        """
+        with self._lock:
+            self.check()
+            yield
+
+    def prepare(self) -> None:
+        """Find Java, fetch the jars, make the directory.
+
+        Raises:
+            KafkaNotStarted: One of them cannot be had.
+        """
+        self._java = find_java(self._release.minimum_java)
+        jars = pinned(self._release.version, "broker")
+        self._classpath = fetch_jars(jars, self.check)
+        self._archive = ClassArchive(self._java, self._classpath, self._flags)
+        with self.step():
+            self._directory = Path(tempfile.mkdtemp(prefix="kafkaio-"))
+            self._guard = Guard(self._directory)
+
+    def command(self, main: str, *args: str | Path) -> list[str | Path]:
+        """Return the command line of a Java main on the broker's class path."""
+        path = os.pathsep.join(map(str, self._classpath))
+        return [self._java.path, *self._flags, "-cp", path, main, *args]
+
+    def launch(self, node: Node, main: str, *args: str | Path) -> None:
+        """Start a node; the first one that has no class archive will write it.
+
+        Raises:
+            KafkaNotStarted: `close` was called.
+        """
+        java, *rest = self.command(main, *args)
+        with self.step():
+            assert self._guard is not None  # prepare() made it
+            assert self._archive is not None
+            extra = self._archive.use_flags()
+            if main == "kafka.Kafka" and self._trainee in {None, node}:
+                extra += self._archive.train_flags(self._archive_output)
+                self._trainee = node
+            if node not in self._nodes:
+                self._nodes.append(node)
+            node.spawn([java, *extra, *rest], self._guard)
+
+    def wipe(self) -> None:
+        """End all nodes and empty the directory, for another attempt."""
+        with self.step():
+            self._kill_all()
+            self._trainee = None
+            for entry in self._directory.glob("node*"):
+                shutil.rmtree(entry)
+
+    def close(self) -> None:
+        """End all nodes and remove the directory; a second call does nothing."""
+        self._closed.set()
+        with self._lock:
+            if self._guard is None:
+                return
+            try:
+                self._keep_archive()
+            finally:
+                self._kill_all()
+                self._guard.close()
+                self._guard = None
+
+    def _kill_all(self) -> None:
+        for node in self._nodes:
+            node.kill()
+        self._nodes.clear()
+
+    def _keep_archive(self) -> None:
+        """Let the node in training write the class archive, if one is missing."""
+        trainee, archive = self._trainee, self._archive
+        if trainee is None or archive is None or trainee.pid is None:
+            return
+        if archive.path.exists() or not archive.train_flags(self._archive_output):
+            return
+        trainee.terminate(_TRAIN_SECONDS)
+        if trainee.returncode in {0, 143}:  # 143: the JVM ended by SIGTERM, in order
+            archive.keep(self._archive_output)

@@ -1,0 +1,160 @@
+"""One process of the cluster: a broker, or ZooKeeper."""
+
+import contextlib
+import re
+import secrets
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from kafkaio.testing.kafka.guard import Guard
+from kafkaio.testing.kafka.wire import Address
+
+# Below Linux's ephemeral range (32768-60999): no outgoing connection can take the
+# port between the moment we choose it and the moment the broker binds it.
+_LOWEST_PORT: Final = 20000
+_HIGHEST_PORT: Final = 32000
+_LOG_TAIL_CHARS: Final = 3000
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports on 127.0.0.1 that nobody listens on, below the ephemeral range."""
+    with contextlib.ExitStack() as held:
+        ports: list[int] = []
+        while len(ports) < count:
+            probe = held.enter_context(socket.socket())
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            port = _LOWEST_PORT + secrets.randbelow(_HIGHEST_PORT - _LOWEST_PORT)
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                ports.append(port)
+        return ports
+
+
+class Node:
+    """A process with a directory, a log file and ports.
+
+    Attributes:
+        id: The broker id; 0 for ZooKeeper.
+        directory: Its properties, log and data.
+        ports: Its ports on 127.0.0.1, by listener.
+        paused: It is stopped by SIGSTOP.
+        ended_at: When it last ended, on the monotonic clock; 0 if it never did.
+    """
+
+    def __init__(self, node_id: int, directory: Path, ports: Mapping[str, int]):
+        self.id = node_id
+        self.directory = directory
+        self.ports = dict(ports)
+        self.paused = False
+        self.ended_at = 0.0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._guard: Guard | None = None
+
+    def __repr__(self) -> str:
+        state = "down" if self.pid is None else "paused" if self.paused else "up"
+        return f"<Node {self.id} {state} pid={self.pid} ports={self.ports}>"
+
+    @property
+    def data(self) -> Path:
+        """The directory of its data."""
+        return self.directory / "data"
+
+    @property
+    def log_file(self) -> Path:
+        """The file of its standard output and error."""
+        return self.directory / "node.log"
+
+    @property
+    def pid(self) -> int | None:
+        """The process id while it runs."""
+        process = self._process
+        return process.pid if process and process.poll() is None else None
+
+    @property
+    def returncode(self) -> int | None:
+        """How it ended; None while it runs or before it first ran."""
+        return self._process.poll() if self._process else None
+
+    def address(self, listener: str) -> Address:
+        """Return host and port of a listener."""
+        return "127.0.0.1", self.ports[listener]
+
+    def log(self) -> str:
+        """Return what it has written so far."""
+        if not self.log_file.exists():
+            return ""
+        return self.log_file.read_text("utf-8", "replace")
+
+    def log_tail(self) -> str:
+        """Return the end of its log, for a message."""
+        return self.log()[-_LOG_TAIL_CHARS:]
+
+    def memory_mb(self) -> int:
+        """Return the resident memory in megabytes; Linux only."""
+        text = Path(f"/proc/{self.pid}/status").read_text("utf-8")
+        match = re.search(r"^VmRSS:\s+(\d+)", text, re.MULTILINE)
+        return int(match[1]) // 1024 if match else 0
+
+    def spawn(self, command: Sequence[str | Path], guard: Guard) -> None:
+        """Start the process; it dies with ours at the latest."""
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.directory,
+                start_new_session=True,
+            )
+        self._guard = guard
+        guard.add(self._process.pid)
+        self.paused = False
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal, if it runs."""
+        if self._process is not None:
+            self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """End it at once (SIGKILL) and wait until it has."""
+        if self.pid is not None:
+            self.signal(signal.SIGKILL)
+        self._reap(None)
+
+    def terminate(self, timeout: float) -> None:
+        """Ask it to end (SIGTERM) and wait; kill it after `timeout` seconds."""
+        if self.pid is None:
+            return
+        self.resume()
+        self.signal(signal.SIGTERM)
+        try:
+            self._reap(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def _reap(self, timeout: float | None) -> None:
+        if self._process is None:
+            return
+        self._process.wait(timeout)
+        if self._guard is not None:
+            with contextlib.suppress(OSError, ValueError):  # the guard is closed
+                self._guard.remove(self._process.pid)
+            self._guard = None
+            self.ended_at = time.monotonic()
+        self.paused = False
+
+    def pause(self) -> None:
+        """Halt it (SIGSTOP): it hangs, its sockets stay open."""
+        self.signal(signal.SIGSTOP)
+        self.paused = self.pid is not None
+
+    def resume(self) -> None:
+        """Let it go on (SIGCONT)."""
+        if self.paused:
+            self.signal(signal.SIGCONT)
+        self.paused = False

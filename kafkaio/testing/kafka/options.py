@@ -1,0 +1,73 @@
+"""How a test asks for a cluster."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypedDict
+
+from kafkaio.testing.kafka.properties import Value
+from kafkaio.testing.kafka.releases import DEFAULT_VERSION, Release, find_release
+
+DEFAULT_USERS: Final[Mapping[str, str]] = {"alice": "alice-secret"}
+
+
+class Options(TypedDict, total=False):
+    """The keyword arguments of `Kafka`; see `ClusterOptions` for their meaning."""
+
+    sasl: bool
+    tls: bool
+    users: Mapping[str, str] | None
+    config: Mapping[str, Value] | None
+    features: Mapping[str, int] | None
+    rack: bool
+    fast: bool
+    heap: str
+    start_timeout: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOptions:
+    """A whole request for a cluster.
+
+    Attributes:
+        brokers: How many brokers, each a controller too.
+        version: A minor (``4.3``) or full (``4.3.1``) version.
+        sasl: Open a SASL listener: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and
+            OAUTHBEARER with unsecured tokens (RFC 7515, alg none).
+        tls: Open an SSL listener, and MTLS, which demands a client certificate;
+            with `sasl` also SASL_SSL.
+        users: Users and passwords; None means alice with alice-secret.
+        config: Broker properties that win over ours.
+        features: Feature levels that win over the release's, 0 for off.
+        rack: Broker N is in rack rN and followers serve fetches (KIP-392).
+        fast: Quick timers and small buffers instead of the broker's defaults.
+        heap: The largest Java heap of each node.
+        start_timeout: Seconds until a node that is not ready fails the start.
+    """
+
+    brokers: int = 1
+    version: str = DEFAULT_VERSION
+    sasl: bool = False
+    tls: bool = False
+    users: Mapping[str, str] | None = None
+    config: Mapping[str, Value] | None = None
+    features: Mapping[str, int] | None = None
+    rack: bool = True
+    fast: bool = True
+    heap: str = "256m"
+    start_timeout: float = 90.0
+    release: Release = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.brokers < 1:
+            raise ValueError(f"brokers must be at least 1, not {self.brokers}")
+        object.__setattr__(self, "release", find_release(self.version))
+
+    @property
+    def accounts(self) -> Mapping[str, str]:
+        """The users, with the default filled in."""
+        return DEFAULT_USERS if self.users is None else self.users
+
+    @property
+    def levels(self) -> dict[str, int]:
+        """The feature levels to finalise."""
+        return self.release.features | dict(self.features or {})

@@ -1,0 +1,75 @@
+"""The Kafka releases a test can run, and what differs between them."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+
+class KafkaNotStarted(RuntimeError):
+    """A broker for tests could not be had; the message says which step failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """One Kafka release.
+
+    Attributes:
+        version: The full version, such as ``4.3.1``.
+        scala: The Scala version in the core artifact's name.
+        zookeeper: Brokers register in ZooKeeper; no KRaft, no feature levels.
+        pem: Brokers read TLS material as PEM (KIP-651); else only PKCS12.
+        features: The feature levels `kafka-storage format` would finalise.
+        minimum_java: The oldest Java that runs it.
+    """
+
+    version: str
+    scala: str = "2.13"
+    zookeeper: bool = False
+    pem: bool = True
+    features: dict[str, int] = field(default_factory=dict)
+    minimum_java: int = 17
+
+    @property
+    def short(self) -> str:
+        """The minor release, such as ``4.3``."""
+        return ".".join(self.version.split(".")[:2])
+
+
+_RELEASES: Final = (
+    Release(
+        version="4.3.1",
+        features={
+            "metadata.version": 30,
+            "eligible.leader.replicas.version": 1,
+            "group.version": 1,
+            "share.version": 1,
+            "streams.version": 1,
+            "transaction.version": 2,
+        },
+    ),
+    Release(
+        version="4.0.2",
+        features={
+            "metadata.version": 25,
+            "group.version": 1,
+            "transaction.version": 2,
+        },
+    ),
+    Release(version="3.9.2", features={"metadata.version": 21}, minimum_java=11),
+    Release(version="2.8.2", zookeeper=True, minimum_java=8),
+    Release(version="2.1.1", scala="2.12", zookeeper=True, pem=False, minimum_java=8),
+)
+RELEASES: Final = {release.short: release for release in _RELEASES}
+DEFAULT_VERSION: Final = "4.3"
+
+
+def find_release(version: str) -> Release:
+    """Return the release for a minor (``4.3``) or a full version (``4.3.1``).
+
+    Raises:
+        KafkaNotStarted: No such release is pinned.
+    """
+    for release in _RELEASES:
+        if version in {release.short, release.version}:
+            return release
+    known = ", ".join(release.version for release in _RELEASES)
+    raise KafkaNotStarted(f"Kafka {version} is not pinned for tests; known: {known}")

@@ -1,0 +1,108 @@
+"""Create a topic and wait until it can be used."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kafkaio.testing.kafka.wire import (
+    NOT_CONTROLLER,
+    TOPIC_ALREADY_EXISTS,
+    Address,
+    ClusterView,
+    TopicNotCreated,
+    create_topic,
+    create_topics_body,
+    metadata,
+)
+
+_POLL_SECONDS: Final = 0.02
+_CALL_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to be."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    config: Mapping[str, str]
+
+
+def is_usable(view: ClusterView, topic: NewTopic) -> bool:
+    """Return whether a broker knows a leader for each partition."""
+    partitions = view.topics.get(topic.name, ())
+    return len(partitions) == topic.partitions and all(
+        partition.leader in view.brokers for partition in partitions
+    )
+
+
+def _views(addresses: list[Address], names: tuple[str, ...]) -> list[ClusterView]:
+    """Return what each broker that answers knows."""
+    views = []
+    for address in addresses:
+        try:
+            views.append(metadata(address, names))
+        except OSError:
+            continue
+    return views
+
+
+def _send(topic: NewTopic, views: list[ClusterView]) -> bool:
+    """Ask the controller for the topic; False if none could be asked."""
+    body = create_topics_body(
+        topic.name,
+        topic.partitions,
+        topic.replication_factor,
+        topic.config,
+        _CALL_SECONDS,
+    )
+    for view in views:
+        address = view.brokers.get(view.controller)
+        if address is None:
+            continue
+        try:
+            create_topic(address, body, _CALL_SECONDS)
+        except OSError:
+            continue
+        except TopicNotCreated as error:
+            if error.code == NOT_CONTROLLER:
+                continue
+            raise
+        return True
+    return False
+
+
+def make_topic(
+    addresses: Callable[[], list[Address]], topic: NewTopic, timeout: float
+) -> None:
+    """Create a topic; return when all brokers that answer know its leaders.
+
+    Args:
+        addresses: The brokers to ask, at each attempt.
+        topic: What to create.
+        timeout: Seconds for the whole.
+
+    Raises:
+        TopicNotCreated: The controller refused.
+        TimeoutError: Time ran out.
+    """
+    end = time.monotonic() + timeout
+    sent = attempted = False
+    while True:
+        views = _views(addresses(), (topic.name,) if sent else ())
+        if sent and views and all(is_usable(view, topic) for view in views):
+            return
+        if not sent:
+            try:
+                sent = _send(topic, views)
+            except TopicNotCreated as error:
+                # Our first request may have worked though its answer was lost.
+                if error.code != TOPIC_ALREADY_EXISTS or not attempted:
+                    raise
+                sent = True
+            attempted = True
+        if time.monotonic() > end:
+            raise TimeoutError(f"topic {topic.name} has no leaders after {timeout} s")
+        time.sleep(_POLL_SECONDS)
