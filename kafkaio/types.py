@@ -144,11 +144,19 @@ class OffsetAndTimestamp:
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A broker as the cluster's metadata names it."""
+    """A broker: as the cluster's metadata names it, or as one to send a request to.
+
+    Attributes:
+        node_id: the number that the cluster knows the broker by.
+        host: name or address to connect to; empty where only the number matters, as
+            in ``client.request(..., to=Broker(3))``.
+        port: port to connect to, -1 with an empty host.
+        rack: rack that the broker stands in, None if it names none.
+    """
 
     node_id: int
-    host: str
-    port: int
+    host: str = ""
+    port: int = -1
     rack: str | None = None
 
 

@@ -1,0 +1,394 @@
+"""What is known of the cluster, and how an answer changes it.
+
+Theory of operation: `ClusterView` is an immutable snapshot that any layer may keep.
+`merge` makes the next snapshot of the last one, a Metadata answer and the `Epochs`
+seen so far. A partition's leader epoch only grows while its topic stays the same, so
+an answer from a broker that lags behind cannot bring an old leader back (KIP-320).
+
+Rules, each of them a law in the tests:
+
+* answers before version 9 carry unreliable epochs (brokers before 2.4): their
+  epochs are dropped and their leaders taken as they are;
+* an older epoch than one already seen keeps the partition as it was cached;
+* a topic that has another id now is another topic: all its old epochs are void;
+* a partition's error may come with a useful epoch, which counts;
+* an answer without brokers says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from uuid import UUID
+
+from kafkaio._machines.reactions import known_code, reaction
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kafkaio.protocol.schema import ZERO_UUID
+from kafkaio.types import Broker, TopicPartition
+
+__all__ = [
+    "ClusterView",
+    "Epochs",
+    "Merged",
+    "PartitionView",
+    "TopicView",
+    "merge",
+    "with_leader",
+]
+
+#: The first version of Metadata whose leader epochs can be trusted.
+RELIABLE_EPOCHS_SINCE = 9
+
+_NOTHING: Mapping[int, PartitionView] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    """A partition as the cluster described it last.
+
+    Attributes:
+        topic: name of the topic.
+        partition: number of the partition.
+        leader: node id of the leader, -1 while there is none.
+        leader_epoch: the leader's epoch, -1 where it is not known.
+        replicas: node ids of all replicas, the preferred leader first.
+        isr: node ids of the replicas in sync.
+        offline: node ids of the replicas that are down.
+        error: why the broker could not describe the partition fully.
+    """
+
+    topic: str
+    partition: int
+    leader: int = -1
+    leader_epoch: int = -1
+    replicas: tuple[int, ...] = ()
+    isr: tuple[int, ...] = ()
+    offline: tuple[int, ...] = ()
+    error: ErrorCode = ErrorCode.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class TopicView:
+    """A topic as the cluster described it last.
+
+    Attributes:
+        name: name of the topic.
+        topic_id: id of the topic, None where brokers (before 2.8) have none.
+        is_internal: whether Kafka itself keeps the topic.
+        error: why the topic could not be described; it then has no partitions.
+        partitions: the partitions by number, in ascending order.
+    """
+
+    name: str
+    topic_id: UUID | None = None
+    is_internal: bool = False
+    error: ErrorCode = ErrorCode.NONE
+    partitions: Mapping[int, PartitionView] = _NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """An immutable snapshot of the cluster's metadata.
+
+    Attributes:
+        brokers: brokers alive, by node id.
+        controller_id: node id of a broker that takes the controller's requests, -1
+            while there is none.
+        cluster_id: the cluster's own id, None while unknown.
+        by_name: the topics described last, those with an error included.
+        number: counts the snapshots of one client; 0 means that nothing is known.
+    """
+
+    brokers: Mapping[int, Broker] = field(default_factory=dict)
+    controller_id: int = -1
+    cluster_id: str | None = None
+    by_name: Mapping[str, TopicView] = field(default_factory=dict)
+    number: int = 0
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Names of the topics that exist as far as is known."""
+        return frozenset(
+            name for name, topic in self.by_name.items() if not topic.error
+        )
+
+    def topic_error(self, name: str) -> ErrorCode:
+        """Why ``name`` could not be described; NONE if it could, or is not known."""
+        topic = self.by_name.get(name)
+        return topic.error if topic is not None else ErrorCode.NONE
+
+    def topic_id(self, name: str) -> UUID | None:
+        """The id of the topic ``name``, None where it is not known."""
+        topic = self.by_name.get(name)
+        return topic.topic_id if topic is not None else None
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        """The name of the topic that has this id, None where it is not known."""
+        for name, topic in self.by_name.items():
+            if topic.topic_id == topic_id:
+                return name
+        return None
+
+    def partition_count(self, name: str) -> int | None:
+        """How many partitions ``name`` has, None while that is not known."""
+        topic = self.by_name.get(name)
+        return len(topic.partitions) or None if topic is not None else None
+
+    def partitions(self, name: str) -> tuple[PartitionView, ...]:
+        """The partitions of ``name`` in ascending order; empty if not known."""
+        topic = self.by_name.get(name)
+        return tuple(topic.partitions.values()) if topic is not None else ()
+
+    def partition(self, tp: TopicPartition) -> PartitionView | None:
+        """The partition ``tp``, None if it is not known."""
+        topic = self.by_name.get(tp.topic)
+        return topic.partitions.get(tp.partition) if topic is not None else None
+
+    def leader(self, tp: TopicPartition) -> int | None:
+        """Node id of the leader of ``tp``, None while it has none or is not known."""
+        found = self.partition(tp)
+        return found.leader if found is not None and found.leader >= 0 else None
+
+    def is_internal(self, name: str) -> bool:
+        """Whether ``name`` is a topic that Kafka itself keeps."""
+        topic = self.by_name.get(name)
+        return topic is not None and topic.is_internal
+
+
+class Epochs:
+    """The newest leader epoch seen of each partition, from any source.
+
+    It outlives snapshots: a topic that vanishes for a moment and comes back with the
+    same id still cannot be led by an old leader.
+    """
+
+    __slots__ = ("_ids", "_seen")
+
+    def __init__(self) -> None:
+        self._seen: dict[str, dict[int, int]] = {}
+        self._ids: dict[str, UUID] = {}
+
+    def get(self, tp: TopicPartition) -> int:
+        """The newest epoch seen of ``tp``, -1 if none was."""
+        return self._seen.get(tp.topic, {}).get(tp.partition, -1)
+
+    def raise_to(self, tp: TopicPartition, epoch: int) -> bool:
+        """Note ``epoch``; whether it is newer than what was seen."""
+        if epoch <= self.get(tp):
+            return False
+        self._seen.setdefault(tp.topic, {})[tp.partition] = epoch
+        return True
+
+    def drop(self, tp: TopicPartition) -> None:
+        """Forget what was seen of ``tp``."""
+        self._seen.get(tp.topic, {}).pop(tp.partition, None)
+
+    def drop_topic(self, name: str) -> None:
+        """Forget everything about a topic."""
+        self._seen.pop(name, None)
+        self._ids.pop(name, None)
+
+    def identify(self, name: str, topic_id: UUID | None) -> None:
+        """Note the id of ``name``; another id than before voids its epochs."""
+        if topic_id is None:
+            return
+        if self._ids.get(name, topic_id) != topic_id:
+            self._seen.pop(name, None)
+        self._ids[name] = topic_id
+
+    def has_id(self, name: str) -> bool:
+        """Whether an id of the topic ``name`` has been seen."""
+        return name in self._ids
+
+    def retain(self, names: Iterable[str]) -> None:
+        """Forget every topic that is not among ``names``."""
+        kept = set(names)
+        for name in [name for name in self._seen if name not in kept]:
+            self.drop_topic(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What `merge` made of an answer.
+
+    Attributes:
+        view: the new snapshot.
+        progressed: whether it says anything that the snapshot before did not.
+        unsettled: topics to be asked for again: a partition without a leader, an
+            answer older than what has been seen, an error that may pass.
+    """
+
+    view: ClusterView
+    progressed: bool
+    unsettled: frozenset[str]
+
+
+def merge(
+    old: ClusterView,
+    epochs: Epochs,
+    response: MetadataResponse,
+    version: int,
+    *,
+    partial: bool,
+) -> Merged | None:
+    """Make the snapshot that follows ``old``.
+
+    Args:
+        old: the snapshot so far.
+        epochs: the newest epochs seen; brought up to date.
+        response: what a broker answered.
+        version: the version that the answer had.
+        partial: whether only some of the wanted topics had been asked for, so that
+            the others stay as they are. Otherwise what the answer leaves out is gone.
+
+    Returns:
+        The new snapshot; None if the answer names no broker and so says nothing.
+    """
+    if not response.brokers:
+        return None
+    merger = _Merger(old, epochs, trust_epochs=version >= RELIABLE_EPOCHS_SINCE)
+    described = {
+        topic.name: merger.topic(topic.name, topic)
+        for topic in response.topics
+        if topic.name is not None
+    }
+    topics = {**old.by_name, **described} if partial else described
+    brokers = {
+        b.node_id: Broker(b.node_id, b.host, b.port, b.rack) for b in response.brokers
+    }
+    view = ClusterView(
+        brokers=brokers,
+        controller_id=response.controller_id,
+        cluster_id=response.cluster_id or old.cluster_id,
+        by_name=topics,
+        number=old.number,
+    )
+    progressed = view != old
+    return Merged(
+        replace(view, number=old.number + 1), progressed, frozenset(merger.unsettled)
+    )
+
+
+class _Merger:
+    """One run of `merge`: the topics of one answer."""
+
+    def __init__(self, old: ClusterView, epochs: Epochs, *, trust_epochs: bool) -> None:
+        self._old = old
+        self._epochs = epochs
+        self._trust_epochs = trust_epochs
+        self.unsettled: set[str] = set()
+
+    def topic(self, name: str, topic: MetadataResponseTopic) -> TopicView:
+        topic_id = topic.topic_id if topic.topic_id != ZERO_UUID else None
+        self._epochs.identify(name, topic_id)
+        error = known_code(topic.error_code)
+        if error:
+            return self._failed_topic(name, topic, topic_id, error)
+        former = self._old.by_name.get(name)
+        # A cached partition may only stand in for a stale one of the same topic.
+        same = former is not None and former.topic_id in {topic_id, None}
+        cached = former.partitions if former is not None and same else _NOTHING
+        partitions = {
+            p.partition_index: self._partition(name, p, cached.get(p.partition_index))
+            for p in sorted(topic.partitions, key=lambda p: p.partition_index)
+        }
+        return TopicView(
+            name,
+            topic_id,
+            topic.is_internal,
+            ErrorCode.NONE,
+            MappingProxyType(partitions),
+        )
+
+    def _failed_topic(
+        self,
+        name: str,
+        topic: MetadataResponseTopic,
+        topic_id: UUID | None,
+        error: ErrorCode,
+    ) -> TopicView:
+        if reaction(ApiKey.METADATA, error).refresh_metadata:
+            self.unsettled.add(name)
+        gone = error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if gone and not self._epochs.has_id(name):
+            # Without topic ids nothing else tells that a topic made anew under the
+            # old name counts its epochs from 0 again.
+            self._epochs.drop_topic(name)
+        return TopicView(name, topic_id, topic.is_internal, error)
+
+    def _partition(
+        self, name: str, p: MetadataResponsePartition, cached: PartitionView | None
+    ) -> PartitionView:
+        tp = TopicPartition(name, p.partition_index)
+        error = known_code(p.error_code)
+        if reaction(ApiKey.METADATA, error).refresh_metadata or p.leader_id < 0:
+            self.unsettled.add(name)
+        epoch = p.leader_epoch if self._trust_epochs else -1
+        if not self._trust_epochs:
+            self._epochs.drop(tp)
+        elif 0 <= epoch < self._epochs.get(tp):
+            self.unsettled.add(name)
+            if cached is not None:
+                return cached
+            # Nothing is cached to keep, so only the leader is left out.
+            p, epoch = replace(p, leader_id=-1), -1
+        else:
+            self._epochs.raise_to(tp, epoch)
+        return PartitionView(
+            topic=name,
+            partition=p.partition_index,
+            leader=p.leader_id,
+            leader_epoch=epoch,
+            replicas=tuple(p.replica_nodes),
+            isr=tuple(p.isr_nodes),
+            offline=tuple(p.offline_replicas),
+            error=error,
+        )
+
+
+def with_leader(
+    view: ClusterView,
+    epochs: Epochs,
+    tp: TopicPartition,
+    leader: tuple[int, int],
+    endpoints: Iterable[Broker] = (),
+) -> ClusterView | None:
+    """Apply a leader that a Produce or Fetch answer named (KIP-951).
+
+    Args:
+        view: the snapshot so far.
+        epochs: the newest epochs seen; brought up to date.
+        tp: the partition that has another leader now.
+        leader: node id of that leader, and its epoch.
+        endpoints: addresses that came along.
+
+    Returns:
+        The new snapshot; None if the hint is incomplete, not newer than what is
+        known, or names a broker whose address is not known.
+    """
+    known = view.partition(tp)
+    leader_id, leader_epoch = leader
+    if known is None or leader_id < 0 or leader_epoch <= known.leader_epoch:
+        return None
+    brokers = {**view.brokers, **{b.node_id: b for b in endpoints}}
+    if leader_id not in brokers or leader_epoch < epochs.get(tp):
+        return None
+    epochs.raise_to(tp, leader_epoch)
+    topic = view.by_name[tp.topic]
+    led = replace(
+        known, leader=leader_id, leader_epoch=leader_epoch, error=ErrorCode.NONE
+    )
+    partitions = MappingProxyType({**topic.partitions, tp.partition: led})
+    return replace(
+        view,
+        brokers=brokers,
+        by_name={**view.by_name, tp.topic: replace(topic, partitions=partitions)},
+        number=view.number + 1,
+    )

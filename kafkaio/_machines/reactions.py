@@ -1,0 +1,433 @@
+"""What to do about each error code: one table for every part of the client.
+
+`BASE` knows every code that Kafka has; `OVERRIDES` says where one API means something
+else by a code, or has more to do about it. `reaction` reads both. The table only
+names the reaction: the owner of the request performs it.
+
+Sources: Kafka's ``Errors`` (retriable, refresh), and the handlers of the Java client
+for what is particular to an API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.error_codes import ErrorCode
+
+__all__ = ["BASE", "OVERRIDES", "Reaction", "Step", "known_code", "reaction"]
+
+
+class Step(Enum):
+    """What the owner of a request does besides retrying; NONE for nothing."""
+
+    NONE = auto()
+    #: Nothing is wrong: what was asked for had already been done.
+    SUCCESS = auto()
+    #: Start over from the bootstrap servers (KIP-1102).
+    REBOOTSTRAP = auto()
+    #: Fetch or share session: begin a new one.
+    RESET_SESSION = auto()
+    #: The position is outside the log: follow the reset policy.
+    RESET_POSITION = auto()
+    #: The batch is too large: split it, or fail its only record.
+    SPLIT_BATCH = auto()
+    #: A gap in the sequence numbers: wait for the culprit, or bump the epoch.
+    CHECK_SEQUENCE = auto()
+    #: The open transaction can only be aborted.
+    ABORT = auto()
+    #: Take part in the rebalance with the identity there is.
+    REJOIN = auto()
+    #: The generation is over; the member id stays.
+    RESET_GENERATION = auto()
+    #: The coordinator does not know the member any more: everything is lost.
+    RESET_MEMBER = auto()
+    #: The member's epoch moved on: ask again with the one in force.
+    REFRESH_MEMBER = auto()
+    #: Another took our place, or asking again can never help: the owner ends.
+    FATAL = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """What an error code asks for.
+
+    Attributes:
+        retry: the same request may succeed later, after a back-off.
+        refresh_metadata: what is known of the cluster is out of date.
+        refind_coordinator: the coordinator is elsewhere.
+        reroute: the broker refused to act at all, because it is (or for the moment
+            is) the wrong one: asking again, perhaps elsewhere, repeats nothing.
+        step: what else the owner of the request has to do.
+    """
+
+    retry: bool = False
+    refresh_metadata: bool = False
+    refind_coordinator: bool = False
+    reroute: bool = False
+    step: Step = Step.NONE
+
+
+_FINAL = Reaction()
+_RETRY = Reaction(retry=True)
+_REFRESH = Reaction(retry=True, refresh_metadata=True)
+_WRONG_LEADER = Reaction(retry=True, refresh_metadata=True, reroute=True)
+_WRONG_COORDINATOR = Reaction(retry=True, refind_coordinator=True, reroute=True)
+_LOADING = Reaction(retry=True, reroute=True)
+_SESSION = Reaction(retry=True, step=Step.RESET_SESSION)
+
+_E = ErrorCode
+
+#: By reaction, every error code there is.
+_GROUPS: tuple[tuple[Reaction, tuple[ErrorCode, ...]], ...] = (
+    (Reaction(step=Step.SUCCESS), (_E.NONE,)),
+    (
+        _RETRY,
+        (
+            _E.CORRUPT_MESSAGE,
+            _E.REQUEST_TIMED_OUT,
+            _E.NOT_ENOUGH_REPLICAS,
+            _E.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+            _E.CONCURRENT_TRANSACTIONS,
+            # The broker lags behind us, so asking for metadata would not help.
+            _E.UNKNOWN_LEADER_EPOCH,
+            _E.OFFSET_NOT_AVAILABLE,
+            _E.UNSTABLE_OFFSET_COMMIT,
+            _E.THROTTLING_QUOTA_EXCEEDED,
+            _E.SHARE_SESSION_LIMIT_REACHED,
+        ),
+    ),
+    (
+        _REFRESH,
+        (
+            _E.UNKNOWN_TOPIC_OR_PARTITION,
+            _E.REPLICA_NOT_AVAILABLE,
+            _E.NETWORK_EXCEPTION,
+            _E.KAFKA_STORAGE_ERROR,
+            _E.LISTENER_NOT_FOUND,
+            _E.PREFERRED_LEADER_NOT_AVAILABLE,
+            _E.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+            _E.ELECTION_NOT_NEEDED,
+            _E.UNKNOWN_TOPIC_ID,
+            _E.INCONSISTENT_TOPIC_ID,
+        ),
+    ),
+    (
+        _WRONG_LEADER,
+        (
+            _E.LEADER_NOT_AVAILABLE,
+            _E.NOT_LEADER_OR_FOLLOWER,
+            _E.FENCED_LEADER_EPOCH,
+            _E.NOT_CONTROLLER,
+        ),
+    ),
+    (_WRONG_COORDINATOR, (_E.COORDINATOR_NOT_AVAILABLE, _E.NOT_COORDINATOR)),
+    (_LOADING, (_E.COORDINATOR_LOAD_IN_PROGRESS,)),
+    (
+        _SESSION,
+        (
+            _E.FETCH_SESSION_ID_NOT_FOUND,
+            _E.INVALID_FETCH_SESSION_EPOCH,
+            _E.SHARE_SESSION_NOT_FOUND,
+            _E.INVALID_SHARE_SESSION_EPOCH,
+        ),
+    ),
+    (replace(_SESSION, refresh_metadata=True), (_E.FETCH_SESSION_TOPIC_ID_ERROR,)),
+    (Reaction(step=Step.REBOOTSTRAP), (_E.REBOOTSTRAP_REQUIRED,)),
+    (
+        _FINAL,
+        (
+            _E.UNKNOWN_SERVER_ERROR,
+            _E.OFFSET_OUT_OF_RANGE,
+            _E.INVALID_FETCH_SIZE,
+            _E.BROKER_NOT_AVAILABLE,
+            _E.MESSAGE_TOO_LARGE,
+            _E.STALE_CONTROLLER_EPOCH,
+            _E.OFFSET_METADATA_TOO_LARGE,
+            _E.INVALID_TOPIC_EXCEPTION,
+            _E.RECORD_LIST_TOO_LARGE,
+            _E.INVALID_REQUIRED_ACKS,
+            _E.ILLEGAL_GENERATION,
+            _E.INCONSISTENT_GROUP_PROTOCOL,
+            _E.INVALID_GROUP_ID,
+            _E.UNKNOWN_MEMBER_ID,
+            _E.INVALID_SESSION_TIMEOUT,
+            _E.REBALANCE_IN_PROGRESS,
+            _E.INVALID_COMMIT_OFFSET_SIZE,
+            _E.TOPIC_AUTHORIZATION_FAILED,
+            _E.GROUP_AUTHORIZATION_FAILED,
+            _E.CLUSTER_AUTHORIZATION_FAILED,
+            _E.INVALID_TIMESTAMP,
+            _E.UNSUPPORTED_SASL_MECHANISM,
+            _E.ILLEGAL_SASL_STATE,
+            _E.UNSUPPORTED_VERSION,
+            _E.TOPIC_ALREADY_EXISTS,
+            _E.INVALID_PARTITIONS,
+            _E.INVALID_REPLICATION_FACTOR,
+            _E.INVALID_REPLICA_ASSIGNMENT,
+            _E.INVALID_CONFIG,
+            _E.INVALID_REQUEST,
+            _E.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+            _E.POLICY_VIOLATION,
+            _E.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            _E.DUPLICATE_SEQUENCE_NUMBER,
+            _E.INVALID_PRODUCER_EPOCH,
+            _E.INVALID_TXN_STATE,
+            _E.INVALID_PRODUCER_ID_MAPPING,
+            _E.INVALID_TRANSACTION_TIMEOUT,
+            _E.TRANSACTION_COORDINATOR_FENCED,
+            _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            _E.SECURITY_DISABLED,
+            _E.OPERATION_NOT_ATTEMPTED,
+            _E.LOG_DIR_NOT_FOUND,
+            _E.SASL_AUTHENTICATION_FAILED,
+            _E.UNKNOWN_PRODUCER_ID,
+            _E.REASSIGNMENT_IN_PROGRESS,
+            _E.DELEGATION_TOKEN_AUTH_DISABLED,
+            _E.DELEGATION_TOKEN_NOT_FOUND,
+            _E.DELEGATION_TOKEN_OWNER_MISMATCH,
+            _E.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+            _E.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+            _E.DELEGATION_TOKEN_EXPIRED,
+            _E.INVALID_PRINCIPAL_TYPE,
+            _E.NON_EMPTY_GROUP,
+            _E.GROUP_ID_NOT_FOUND,
+            _E.TOPIC_DELETION_DISABLED,
+            _E.UNSUPPORTED_COMPRESSION_TYPE,
+            _E.STALE_BROKER_EPOCH,
+            _E.MEMBER_ID_REQUIRED,
+            _E.GROUP_MAX_SIZE_REACHED,
+            _E.FENCED_INSTANCE_ID,
+            _E.NO_REASSIGNMENT_IN_PROGRESS,
+            _E.GROUP_SUBSCRIBED_TO_TOPIC,
+            _E.INVALID_RECORD,
+            _E.PRODUCER_FENCED,
+            _E.RESOURCE_NOT_FOUND,
+            _E.DUPLICATE_RESOURCE,
+            _E.UNACCEPTABLE_CREDENTIAL,
+            _E.INCONSISTENT_VOTER_SET,
+            _E.INVALID_UPDATE_VERSION,
+            _E.FEATURE_UPDATE_FAILED,
+            _E.PRINCIPAL_DESERIALIZATION_FAILURE,
+            _E.SNAPSHOT_NOT_FOUND,
+            _E.POSITION_OUT_OF_RANGE,
+            _E.DUPLICATE_BROKER_REGISTRATION,
+            _E.BROKER_ID_NOT_REGISTERED,
+            _E.INCONSISTENT_CLUSTER_ID,
+            _E.TRANSACTIONAL_ID_NOT_FOUND,
+            _E.INELIGIBLE_REPLICA,
+            _E.NEW_LEADER_ELECTED,
+            _E.OFFSET_MOVED_TO_TIERED_STORAGE,
+            _E.FENCED_MEMBER_EPOCH,
+            _E.UNRELEASED_INSTANCE_ID,
+            _E.UNSUPPORTED_ASSIGNOR,
+            _E.STALE_MEMBER_EPOCH,
+            _E.MISMATCHED_ENDPOINT_TYPE,
+            _E.UNSUPPORTED_ENDPOINT_TYPE,
+            _E.UNKNOWN_CONTROLLER_ID,
+            _E.UNKNOWN_SUBSCRIPTION_ID,
+            _E.TELEMETRY_TOO_LARGE,
+            _E.INVALID_REGISTRATION,
+            _E.TRANSACTION_ABORTABLE,
+            _E.INVALID_RECORD_STATE,
+            _E.FENCED_STATE_EPOCH,
+            _E.INVALID_VOTER_KEY,
+            _E.DUPLICATE_VOTER,
+            _E.VOTER_NOT_FOUND,
+            _E.INVALID_REGULAR_EXPRESSION,
+            _E.STREAMS_INVALID_TOPOLOGY,
+            _E.STREAMS_INVALID_TOPOLOGY_EPOCH,
+            _E.STREAMS_TOPOLOGY_FENCED,
+        ),
+    ),
+)
+
+#: The reaction to each code where the API has no other.
+BASE: Mapping[ErrorCode, Reaction] = {
+    code: reaction for reaction, codes in _GROUPS for code in codes
+}
+
+_FATAL = Reaction(step=Step.FATAL)
+_ABORT = Reaction(step=Step.ABORT)
+_REFIND = Reaction(retry=True, refind_coordinator=True)
+_REJOIN = Reaction(retry=True, step=Step.REJOIN)
+_NEW_GENERATION = Reaction(step=Step.RESET_GENERATION)
+_NEW_MEMBER = Reaction(step=Step.RESET_MEMBER)
+
+#: Refused for good by a group, whatever the request was.
+_GROUP_FATAL = {
+    _E.INVALID_GROUP_ID: _FATAL,
+    _E.GROUP_AUTHORIZATION_FAILED: _FATAL,
+    _E.FENCED_INSTANCE_ID: _FATAL,
+}
+#: What the group coordinator tells a member of the classic protocol.
+_CLASSIC_MEMBER = {
+    **_GROUP_FATAL,
+    _E.ILLEGAL_GENERATION: _NEW_GENERATION,
+    _E.UNKNOWN_MEMBER_ID: _NEW_MEMBER,
+    _E.REBALANCE_IN_PROGRESS: _REJOIN,
+}
+#: What the transaction coordinator tells a producer.
+_TRANSACTION = {
+    _E.PRODUCER_FENCED: _FATAL,
+    _E.INVALID_PRODUCER_EPOCH: _FATAL,
+    _E.INVALID_TXN_STATE: _FATAL,
+    _E.INVALID_PRODUCER_ID_MAPPING: _FATAL,
+    _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _FATAL,
+    _E.CLUSTER_AUTHORIZATION_FAILED: _FATAL,
+    _E.UNSUPPORTED_VERSION: _FATAL,
+    _E.TRANSACTION_ABORTABLE: _ABORT,
+    _E.TOPIC_AUTHORIZATION_FAILED: _ABORT,
+    _E.GROUP_AUTHORIZATION_FAILED: _ABORT,
+    _E.OPERATION_NOT_ATTEMPTED: _ABORT,
+    _E.UNKNOWN_PRODUCER_ID: _ABORT,
+}
+_LEADER_LOOKUP = {
+    # These answer per partition what a fetch answers: the leader is elsewhere.
+    _E.UNKNOWN_TOPIC_OR_PARTITION: _WRONG_LEADER,
+    _E.REPLICA_NOT_AVAILABLE: _WRONG_LEADER,
+    _E.KAFKA_STORAGE_ERROR: _WRONG_LEADER,
+    _E.UNKNOWN_LEADER_EPOCH: _LOADING,
+    _E.OFFSET_NOT_AVAILABLE: _LOADING,
+}
+_SHARE = {
+    _E.UNKNOWN_MEMBER_ID: _NEW_MEMBER,
+    _E.FENCED_MEMBER_EPOCH: _NEW_MEMBER,
+}
+
+#: Where an API means something of its own by a code.
+OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
+    ApiKey.PRODUCE: {
+        _E.DUPLICATE_SEQUENCE_NUMBER: Reaction(step=Step.SUCCESS),
+        _E.MESSAGE_TOO_LARGE: Reaction(step=Step.SPLIT_BATCH),
+        _E.RECORD_LIST_TOO_LARGE: Reaction(step=Step.SPLIT_BATCH),
+        _E.OUT_OF_ORDER_SEQUENCE_NUMBER: Reaction(step=Step.CHECK_SEQUENCE),
+        _E.UNKNOWN_PRODUCER_ID: Reaction(step=Step.CHECK_SEQUENCE),
+        _E.INVALID_PRODUCER_EPOCH: _ABORT,
+        _E.INVALID_TXN_STATE: _ABORT,
+        _E.TRANSACTION_ABORTABLE: _ABORT,
+        _E.INVALID_PRODUCER_ID_MAPPING: _FATAL,
+        _E.PRODUCER_FENCED: _FATAL,
+        _E.CLUSTER_AUTHORIZATION_FAILED: _FATAL,
+        _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _FATAL,
+    },
+    ApiKey.FETCH: {
+        _E.OFFSET_OUT_OF_RANGE: Reaction(step=Step.RESET_POSITION),
+        _E.CORRUPT_MESSAGE: _FINAL,
+        _E.UNKNOWN_SERVER_ERROR: _RETRY,
+        _E.OFFSET_NOT_AVAILABLE: _REFRESH,
+    },
+    ApiKey.LIST_OFFSETS: {
+        **_LEADER_LOOKUP,
+        # The broker or the topic is too old to look a time up: no offset, no error.
+        _E.UNSUPPORTED_FOR_MESSAGE_FORMAT: Reaction(step=Step.SUCCESS),
+    },
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: _LEADER_LOOKUP,
+    ApiKey.DELETE_RECORDS: {_E.KAFKA_STORAGE_ERROR: _WRONG_LEADER},
+    ApiKey.METADATA: {
+        _E.UNKNOWN_SERVER_ERROR: _RETRY,
+        # The topic has a partition whose replica is down: nothing to ask for again.
+        _E.REPLICA_NOT_AVAILABLE: _FINAL,
+    },
+    ApiKey.FIND_COORDINATOR: {
+        # Nothing is found yet, so there is nothing to find again.
+        _E.COORDINATOR_NOT_AVAILABLE: _LOADING,
+        _E.NOT_COORDINATOR: _LOADING,
+        _E.GROUP_AUTHORIZATION_FAILED: _FATAL,
+        _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _FATAL,
+        _E.INVALID_GROUP_ID: _FATAL,
+    },
+    ApiKey.JOIN_GROUP: {
+        **_CLASSIC_MEMBER,
+        _E.MEMBER_ID_REQUIRED: _REJOIN,
+        _E.INCONSISTENT_GROUP_PROTOCOL: _FATAL,
+        _E.INVALID_SESSION_TIMEOUT: _FATAL,
+        _E.GROUP_MAX_SIZE_REACHED: _FATAL,
+        _E.UNSUPPORTED_VERSION: _FATAL,
+    },
+    ApiKey.SYNC_GROUP: {**_CLASSIC_MEMBER, _E.INCONSISTENT_GROUP_PROTOCOL: _FATAL},
+    ApiKey.HEARTBEAT: _CLASSIC_MEMBER,
+    ApiKey.LEAVE_GROUP: {
+        # Gone already, which is what was asked for.
+        _E.UNKNOWN_MEMBER_ID: Reaction(step=Step.SUCCESS),
+        _E.FENCED_INSTANCE_ID: Reaction(step=Step.SUCCESS),
+    },
+    ApiKey.OFFSET_COMMIT: {
+        **_CLASSIC_MEMBER,
+        # Not to be retried by itself: the member has to take part first.
+        _E.REBALANCE_IN_PROGRESS: Reaction(step=Step.REJOIN),
+        _E.REQUEST_TIMED_OUT: _REFIND,
+        _E.STALE_MEMBER_EPOCH: Reaction(step=Step.REFRESH_MEMBER),
+        _E.FENCED_MEMBER_EPOCH: _NEW_MEMBER,
+    },
+    ApiKey.OFFSET_FETCH: {
+        **_GROUP_FATAL,
+        _E.ILLEGAL_GENERATION: _NEW_GENERATION,
+        _E.UNKNOWN_MEMBER_ID: _NEW_MEMBER,
+        _E.UNKNOWN_TOPIC_OR_PARTITION: _FINAL,
+        _E.STALE_MEMBER_EPOCH: Reaction(retry=True, step=Step.REFRESH_MEMBER),
+        _E.FENCED_MEMBER_EPOCH: _NEW_MEMBER,
+    },
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: {
+        **_GROUP_FATAL,
+        _E.UNKNOWN_MEMBER_ID: _NEW_MEMBER,
+        _E.FENCED_MEMBER_EPOCH: _NEW_MEMBER,
+        _E.UNRELEASED_INSTANCE_ID: _FATAL,
+        _E.UNSUPPORTED_ASSIGNOR: _FATAL,
+        _E.INVALID_REQUEST: _FATAL,
+        _E.GROUP_MAX_SIZE_REACHED: _FATAL,
+        _E.INVALID_REGULAR_EXPRESSION: _FATAL,
+        _E.UNSUPPORTED_VERSION: _FATAL,
+    },
+    ApiKey.SHARE_GROUP_HEARTBEAT: {
+        **_GROUP_FATAL,
+        **_SHARE,
+        _E.INVALID_REQUEST: _FATAL,
+        _E.GROUP_MAX_SIZE_REACHED: _FATAL,
+        _E.UNSUPPORTED_VERSION: _FATAL,
+    },
+    ApiKey.SHARE_FETCH: _SHARE,
+    ApiKey.SHARE_ACKNOWLEDGE: _SHARE,
+    ApiKey.INIT_PRODUCER_ID: {
+        **_TRANSACTION,
+        _E.INVALID_TRANSACTION_TIMEOUT: _FATAL,
+    },
+    ApiKey.ADD_PARTITIONS_TO_TXN: _TRANSACTION,
+    ApiKey.ADD_OFFSETS_TO_TXN: _TRANSACTION,
+    ApiKey.END_TXN: _TRANSACTION,
+    ApiKey.TXN_OFFSET_COMMIT: {
+        **_TRANSACTION,
+        _E.REQUEST_TIMED_OUT: _REFIND,
+        _E.ILLEGAL_GENERATION: _ABORT,
+        _E.UNKNOWN_MEMBER_ID: _ABORT,
+        _E.FENCED_INSTANCE_ID: _ABORT,
+        _E.STALE_MEMBER_EPOCH: _ABORT,
+    },
+    ApiKey.ELECT_LEADERS: {
+        # The preferred replica leads already; or electing would not change a thing.
+        _E.ELECTION_NOT_NEEDED: Reaction(step=Step.SUCCESS),
+        _E.PREFERRED_LEADER_NOT_AVAILABLE: _FINAL,
+        _E.ELIGIBLE_LEADERS_NOT_AVAILABLE: _FINAL,
+    },
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: {_E.THROTTLING_QUOTA_EXCEEDED: _FINAL},
+    ApiKey.PUSH_TELEMETRY: {_E.THROTTLING_QUOTA_EXCEEDED: _FINAL},
+}
+
+
+def known_code(code: int) -> ErrorCode:
+    """The error code of that number; a newer broker's own is UNKNOWN_SERVER_ERROR."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def reaction(api_key: int, code: int) -> Reaction:
+    """What ``code`` in an answer of ``api_key`` asks for; never raises."""
+    error = known_code(code)
+    particular = OVERRIDES.get(api_key)
+    if particular is not None and error in particular:
+        return particular[error]
+    return BASE[error]

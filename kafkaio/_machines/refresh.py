@@ -1,0 +1,236 @@
+"""When metadata is fetched, and of which topics.
+
+One request is in flight at a time. A refresh is due when somebody asked for one, when
+the answer left something open, and after ``metadata_max_age_ms``; a back-off lies
+between two of them, which grows with failures and also with answers that brought
+nothing new. Topics that are wanted for the first time do not wait for that: they are
+fetched at once, by themselves, as a partial update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+from math import inf
+from typing import Final, Literal, TypeAlias
+
+from kafkaio._machines.backoff import Backoff
+
+__all__ = ["ALL_TOPICS", "AllTopics", "Ask", "Interest", "RefreshSchedule", "Topics"]
+
+
+class AllTopics(Enum):
+    """The type of ``ALL_TOPICS``."""
+
+    ALL_TOPICS = auto()
+
+
+#: Every topic of the cluster, whatever its name.
+ALL_TOPICS: Final = AllTopics.ALL_TOPICS
+
+#: Some topics, or all of them.
+Topics: TypeAlias = Collection[str] | Literal[AllTopics.ALL_TOPICS]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What one Metadata request asks for.
+
+    Attributes:
+        topics: names of the topics; None for all there are.
+        partial: whether these are only some of the wanted topics.
+        number: how many refreshes had been asked for when the request was made.
+    """
+
+    topics: frozenset[str] | None
+    partial: bool
+    number: int
+
+
+class Interest:
+    """Who wants to know about which topics.
+
+    Owners say so until they take it back; a topic that was merely used once is
+    forgotten when it has not been used for ``idle`` seconds.
+    """
+
+    def __init__(self, idle: float) -> None:
+        self._idle = idle
+        self._owners: dict[object, frozenset[str]] = {}
+        self._all: set[object] = set()
+        self._used: dict[str, float] = {}
+
+    def watch(self, owner: object, topics: Topics | None) -> None:
+        """Replace what ``owner`` wants; None takes it back."""
+        self._owners.pop(owner, None)
+        self._all.discard(owner)
+        if topics is ALL_TOPICS:
+            self._all.add(owner)
+        elif topics is not None:
+            self._owners[owner] = frozenset(topics)
+
+    def use(self, topics: Iterable[str], now: float) -> None:
+        """Note that ``topics`` are needed at this moment."""
+        self._used.update(dict.fromkeys(topics, now))
+
+    def expire(self, now: float) -> None:
+        """Forget what has not been used for too long."""
+        self._used = {t: at for t, at in self._used.items() if now - at < self._idle}
+
+    def names(self) -> frozenset[str]:
+        """The topics that are wanted by name."""
+        return frozenset(self._used).union(*self._owners.values())
+
+    def topics(self) -> frozenset[str] | None:
+        """The topics wanted; None for all there are."""
+        return None if self._all else self.names()
+
+
+class RefreshSchedule:
+    """Decides when the next Metadata request goes out, and what it asks for.
+
+    Args:
+        backoff: the wait between refreshes.
+        max_age: seconds after which metadata is fetched again in any case.
+        idle: seconds after which a topic that nobody watches is forgotten.
+        rebootstrap_after: seconds without a successful refresh after which to start
+            over from the bootstrap servers; infinite for never.
+    """
+
+    def __init__(
+        self,
+        backoff: Backoff,
+        *,
+        max_age: float,
+        idle: float,
+        rebootstrap_after: float = inf,
+    ) -> None:
+        self.interest = Interest(idle)
+        self._backoff = backoff
+        self._max_age = max_age
+        self._rebootstrap_after = rebootstrap_after
+        # Counts requests for a full refresh. One that is asked for while an answer is
+        # on its way is not satisfied by that answer, which may be older.
+        self._asked = 1
+        self._satisfied = 0
+        # Wanted topics that no answer has described yet.
+        self._new: frozenset[str] = frozenset()
+        self._described: frozenset[str] = frozenset()
+        self._in_flight = False
+        self._failures = 0
+        self._idle_answers = 0
+        self._fresh_until = -inf
+        self._not_before = -inf
+        self._failing_until = -inf
+        # When the first attempt since the last success began.
+        self._trying_since: float | None = None
+
+    @property
+    def failures(self) -> int:
+        """How many attempts in a row have failed."""
+        return self._failures
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a refresh is outstanding, be it in its back-off or in flight."""
+        return self._in_flight or self._asked > self._satisfied or bool(self._new)
+
+    def watch(self, owner: object, topics: Topics | None) -> None:
+        """Replace the topics that ``owner`` wants; None takes them back."""
+        had_all = self.interest.topics() is None
+        self.interest.watch(owner, topics)
+        if topics is ALL_TOPICS and not had_all:
+            self.request(at_once=True)
+        self._note_new()
+
+    def use(self, topics: Iterable[str], now: float) -> None:
+        """Want ``topics`` for as long as they are used every now and then."""
+        self.interest.use(topics, now)
+        self._note_new()
+
+    def _note_new(self) -> None:
+        new = self.interest.names() - self._described
+        if new - self._new:
+            self._idle_answers = 0
+        self._new = new
+
+    def request(self, *, at_once: bool = False) -> None:
+        """Ask for a full refresh, ``at_once`` or after the back-off in force."""
+        self._asked += 1
+        if at_once:
+            self._not_before = self._failing_until
+
+    def next_at(self) -> float:
+        """When the next request is due; infinite while one is in flight."""
+        if self._in_flight:
+            return inf
+        full = self._fresh_until if self._asked == self._satisfied else -inf
+        due = max(full, self._not_before)
+        return min(due, self._failing_until) if self._new else due
+
+    def begin(self, now: float) -> Ask:
+        """Say what to ask for now that a request is due."""
+        assert not self._in_flight
+        self._in_flight = True
+        self.interest.expire(now)
+        if self._trying_since is None:
+            self._trying_since = now
+        is_full_due = self._asked > self._satisfied or now >= self._fresh_until
+        if self._new and not (is_full_due and now >= self._not_before):
+            return Ask(self._new, partial=True, number=self._asked)
+        return Ask(self.interest.topics(), partial=False, number=self._asked)
+
+    def succeeded(
+        self, ask: Ask, *, progressed: bool, settled: bool, now: float, roll: float
+    ) -> None:
+        """Note that an answer came.
+
+        Args:
+            ask: what had been asked.
+            progressed: whether the answer said anything new.
+            settled: whether nothing in it needs to be asked for again.
+            now: the time.
+            roll: a random number in [0, 1).
+        """
+        self._in_flight = False
+        self._failures = 0
+        self._failing_until = -inf
+        self._trying_since = None
+        self._idle_answers = 0 if progressed else self._idle_answers + 1
+        self._not_before = now + self._backoff.delay(self._idle_answers, roll)
+        if ask.partial:
+            self._described |= ask.topics or frozenset()
+        else:
+            names = self.interest.names()
+            self._described = names if ask.topics is None else ask.topics
+            self._satisfied = ask.number
+            self._fresh_until = now + self._max_age
+        if not settled:
+            self._asked += 1
+        self._note_new()
+
+    def failed(self, now: float, roll: float) -> float:
+        """Note that no usable answer came; seconds until the next attempt."""
+        self._in_flight = False
+        delay = self._backoff.delay(self._failures, roll)
+        self._failures += 1
+        self._not_before = self._failing_until = now + delay
+        return delay
+
+    def abandoned(self) -> None:
+        """Note that the attempt was given up without trying (a cancellation)."""
+        self._in_flight = False
+
+    def rebootstrap_at(self) -> float:
+        """When to start over from the bootstrap servers, if nothing succeeds before."""
+        if self._trying_since is None:
+            return inf
+        return self._trying_since + self._rebootstrap_after
+
+    def rebootstrapped(self, now: float) -> None:
+        """Note that the client starts over: ask the bootstrap servers at once."""
+        self._trying_since = now
+        self._asked += 1
+        self._failures = 0
+        self._not_before = self._failing_until = -inf
