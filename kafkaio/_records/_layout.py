@@ -10,11 +10,16 @@ __all__ = [
     "ATTRIBUTES_OFFSET",
     "BATCH_HEADER",
     "BATCH_HEADER_SIZE",
+    "CODEC_MASK",
+    "CONTROL",
     "CRC_OFFSET",
+    "DELETE_HORIZON",
     "LENGTH_END",
+    "LOG_APPEND_TIME",
     "MAGIC_OFFSET",
     "MAX_RECORD_OVERHEAD",
     "MIN_RECORD_SIZE",
+    "TRANSACTIONAL",
     "Origin",
 ]
 
@@ -31,6 +36,14 @@ ATTRIBUTES_OFFSET = 21
 BATCH_HEADER = ">qiibIhiqqqhii"
 #: Size of the above.
 BATCH_HEADER_SIZE = 61
+#: Bits of a batch's attributes: the codec, who set the timestamps, whether the batch
+#: is part of a transaction, whether it is a marker, and whether its base timestamp is
+#: the time from which compaction may remove its tombstones.
+CODEC_MASK = 0x07
+LOG_APPEND_TIME = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+DELETE_HORIZON = 0x40
 #: An empty record: its length, attributes, two deltas, two lengths, header count.
 MIN_RECORD_SIZE = 7
 #: The most that those fields take in the first record of a batch, whose deltas are 0.

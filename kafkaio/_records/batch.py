@@ -24,6 +24,12 @@ from kafkaio._records.compression import (
     Compressor,
     Decompressor,
 )
+from kafkaio._records.control import (
+    ControlType,
+    EndTxnMarker,
+    control_batch,
+    parse_end_txn_marker,
+)
 from kafkaio._records.legacy import MIN_LEGACY_LENGTH, LegacyBatch
 from kafkaio._records.view import RecordBatch
 from kafkaio.errors import CorruptRecord
@@ -32,12 +38,16 @@ __all__ = [
     "BatchBuilder",
     "Compression",
     "Compressor",
+    "ControlType",
     "Decompressor",
+    "EndTxnMarker",
     "LegacyBatch",
     "PlainRecord",
     "RecordBatch",
+    "control_batch",
     "encode_batch",
     "first_batch_size",
+    "parse_end_txn_marker",
     "read_batches",
     "with_base_offset",
     "with_log_append_time",

@@ -11,9 +11,12 @@ from kafkaio._records._layout import (
     ATTRIBUTES_OFFSET,
     BATCH_HEADER,
     BATCH_HEADER_SIZE,
+    CONTROL,
     CRC_OFFSET,
     LENGTH_END,
+    LOG_APPEND_TIME,
     MAX_RECORD_OVERHEAD,
+    TRANSACTIONAL,
     Origin,
 )
 from kafkaio._records.compression import BytesLike, Compression, Compressor
@@ -30,9 +33,6 @@ __all__ = [
 #: Timestamp, key, value and headers: a record without a place in a log.
 PlainRecord: TypeAlias = tuple[int, bytes | None, bytes | None, tuple[Header, ...]]
 
-TRANSACTIONAL = 0x10
-CONTROL = 0x20
-_LOG_APPEND_TIME = 0x08
 # What a header name and value cost beside their bytes.
 _HEADER_OVERHEAD = 10
 _HEADER = struct.Struct(BATCH_HEADER)
@@ -52,6 +52,7 @@ class BatchBuilder(RecordWriter):
         target_size: bytes, header included and before compression, that the batch
             may reach. The first record may pass it.
         transactional: whether the batch is part of a transaction.
+        control: whether the batch is a marker and not data; only brokers write it.
         compressor: used in place of a new one made from ``compression`` and
             ``level``; a producer keeps one, because contexts are dear.
 
@@ -74,6 +75,7 @@ class BatchBuilder(RecordWriter):
         level: int | None = None,
         target_size: int = 16_384,
         transactional: bool = False,
+        control: bool = False,
         compressor: Compressor | None = None,
     ) -> None:
         super().__init__(target_size)
@@ -81,6 +83,8 @@ class BatchBuilder(RecordWriter):
         self._attributes = int(self._compressor.codec)
         if transactional:
             self._attributes |= TRANSACTIONAL
+        if control:
+            self._attributes |= CONTROL
         self._body: bytes | None = None
 
     @staticmethod
@@ -201,7 +205,7 @@ def with_log_append_time(batch: BytesLike, timestamp: int) -> bytes:
     """Returns ``batch`` as a leader of a topic with log append time writes it."""
     copy = bytearray(batch)
     (attributes,) = _ATTRIBUTES.unpack_from(copy, ATTRIBUTES_OFFSET)
-    _ATTRIBUTES.pack_into(copy, ATTRIBUTES_OFFSET, attributes | _LOG_APPEND_TIME)
+    _ATTRIBUTES.pack_into(copy, ATTRIBUTES_OFFSET, attributes | LOG_APPEND_TIME)
     _MAX_TIMESTAMP.pack_into(copy, _MAX_TIMESTAMP_OFFSET, timestamp)
     _CRC.pack_into(copy, CRC_OFFSET, crc32c(memoryview(copy)[ATTRIBUTES_OFFSET:]))
     return bytes(copy)

@@ -45,7 +45,9 @@ _XERIAL_MAGIC = b"\x82SNAPPY\0"
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\0\0\0\1\0\0\0\1"
 _INT32 = struct.Struct(">i")
 _GZIP_WBITS = 31
-_DEFAULT_LEVEL = {Compression.GZIP: -1, Compression.LZ4: 0, Compression.ZSTD: 3}
+_DEFAULT_LEVEL = {Compression.GZIP: -1, Compression.LZ4: 9, Compression.ZSTD: 3}
+# Java takes this level, its default, for the fast compressor; the library calls it 0.
+_LZ4_FAST_IN_JAVA = 9
 
 
 class Compressor:
@@ -56,8 +58,9 @@ class Compressor:
 
     Args:
         codec: the codec.
-        level: the codec's own scale, None for the default: -1 for gzip, the fast
-            compressor for lz4, 3 for zstd. Snappy has no levels.
+        level: the codec's own scale, None for Java's default: -1 for gzip, 3 for
+            zstd, and 9 for lz4, where it means the fast compressor, as it does in
+            Java. Snappy has no levels.
     """
 
     __slots__ = ("_level", "_zstd", "codec")
@@ -90,9 +93,10 @@ class Compressor:
         return stream.compress(data) + stream.flush()
 
     def _lz4(self, data: BytesLike) -> bytes:
+        level = 0 if self._level == _LZ4_FAST_IN_JAVA else self._level
         compressed: bytes = lz4.frame.compress(
             data,
-            compression_level=self._level,
+            compression_level=level,
             block_size=lz4.frame.BLOCKSIZE_MAX64KB,
             block_linked=False,
             store_size=False,

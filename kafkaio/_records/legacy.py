@@ -13,7 +13,12 @@ import struct
 import zlib
 from typing import NamedTuple
 
-from kafkaio._records._layout import LENGTH_END, MAGIC_OFFSET
+from kafkaio._records._layout import (
+    CODEC_MASK,
+    LENGTH_END,
+    LOG_APPEND_TIME,
+    MAGIC_OFFSET,
+)
 from kafkaio._records.compression import DEFAULT_LIMIT, Compression, Decompressor
 from kafkaio.errors import CorruptRecord
 from kafkaio.types import Record, TimestampType
@@ -30,7 +35,6 @@ _INT64 = struct.Struct(">q")
 _ATTRIBUTES_OFFSET = 17
 _TIMESTAMP_OFFSET = 18
 _BODY_OFFSETS = (18, 26)
-_LOG_APPEND_TIME = 0x08
 _MAX_OFFSET = 2**63 - 1
 _CODECS = {int(codec): codec for codec in Compression if codec is not Compression.ZSTD}
 
@@ -253,7 +257,7 @@ def _parse_messages(data: bytes, *, check_crcs: bool) -> list[_Message]:
 def _parse_message(data: bytes) -> _Message:
     # `data` holds at least the offset, the length and MIN_LEGACY_LENGTH bytes.
     magic, attributes = data[MAGIC_OFFSET], data[_ATTRIBUTES_OFFSET]
-    codec = _CODECS.get(attributes & 7)
+    codec = _CODECS.get(attributes & CODEC_MASK)
     if magic > 1 or codec is None:
         raise CorruptRecord(
             f"a message has the magic byte {magic} and the attributes {attributes:#04x}"
@@ -263,7 +267,7 @@ def _parse_message(data: bytes) -> _Message:
         if len(data) < _BODY_OFFSETS[1]:
             raise CorruptRecord("a message ends before its key")
         (timestamp,) = _INT64.unpack_from(data, _TIMESTAMP_OFFSET)
-        timestamp_type = TimestampType(attributes >> 3 & 1)
+        timestamp_type = TimestampType(attributes & LOG_APPEND_TIME != 0)
     key, position = _parse_field(data, _BODY_OFFSETS[magic])
     value, position = _parse_field(data, position)
     if position != len(data):

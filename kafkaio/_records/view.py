@@ -9,16 +9,21 @@ from kafkaio._records._layout import (
     ATTRIBUTES_OFFSET,
     BATCH_HEADER,
     BATCH_HEADER_SIZE,
+    CODEC_MASK,
+    CONTROL,
+    DELETE_HORIZON,
+    LOG_APPEND_TIME,
+    TRANSACTIONAL,
     Origin,
 )
 from kafkaio._records.compression import DEFAULT_LIMIT, Compression, Decompressor
+from kafkaio._records.control import parse_control_type
 from kafkaio.errors import CorruptRecord
 from kafkaio.types import Record, TimestampType
 
 __all__ = ["RecordBatch"]
 
 _HEADER = struct.Struct(BATCH_HEADER)
-_CONTROL_KEY = struct.Struct(">hh")
 _MAX_OFFSET = 2**63 - 1
 _CODECS = {int(codec): codec for codec in Compression}
 
@@ -108,10 +113,10 @@ class RecordBatch:
         self._max_decompressed = max_decompressed
         self.size_bytes = len(data)
         self.compression = _codec_of(attributes)
-        self.timestamp_type = TimestampType(attributes >> 3 & 1)
-        self.is_transactional = bool(attributes & 0x10)
-        self.is_control = bool(attributes & 0x20)
-        self.has_delete_horizon = bool(attributes & 0x40)
+        self.timestamp_type = TimestampType(attributes & LOG_APPEND_TIME != 0)
+        self.is_transactional = bool(attributes & TRANSACTIONAL)
+        self.is_control = bool(attributes & CONTROL)
+        self.has_delete_horizon = bool(attributes & DELETE_HORIZON)
         if self.count < 0 or last_offset_delta < 0:
             raise CorruptRecord(
                 f"a batch claims {self.count} records and the last offset delta "
@@ -181,13 +186,7 @@ class RecordBatch:
         records = self.decode("", 0)
         if not records:
             return None
-        key = records[0].key
-        if key is None or len(key) < _CONTROL_KEY.size:
-            raise CorruptRecord(
-                f"the control batch at offset {self.base_offset} has no type"
-            )
-        kind: int = _CONTROL_KEY.unpack_from(key)[1]
-        return kind
+        return parse_control_type(records[0].key)
 
     def __repr__(self) -> str:
         return (
@@ -198,7 +197,9 @@ class RecordBatch:
 
 
 def _codec_of(attributes: int) -> Compression:
-    codec = _CODECS.get(attributes & 7)
+    codec = _CODECS.get(attributes & CODEC_MASK)
     if codec is None:
-        raise CorruptRecord(f"a batch names the unknown codec {attributes & 7}")
+        raise CorruptRecord(
+            f"a batch names the unknown codec {attributes & CODEC_MASK}"
+        )
     return codec
