@@ -1,0 +1,41 @@
+"""Round robin: all partitions of all topics dealt out one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kafkaio._machines.membership.assignors.range import member_order
+from kafkaio._machines.membership.subscription import Subscription
+from kafkaio.types import TopicPartition
+
+__all__ = ["RoundRobinAssignor"]
+
+
+class RoundRobinAssignor:
+    """The assignor that Kafka calls ``roundrobin``."""
+
+    name = "roundrobin"
+    cooperative = False
+
+    def user_data(self, subscription: Subscription) -> bytes | None:
+        """Nothing."""
+        return None
+
+    def assign(
+        self, counts: Mapping[str, int], members: Mapping[str, Subscription]
+    ) -> dict[str, list[TopicPartition]]:
+        """Everybody's share; who does not read a topic is passed over."""
+        shares: dict[str, list[TopicPartition]] = {member: [] for member in members}
+        order = sorted(
+            members, key=lambda member: member_order(member, members[member])
+        )
+        turn = 0
+        for topic in sorted(counts):
+            if not any(topic in members[member].topics for member in order):
+                continue
+            for number in range(counts[topic]):
+                while topic not in members[order[turn % len(order)]].topics:
+                    turn += 1
+                shares[order[turn % len(order)]].append(TopicPartition(topic, number))
+                turn += 1
+        return shares

@@ -1,0 +1,383 @@
+"""A member of a classic consumer group (KIP-62, 345, 394, 429) with deferred revoke.
+
+The machine is told what happened and answers with effects. Each input changes what it
+concerns, and then `_advance` does whatever is possible by now: begin the revokes that
+are ready, join once nothing is in the way, heartbeat. So no order of inputs can get a
+member stuck between two states.
+
+Giving a partition up takes three steps. RequestRevoke stops its fetching while its
+user finishes; Revoke, after the user's next step or at once where nothing is under
+way, commits and calls back; only when that has ended does a JoinGroup go out without
+the partition. What passes its deadline is lost instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from kafkaio._machines.membership import effects as fx
+from kafkaio._machines.membership.leader import Leadership
+from kafkaio._machines.membership.member import (
+    NEVER,
+    PROTOCOL_TYPE,
+    Effects,
+    Member,
+    MemberConfig,
+)
+from kafkaio._machines.membership.revoke_ledger import Claim
+from kafkaio._machines.membership.states import Event, State
+from kafkaio._machines.membership.subscription import decode_assignment
+from kafkaio._machines.reactions import Step, reaction
+from kafkaio.errors import KafkaError
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.join_group import JoinGroupResponse
+from kafkaio.protocol.messages.sync_group import SyncGroupResponse
+from kafkaio.types import TopicPartition
+
+__all__ = ["PROTOCOL_TYPE", "ClassicMembership", "Effects", "MemberConfig"]
+
+_STEP_EVENTS: Final = {
+    Step.RESET_GENERATION: Event.GENERATION_LOST,
+    Step.RESET_MEMBER: Event.MEMBER_LOST,
+    Step.REJOIN: Event.REBALANCE_ASKED,
+}
+
+
+class ClassicMembership(Member):
+    """One consumer's membership, without clock, dice or sockets.
+
+    Every method that takes ``now`` returns what is to be done, in order.
+    """
+
+    __slots__ = ()
+
+    # ---- the user --------------------------------------------------------------
+
+    def subscribe(self, topics: frozenset[str], now: float) -> Effects:
+        """Read these topics from now on, of which there may be none yet."""
+        if self.has_ended or topics == self._topics:
+            return ()
+        self._topics = topics
+        self._poll.polled(now)
+        self._reason = "the subscription changed"
+        self._fire(Event.SUBSCRIBED, now)
+        return self._advance(now)
+
+    def unsubscribe(self, now: float) -> Effects:
+        """Read nothing: give everything up, then leave."""
+        if self.has_ended or self._topics is None:
+            return ()
+        self._topics = None
+        self._reason = "the consumer unsubscribed"
+        self._fire(Event.UNSUBSCRIBED, now)
+        return self._advance(now)
+
+    def close(self, now: float) -> Effects:
+        """Give everything up, leave, and end."""
+        if self.has_ended:
+            return ()
+        self._topics = None
+        self._reason = "the consumer is being closed"
+        self._fire(Event.CLOSED, now)
+        return self._advance(now)
+
+    def polled(self, now: float) -> Effects:
+        """The user is alive."""
+        self._poll.polled(now)
+        if self.state is State.STALLED:
+            self._fire(Event.POLLED, now)
+        return self._advance(now)
+
+    def step_taken(self, now: float) -> Effects:
+        """The user asked for more: revokes requested before may complete."""
+        self.ledger.step()
+        return self._advance(now)
+
+    def idle(self, partitions: Collection[TopicPartition], now: float) -> Effects:
+        """Nobody works on records of these: their revokes need no further step."""
+        self.ledger.release(partitions)
+        return self._advance(now)
+
+    def enforce_rebalance(self, reason: str, now: float) -> Effects:
+        """Join again without need (KIP-568), unless that is under way already."""
+        if self.state in {State.STABLE, State.RELEASING}:
+            self._reason = reason
+            self._fire(Event.REBALANCE_ASKED, now)
+        return self._advance(now)
+
+    # ---- time and the cluster ----------------------------------------------------
+
+    def tick(self, now: float) -> Effects:
+        """Do what is due."""
+        if lost := self.ledger.expire(now):
+            self._emit(fx.Lose(lost))
+        if self._poll.is_expired(now) and self.config.group_instance_id is None:
+            self._poll_expired(now)
+        return self._advance(now)
+
+    def next_deadline(self) -> float | None:
+        """When ``tick`` is due; None if only an input can change anything."""
+        deadlines = [NEVER]
+        if not self.has_ended:
+            deadlines.append(self.ledger.next_deadline() or NEVER)
+        if self._may_expire():
+            deadlines.append(self._poll.expires_at)
+        if self._heartbeats():
+            deadlines.append(self._heartbeat.deadline())
+        if self.state is State.JOINING:
+            deadlines.append(self._join_at)
+        if self.state is State.RELEASING:
+            deadlines.append(self._release_at)
+        soonest = min(deadlines)
+        return None if soonest == NEVER else soonest
+
+    def metadata_changed(self, counts: Mapping[str, int], now: float) -> Effects:
+        """Partition counts of topics, those of ``group_topics`` at least."""
+        self._counts = counts
+        if self.state in {State.STABLE, State.RELEASING} and self._is_outdated():
+            self._reason = "the topics of the group changed"
+            self._fire(Event.REBALANCE_ASKED, now)
+        return self._advance(now)
+
+    def topics_resolved(
+        self, ticket: int, counts: Mapping[str, int], now: float
+    ) -> Effects:
+        """The answer to ResolveTopics; a topic that is unknown is left out."""
+        if ticket != self._ticket:
+            return ()
+        assert self._leadership is not None
+        self._counts = counts
+        try:
+            shares = self._leadership.assign(self._assignor(), counts)
+        except KafkaError as error:
+            return self._refused(error, now)
+        self._leadership.note(counts)
+        self._fire(Event.ASSIGNMENT_MADE, now)
+        self._send_sync(shares)
+        return self._advance(now)
+
+    def revoke_ended(
+        self, claims: tuple[Claim, ...], now: float, *, in_time: bool
+    ) -> Effects:
+        """A Revoke is done: by the user, or because its time was up."""
+        gone = self.ledger.complete(claims)
+        if gone and not in_time:
+            self._emit(fx.Lose(gone))
+        if self.state is State.RELEASING:
+            # Others may follow soon, and each JoinGroup makes the group rebalance.
+            self._release_at = min(self._release_at, now + self.config.interval)
+        return self._advance(now)
+
+    # ---- answers -------------------------------------------------------------------
+
+    def join_answered(
+        self, ticket: int, reply: JoinGroupResponse, now: float, roll: float
+    ) -> Effects:
+        """JoinGroup came back."""
+        if ticket != self._ticket:
+            return ()
+        match reply.error_code:
+            case ErrorCode.NONE:
+                self._joined(reply, now)
+            case ErrorCode.MEMBER_ID_REQUIRED:
+                self.member_id = reply.member_id
+                self._fire(Event.MEMBER_ID_GIVEN, now)
+                self._begin_join(now)
+            case code:
+                self._react(ApiKey.JOIN_GROUP, code, now, roll)
+        return self._advance(now)
+
+    def sync_answered(
+        self, ticket: int, reply: SyncGroupResponse, now: float, roll: float
+    ) -> Effects:
+        """SyncGroup came back."""
+        if ticket != self._ticket:
+            return ()
+        self._ticket = 0
+        if reply.error_code != ErrorCode.NONE:
+            self._react(ApiKey.SYNC_GROUP, reply.error_code, now, roll)
+        elif self._names_other(reply.protocol_type, reply.protocol_name):
+            self._inconsistent(reply.protocol_name, now)
+        else:
+            try:
+                assigned = decode_assignment(reply.assignment)
+            except KafkaError as error:
+                return self._refused(error, now)
+            self._adopt(assigned, now)
+        return self._advance(now)
+
+    def heartbeat_answered(
+        self, ticket: int, code: int, now: float, roll: float
+    ) -> Effects:
+        """Heartbeat came back."""
+        if ticket != self._beat_ticket:
+            return ()
+        self._beat_ticket = 0
+        asked = reaction(ApiKey.HEARTBEAT, code)
+        # The coordinator that asks for a rebalance has heard us all right.
+        if code == ErrorCode.NONE or asked.step is Step.REJOIN:
+            self._beat_failures = 0
+            self._heartbeat.answered()
+        if code == ErrorCode.NONE:
+            return self._advance(now)
+        if asked.step is Step.NONE and asked.retry:
+            self._beat_failed(now, roll)
+        else:
+            self._react(ApiKey.HEARTBEAT, code, now, roll)
+        return self._advance(now)
+
+    def leave_ended(self, ticket: int, now: float) -> Effects:
+        """LeaveGroup came back, or will not."""
+        if ticket != self._closing_ticket:
+            return ()
+        self._fire(Event.LEAVE_ENDED, now)
+        return self._advance(now)
+
+    def request_failed(
+        self, ticket: int, error: KafkaError, now: float, roll: float
+    ) -> Effects:
+        """A request had no answer, or no coordinator was found for it."""
+        if ticket == self._closing_ticket != 0:
+            return self.leave_ended(ticket, now)
+        if not self.awaits(ticket):
+            return ()
+        if not error.retriable:
+            return self._refused(error, now)
+        if ticket == self._beat_ticket:
+            self._beat_failed(now, roll)
+        else:
+            self._emit(fx.ForgetCoordinator())
+            self._retry(Event.RETRY, now, roll)
+        return self._advance(now)
+
+    def commit_refused(
+        self, code: int, identity: tuple[str, int], now: float, roll: float
+    ) -> Effects:
+        """An OffsetCommit under that member id and generation was refused."""
+        step = reaction(ApiKey.OFFSET_COMMIT, code).step
+        if identity != (self.member_id, self.generation) or self.generation < 0:
+            return ()
+        if step in {Step.RESET_GENERATION, Step.RESET_MEMBER}:
+            self._react(ApiKey.OFFSET_COMMIT, code, now, roll)
+        elif code == ErrorCode.FENCED_INSTANCE_ID:
+            return self._refused(self._error(code, "OffsetCommit"), now)
+        return self._advance(now)
+
+    # ---- what an answer means --------------------------------------------------------
+
+    def _joined(self, reply: JoinGroupResponse, now: float) -> None:
+        name = reply.protocol_name
+        if self._names_other(reply.protocol_type, None) or not any(
+            assignor.name == name for assignor in self.config.assignors
+        ):
+            self._inconsistent(name, now)
+            return
+        assert name is not None
+        self.member_id, self.generation = reply.member_id, reply.generation_id
+        self.protocol = name
+        self._heartbeat.start(now)
+        if reply.leader != reply.member_id:
+            self._fire(Event.JOINED, now)
+            self._send_sync(())
+            return
+        try:
+            self._leadership = Leadership.of(reply.members)
+        except KafkaError as error:
+            self._end(error, now)
+            return
+        self._fire(Event.ELECTED, now)
+        if reply.skip_assignment:
+            # A static leader came back to a group that needs no new assignment
+            # (KIP-814); it goes on watching the topics.
+            self._leadership.note(self._counts)
+            self._fire(Event.ASSIGNMENT_MADE, now)
+            self._send_sync(())
+        else:
+            self._ticket = self._new_ticket()
+            self._emit(
+                fx.ResolveTopics(ticket=self._ticket, topics=self._leadership.topics)
+            )
+
+    def _adopt(self, assigned: frozenset[TopicPartition], now: float) -> None:
+        self._failures = 0
+        self._heartbeat.start(now)
+        if not all(tp.topic in self._wanted() for tp in assigned):
+            self._reason = "the subscription changed during the rebalance"
+            self._fire(Event.SYNCED_STALE, now)
+            return
+        # What we listed as ours was kept from the others. If it is not to stay ours,
+        # they wait for a JoinGroup without it, even if it is given up already.
+        withheld = self._said - assigned
+        self._release_at = NEVER
+        asked = self.ledger.request(
+            self.ledger.owned - assigned, now + self.config.patience
+        )
+        added = self.ledger.assign(assigned)
+        is_less = bool(withheld or self.ledger.pending)
+        self._fire(Event.SYNCED_LESS if is_less else Event.SYNCED, now)
+        if asked:
+            self._emit(fx.RequestRevoke(asked, now + self.config.patience))
+        self._emit(fx.Assign(added, self.ledger.owned))
+        if self._wanted() != self._said_topics:
+            self._reason = "the subscription changed during the rebalance"
+            self._fire(Event.SUBSCRIBED, now)
+        elif self._is_outdated():
+            self._reason = "the topics of the group changed during the rebalance"
+            self._fire(Event.REBALANCE_ASKED, now)
+
+    def _react(self, api: ApiKey, code: int, now: float, roll: float) -> None:
+        asked = reaction(api, code)
+        if asked.refind_coordinator:
+            self._emit(fx.ForgetCoordinator())
+        if (event := _STEP_EVENTS.get(asked.step)) is not None:
+            self._retry(event, now, roll)
+        elif asked.retry:
+            self._retry(Event.RETRY, now, roll)
+        else:
+            self._end(self._error(code, api.name), now)
+
+    def _retry(self, event: Event, now: float, roll: float) -> None:
+        # The first rejoin after a reset is due at once: the group is waiting. A
+        # coordinator that only ever resets us must not be hammered, though.
+        is_first = self._failures == 0 and event is not Event.RETRY
+        delay = 0.0 if is_first else self.config.backoff.delay(self._failures, roll)
+        if event is not Event.REBALANCE_ASKED or self.state is State.JOINING:
+            self._failures += 1
+        self._fire(event, now)
+        if self.state is State.JOINING:
+            self._ticket = 0
+            self._join_at = now + delay
+
+    def _beat_failed(self, now: float, roll: float) -> None:
+        self._beat_ticket = 0
+        self._emit(fx.ForgetCoordinator())
+        delay = self.config.backoff.delay(self._beat_failures, roll)
+        self._beat_failures += 1
+        self._heartbeat.failed(now, delay)
+
+    def _inconsistent(self, name: str | None, now: float) -> None:
+        ours = ", ".join(assignor.name for assignor in self.config.assignors)
+        code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        text = (
+            f"group {self.config.group_id!r} uses {name!r}, this member offers {ours}"
+        )
+        self._end(broker_error(code, text), now)
+
+    def _error(self, code: int, request: str) -> KafkaError:
+        text = f"{request} to group {self.config.group_id!r} was refused"
+        if code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+            ours = ", ".join(assignor.name for assignor in self.config.assignors)
+            text += f": no other member, or not every one, offers any of {ours}"
+        return broker_error(code, text)
+
+    def _refused(self, error: KafkaError, now: float) -> Effects:
+        self._end(error, now)
+        return self._advance(now)
+
+    def _end(self, error: KafkaError, now: float) -> None:
+        self._fire(Event.REFUSED, now)
+        if self.state is State.FATAL:
+            self._emit(fx.Fail(error))

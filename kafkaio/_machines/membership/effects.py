@@ -1,0 +1,140 @@
+"""What a group member's machine asks its shell to do: frozen values, in order.
+
+A ``ticket`` comes back with the answer, so that the machine can tell an answer that
+it still waits for from a late one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from kafkaio._machines.membership.revoke_ledger import Claim
+from kafkaio.errors import KafkaError
+from kafkaio.types import TopicPartition
+
+__all__ = [
+    "Assign",
+    "Effect",
+    "Fail",
+    "ForgetCoordinator",
+    "Lose",
+    "RequestRevoke",
+    "ResolveTopics",
+    "Revoke",
+    "SendHeartbeat",
+    "SendJoin",
+    "SendLeave",
+    "SendSync",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendJoin:
+    """Send JoinGroup. It parks at the coordinator until the whole group is there."""
+
+    ticket: int
+    member_id: str
+    protocols: tuple[tuple[str, bytes], ...]  #: assignor name and subscription
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendSync:
+    """Send SyncGroup, with everybody's share if this member leads."""
+
+    ticket: int
+    member_id: str
+    generation: int
+    protocol: str
+    assignments: tuple[tuple[str, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendHeartbeat:
+    """Send Heartbeat; give up after ``timeout`` seconds."""
+
+    ticket: int
+    member_id: str
+    generation: int
+    timeout: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendLeave:
+    """Send LeaveGroup once; nobody tries again when it fails."""
+
+    ticket: int
+    member_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetCoordinator:
+    """The coordinator is another broker by now, or gone: look it up again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolveTopics:
+    """Learn how many partitions these topics have; tell ``topics_resolved``."""
+
+    ticket: int
+    topics: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRevoke:
+    """Tell the user's side to finish its work on these until ``deadline``."""
+
+    partitions: frozenset[TopicPartition]
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke:
+    """Commit and call back for these until ``deadline``; tell ``revoke_ended``."""
+
+    claims: tuple[Claim, ...]
+    deadline: float
+
+    @property
+    def partitions(self) -> frozenset[TopicPartition]:
+        """The partitions without their assignment numbers."""
+        return frozenset(claim.partition for claim in self.claims)
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """These are new; ``owned`` is everything held now, pending revokes included."""
+
+    added: frozenset[TopicPartition]
+    owned: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class Lose:
+    """These are gone already; no commit of them can succeed."""
+
+    partitions: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The membership has ended by this error."""
+
+    error: KafkaError
+
+
+Effect: TypeAlias = (
+    SendJoin
+    | SendSync
+    | SendHeartbeat
+    | SendLeave
+    | ForgetCoordinator
+    | ResolveTopics
+    | RequestRevoke
+    | Revoke
+    | Assign
+    | Lose
+    | Fail
+)

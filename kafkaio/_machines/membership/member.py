@@ -1,0 +1,418 @@
+"""What a classic group member does by itself, as soon as nothing is in the way.
+
+The half of the machine in ``classic`` that looks inward: its fields, what a change of
+state brings with it, and the progress that is possible in each state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from kafkaio._machines.backoff import Backoff
+from kafkaio._machines.membership import effects as fx
+from kafkaio._machines.membership.heartbeat import Heartbeat, PollTimer
+from kafkaio._machines.membership.leader import Leadership
+from kafkaio._machines.membership.revoke_ledger import RevokeLedger
+from kafkaio._machines.membership.states import (
+    ENDED,
+    HEARTBEATING,
+    TRANSITIONS,
+    Event,
+    State,
+    transition,
+)
+from kafkaio._machines.membership.subscription import (
+    Assignor,
+    Subscription,
+    encode_subscription,
+)
+from kafkaio.types import TopicPartition
+
+__all__ = ["NEVER", "PROTOCOL_TYPE", "Effects", "Member", "MemberConfig"]
+
+Effects: TypeAlias = tuple[fx.Effect, ...]
+#: What consumers call their groups.
+PROTOCOL_TYPE: Final = "consumer"
+NEVER: Final = float("inf")
+_REASON_LIMIT = 255
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberConfig:
+    """What a member must know of its group; durations in seconds.
+
+    Attributes:
+        group_id: name of the group.
+        assignors: in order of preference; the group picks one that all members have.
+        session: the member is out when it is unheard of for this long.
+        interval: time between heartbeats.
+        rebalance: time that the group waits for a member to join again, and the
+            longest time between two polls.
+        backoff: waits between attempts.
+        group_instance_id: name of a static member.
+        rack: where the member runs.
+    """
+
+    group_id: str
+    assignors: tuple[Assignor, ...]
+    session: float = 45.0
+    interval: float = 3.0
+    rebalance: float = 300.0
+    backoff: Backoff = field(default_factory=lambda: Backoff(100, 1000))
+    group_instance_id: str | None = None
+    rack: str | None = None
+
+    @property
+    def is_cooperative(self) -> bool:
+        """Whether partitions are kept through a rebalance: if all assignors can."""
+        return all(assignor.cooperative for assignor in self.assignors)
+
+    @property
+    def patience(self) -> float:
+        """How long a requested revoke may take: less than the group would wait."""
+        return self.rebalance - min(2 * self.interval, self.rebalance / 2)
+
+
+class Member:
+    """One consumer's place in its group. See ``ClassicMembership``."""
+
+    __slots__ = (
+        "_beat_failures",
+        "_beat_ticket",
+        "_closing_ticket",
+        "_counts",
+        "_failures",
+        "_heartbeat",
+        "_join_at",
+        "_leadership",
+        "_out",
+        "_poll",
+        "_reason",
+        "_release_at",
+        "_said",
+        "_said_topics",
+        "_ticket",
+        "_tickets",
+        "_topics",
+        "config",
+        "generation",
+        "ledger",
+        "member_id",
+        "protocol",
+        "state",
+    )
+
+    def __init__(self, config: MemberConfig) -> None:
+        self.config = config
+        self.state = State.UNJOINED
+        self.member_id = ""
+        self.generation = -1
+        self.protocol = ""
+        self.ledger = RevokeLedger()
+        self._topics: frozenset[str] | None = None
+        # What the last JoinGroup told the group that we own and read.
+        self._said = frozenset[TopicPartition]()
+        self._said_topics = frozenset[str]()
+        self._leadership: Leadership | None = None
+        self._counts: Mapping[str, int] = {}
+        self._heartbeat = Heartbeat(config.interval, config.session)
+        self._poll = PollTimer(config.rebalance)
+        # Tickets of the request under way, 0 for none: JoinGroup, ResolveTopics and
+        # SyncGroup follow each other and share one.
+        self._tickets = 0
+        self._ticket = 0
+        self._beat_ticket = 0
+        self._closing_ticket = 0
+        self._failures = 0
+        self._beat_failures = 0
+        self._join_at = NEVER
+        self._release_at = NEVER
+        self._reason = ""
+        self._out: list[fx.Effect] = []
+
+    def __repr__(self) -> str:
+        return (
+            f"<ClassicMembership {self.config.group_id!r} {self.state.name} "
+            f"gen={self.generation} | {len(self.ledger.owned)} owned, "
+            f"{len(self.ledger.pending)} being revoked>"
+        )
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this member divides the partitions of the current generation."""
+        return self._leadership is not None
+
+    @property
+    def group_topics(self) -> frozenset[str]:
+        """The topics whose partition counts this member has to watch as leader."""
+        return frozenset() if self._leadership is None else self._leadership.topics
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing will happen any more."""
+        return self.state in ENDED
+
+    def awaits(self, ticket: int) -> bool:
+        """Whether the answer to that request still matters."""
+        return ticket != 0 and ticket in {
+            self._ticket,
+            self._beat_ticket,
+            self._closing_ticket,
+        }
+
+    # ---- states ----------------------------------------------------------------------
+
+    def _fire(self, event: Event, now: float) -> None:
+        before, self.state = self.state, transition(self.state, event)
+        if (lose := _ON_EVENT.get(event)) is not None:
+            lose(self, now)
+        if self.state is not before or self.state in _ALWAYS:
+            enter = _ON_ENTRY.get(self.state)
+            if enter is not None:
+                enter(self, now)
+
+    def _begin_join(self, now: float) -> None:
+        self._ticket = self._beat_ticket = 0
+        self._join_at = now
+
+    def _forget_generation(self, now: float) -> None:
+        del now
+        self.generation = -1
+        self._leadership = None
+        self._ticket = self._beat_ticket = 0
+        self._heartbeat.stop()
+        if lost := self.ledger.lose():
+            self._emit(fx.Lose(lost))
+
+    def _forget_member(self, now: float) -> None:
+        self._forget_generation(now)
+        self.member_id = ""
+
+    def _prepare(self, now: float) -> None:
+        self._ticket = 0
+        self._request(self._in_the_way(), now)
+
+    def _go(self, now: float) -> None:
+        # The user wants to go, so nothing waits for another step.
+        self._ticket = 0
+        self._request(self.ledger.owned, now)
+        self.ledger.step()
+
+    def _request(self, partitions: Collection[TopicPartition], now: float) -> None:
+        deadline = now + self.config.patience
+        if asked := self.ledger.request(partitions, deadline):
+            self._emit(fx.RequestRevoke(asked, deadline))
+
+    def _poll_expired(self, now: float) -> None:
+        if (self.state, Event.POLL_EXPIRED) not in TRANSITIONS:
+            return
+        self._leave("the consumer did not poll within max_poll_interval_ms")
+        self._fire(Event.POLL_EXPIRED, now)
+
+    # ---- progress --------------------------------------------------------------------
+
+    def _advance(self, now: float) -> Effects:
+        state = None
+        while state is not self.state:
+            state = self.state
+            claims, deadline = self.ledger.begin()
+            if claims:
+                self._emit(fx.Revoke(claims, deadline))
+            if state in _PROGRESS:
+                _PROGRESS[state](self, now)
+        self._beat(now)
+        out = tuple(self._out)
+        self._out.clear()
+        return out
+
+    def _join_if_clear(self, now: float) -> None:
+        if not self._in_the_way():
+            self._fire(Event.RELEASED, now)
+
+    def _join_if_due(self, now: float) -> None:
+        if self._ticket or now < self._join_at:
+            return
+        self._leadership = None
+        self._said, self._said_topics = self.ledger.owned, self._wanted()
+        self._ticket = self._new_ticket()
+        reason, self._reason = self._reason, ""
+        self._emit(
+            fx.SendJoin(
+                ticket=self._ticket,
+                member_id=self.member_id,
+                protocols=self._protocols(),
+                reason=reason[:_REASON_LIMIT],
+            )
+        )
+
+    def _rejoin_if_released(self, now: float) -> None:
+        if not self.ledger.pending:
+            self._reason = "revoked partitions were given up"
+            self._fire(Event.RELEASED, now)
+        elif now >= self._release_at:
+            self._reason = "some of the revoked partitions were given up"
+            self._fire(Event.RELEASE_DUE, now)
+
+    def _part_if_clear(self, now: float) -> None:
+        if self.ledger.owned:
+            return
+        self._leave(self._reason)
+        self._forget_member(now)
+        self._fire(Event.RELEASED, now)
+        if self._topics is not None:
+            self._fire(Event.SUBSCRIBED, now)
+
+    def _leave_if_clear(self, now: float) -> None:
+        if self.ledger.owned or self._closing_ticket:
+            return
+        self._fire(Event.RELEASED, now)
+        self._closing_ticket = self._leave(self._reason)
+        if not self._closing_ticket:
+            self._fire(Event.LEAVE_ENDED, now)
+
+    def _leave(self, reason: str) -> int:
+        # A static member stays in the group until its session ends: it may be back.
+        if not self.member_id or self.config.group_instance_id is not None:
+            return 0
+        ticket = self._new_ticket()
+        self._emit(
+            fx.SendLeave(
+                ticket=ticket, member_id=self.member_id, reason=reason[:_REASON_LIMIT]
+            )
+        )
+        return ticket
+
+    def _beat(self, now: float) -> None:
+        if not self._heartbeats():
+            return
+        if self._heartbeat.is_expired(now):
+            self._beat_ticket = 0
+            self._emit(fx.ForgetCoordinator())
+            self._heartbeat.renew(now)
+        if self._heartbeat.is_due(now):
+            self._heartbeat.sent(now)
+            self._beat_ticket = self._new_ticket()
+            self._emit(
+                fx.SendHeartbeat(
+                    ticket=self._beat_ticket,
+                    member_id=self.member_id,
+                    generation=self.generation,
+                    timeout=self._heartbeat.session_end - now,
+                )
+            )
+
+    # ---- questions -------------------------------------------------------------------
+
+    def _heartbeats(self) -> bool:
+        # A static member whose user is stuck falls silent instead of leaving.
+        return (
+            self.state in HEARTBEATING
+            and self.generation >= 0
+            and not self._closing_ticket
+            and not self._is_stuck()
+        )
+
+    def _is_stuck(self) -> bool:
+        return self._poll.expires_at <= self._heartbeat.next_at and (
+            self.config.group_instance_id is not None
+        )
+
+    def _may_expire(self) -> bool:
+        return (
+            self.config.group_instance_id is None
+            and (self.state, Event.POLL_EXPIRED) in TRANSITIONS
+        )
+
+    def _in_the_way(self) -> frozenset[TopicPartition]:
+        if not self.config.is_cooperative:
+            return self.ledger.owned
+        wanted = self._wanted()
+        return frozenset(tp for tp in self.ledger.owned if tp.topic not in wanted)
+
+    def _wanted(self) -> frozenset[str]:
+        return frozenset() if self._topics is None else self._topics
+
+    def _is_outdated(self) -> bool:
+        return self._leadership is not None and self._leadership.is_outdated(
+            self._counts
+        )
+
+    def _assignor(self) -> Assignor:
+        (found,) = (a for a in self.config.assignors if a.name == self.protocol)
+        return found
+
+    def _names_other(self, protocol_type: str | None, name: str | None) -> bool:
+        return protocol_type not in {None, PROTOCOL_TYPE} or (
+            name is not None and name != self.protocol
+        )
+
+    def _protocols(self) -> tuple[tuple[str, bytes], ...]:
+        protocols = list[tuple[str, bytes]]()
+        plain = Subscription(
+            topics=self._said_topics,
+            owned=self._said,
+            generation=self.generation,
+            rack=self.config.rack,
+        )
+        for assignor in self.config.assignors:
+            own = replace(plain, user_data=assignor.user_data(plain))
+            protocols.append((assignor.name, encode_subscription(own)))
+        return tuple(protocols)
+
+    def _send_sync(self, shares: tuple[tuple[str, bytes], ...]) -> None:
+        self._beat_ticket = 0
+        self._ticket = self._new_ticket()
+        self._emit(
+            fx.SendSync(
+                ticket=self._ticket,
+                member_id=self.member_id,
+                generation=self.generation,
+                protocol=self.protocol,
+                assignments=shares,
+            )
+        )
+
+    def _new_ticket(self) -> int:
+        self._tickets += 1
+        return self._tickets
+
+    def _emit(self, effect: fx.Effect) -> None:
+        self._out.append(effect)
+
+
+_Method = Callable[[Member, float], None]
+
+#: Events that take everything away, whatever the state.
+_ON_EVENT: Final[Mapping[Event, _Method]] = MappingProxyType(
+    {
+        Event.GENERATION_LOST: Member._forget_generation,
+        Event.MEMBER_LOST: Member._forget_member,
+        Event.POLL_EXPIRED: Member._forget_member,
+        Event.REFUSED: Member._forget_member,
+    }
+)
+#: What begins with a state.
+_ON_ENTRY: Final[Mapping[State, _Method]] = MappingProxyType(
+    {
+        State.PREPARING: Member._prepare,
+        State.JOINING: Member._begin_join,
+        State.PARTING: Member._go,
+        State.LEAVING: Member._go,
+    }
+)
+#: States that an event may ask more of without leaving them: a change of the
+#: subscription while PREPARING may put further partitions in the way.
+_ALWAYS: Final = frozenset({State.PREPARING})
+#: What a state waits for.
+_PROGRESS: Final[Mapping[State, _Method]] = MappingProxyType(
+    {
+        State.PREPARING: Member._join_if_clear,
+        State.JOINING: Member._join_if_due,
+        State.RELEASING: Member._rejoin_if_released,
+        State.PARTING: Member._part_if_clear,
+        State.LEAVING: Member._leave_if_clear,
+    }
+)
