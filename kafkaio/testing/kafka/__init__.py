@@ -4,6 +4,7 @@ from kafkaio.testing.kafka.certs import Certificates
 from kafkaio.testing.kafka.kafka import Kafka
 from kafkaio.testing.kafka.options import ClusterOptions
 from kafkaio.testing.kafka.releases import KafkaNotStarted
+from kafkaio.testing.kafka.source import real_kafka
 from kafkaio.testing.kafka.toolbox import (
     JavaFailed,
     JavaProgram,
@@ -24,4 +25,5 @@ __all__ = [
     "RunningJava",
     "Toolbox",
     "TopicNotCreated",
+    "real_kafka",
 ]

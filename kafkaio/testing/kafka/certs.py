@@ -10,6 +10,9 @@ import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
     load_pem_private_key,
     pkcs12,
 )
@@ -48,7 +51,11 @@ def _chain(leaf: trustme.LeafCert) -> Sequence[x509.Certificate]:
 
 def _write_pem(directory: Path, leaf: trustme.LeafCert, authority: Path) -> Tls:
     keystore = directory / "server.pem"
-    leaf.private_key_and_cert_chain_pem.write_to_path(keystore)
+    key = load_pem_private_key(leaf.private_key_pem.bytes(), None)
+    # Java reads PKCS8 only; trustme writes the older form.
+    spelled = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    chain = b"".join(blob.bytes() for blob in leaf.cert_chain_pems)
+    keystore.write_bytes(spelled + chain)
     return Tls(keystore=keystore, truststore=authority, kind="PEM", password=None)
 
 

@@ -7,6 +7,7 @@ a whole test session whose tests have a loop each.
 import contextlib
 import secrets
 import time
+from pathlib import Path
 from typing import Final
 
 from kafkaio.testing.kafka.certs import Certificates, make_certificates
@@ -64,6 +65,11 @@ class Cluster:
     def node_ids(self) -> list[int]:
         """The ids of the brokers."""
         return list(self.nodes)
+
+    @property
+    def directory(self) -> Path:
+        """Where the nodes' directories lie; it goes when the cluster is closed."""
+        return self._launcher.directory
 
     def addresses(self, listener: str) -> list[Address]:
         """Return host and port of each node's listener.
@@ -189,13 +195,13 @@ class Cluster:
             self._launcher.check()
             if node.pid is None:
                 problem = f"node {node.id} ended with {node.returncode}"
-                taken = _PORT_TAKEN in node.log_tail()
+                taken = _PORT_TAKEN in node.log()
                 kind = _PortTaken if taken else KafkaNotStarted
-                raise kind(f"{problem}:\n{node.log_tail()}")
+                raise kind(f"{problem}:\n{node.complaint()}")
             if time.monotonic() > end:
                 raise KafkaNotStarted(
                     f"node {node.id} was not ready after "
-                    f"{self.options.start_timeout} s:\n{node.log_tail()}"
+                    f"{self.options.start_timeout} s:\n{node.complaint()}"
                 )
             time.sleep(_POLL_SECONDS)
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import socket
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,7 @@ _LOG_FLAGS: Final = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
+    "-Dzookeeper.jmx.log4j.disable=true",  # 3.4 insists on a log4j we leave out
 )
 
 
@@ -81,6 +83,19 @@ class Launcher:
         with self.step():
             self._directory = Path(tempfile.mkdtemp(prefix="kafkaio-"))
             self._guard = Guard(self._directory)
+            if self._release.zookeeper:
+                self._flags.append(f"-Djdk.net.hosts.file={self._write_hosts()}")
+
+    def _write_hosts(self) -> Path:
+        """Write a hosts file for Java in which "127.0.0.1/<unresolved>" is a name.
+
+        ZooKeeper 3.4 takes a host from the text Java makes of an address, and from
+        Java 14 on that text has this ending (ZOOKEEPER-3779).
+        """
+        file = self._directory / "hosts"
+        names = ["localhost", socket.gethostname(), "127.0.0.1/<unresolved>"]
+        file.write_text(f"127.0.0.1 {' '.join(names)}\n", "utf-8")
+        return file
 
     def command(self, main: str, *args: str | Path) -> list[str | Path]:
         """Return the command line of a Java main on the broker's class path."""

@@ -18,7 +18,10 @@ from kafkaio.testing.kafka.wire import Address
 # port between the moment we choose it and the moment the broker binds it.
 _LOWEST_PORT: Final = 20000
 _HIGHEST_PORT: Final = 32000
-_LOG_TAIL_CHARS: Final = 3000
+_COMPLAINT_CHARS: Final = 3000
+_PROBLEM: Final = re.compile(
+    r"^.*(?: (?:ERROR|FATAL) |Exception in thread)", re.MULTILINE
+)
 
 
 def free_ports(count: int) -> list[int]:
@@ -90,9 +93,13 @@ class Node:
             return ""
         return self.log_file.read_text("utf-8", "replace")
 
-    def log_tail(self) -> str:
-        """Return the end of its log, for a message."""
-        return self.log()[-_LOG_TAIL_CHARS:]
+    def complaint(self) -> str:
+        """Return what its log says went wrong, for a message; else the log's end."""
+        log = self.log()
+        found = _PROBLEM.search(log)
+        if found is None:
+            return log[-_COMPLAINT_CHARS:]
+        return log[found.start() : found.start() + _COMPLAINT_CHARS]
 
     def memory_mb(self) -> int:
         """Return the resident memory in megabytes; Linux only."""

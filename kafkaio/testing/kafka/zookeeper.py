@@ -52,7 +52,7 @@ class ZooKeeper:
         while not self._answers():
             self._launcher.check()
             if self.node.pid is None or time.monotonic() > end:
-                raise KafkaNotStarted(f"no ZooKeeper:\n{self.node.log_tail()}")
+                raise KafkaNotStarted(f"no ZooKeeper:\n{self.node.complaint()}")
             time.sleep(_POLL_SECONDS)
 
     def _answers(self) -> bool:

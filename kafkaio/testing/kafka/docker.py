@@ -1,0 +1,286 @@
+"""A cluster in containers, through testcontainers, where a Docker engine answers.
+
+Each broker runs Apache's own image. Its client listener is on the same port
+inside and outside, chosen beforehand, for a broker tells clients its address.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, Protocol
+
+from kafkaio.testing.kafka.certs import Certificates
+from kafkaio.testing.kafka.nodes import free_ports
+from kafkaio.testing.kafka.options import ClusterOptions
+from kafkaio.testing.kafka.properties import (
+    CONTROLLER,
+    PLAINTEXT,
+    Plan,
+    server_properties,
+)
+from kafkaio.testing.kafka.releases import KafkaNotStarted
+from kafkaio.testing.kafka.storage import random_uuid
+from kafkaio.testing.kafka.wire import Address, metadata
+
+_IMAGE: Final = "apache/kafka"
+_DATA: Final = Path("/var/lib/kafka/data")
+_CONTROLLER_PORT: Final = 9093
+_INTERNAL_PORT: Final = 19092
+_INTERNAL: Final = "INTERNAL"
+_POLL_SECONDS: Final = 0.1
+_PING_SECONDS: Final = 3
+
+
+class Container(Protocol):
+    """One broker's container."""
+
+    def start(self) -> None:
+        """Create it, or start it again."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+    def stop(self) -> None:
+        """Ask it to end, and wait."""
+
+    def pause(self) -> None:
+        """Freeze it."""
+
+    def resume(self) -> None:
+        """Thaw it."""
+
+    def log(self) -> str:
+        """Return its output so far."""
+
+    def remove(self) -> None:
+        """Remove it with its data."""
+
+
+class Docker(Protocol):
+    """As much of a Docker engine as a cluster needs."""
+
+    @property
+    def host(self) -> str:
+        """The address at which the engine's published ports are reached."""
+
+    def container(
+        self, image: str, alias: str, port: int, environment: Mapping[str, str]
+    ) -> Container:
+        """Return a container to start, on the network all of them share."""
+
+    def close(self) -> None:
+        """Remove the network."""
+
+
+def docker_answers() -> bool:
+    """Return whether testcontainers is installed and a Docker engine answers."""
+    try:
+        # What testcontainers itself talks through; it publishes no types.
+        from docker import DockerClient  # type: ignore[import-untyped]
+        from docker.errors import DockerException  # type: ignore[import-untyped]
+        from testcontainers.core import container as _  # noqa: F401 - must be there
+    except ImportError:
+        return False
+    try:
+        client = DockerClient.from_env(timeout=_PING_SECONDS)
+    except DockerException:
+        return False
+    try:
+        return bool(client.ping())
+    except DockerException:
+        return False
+    finally:
+        client.close()
+
+
+def can_contain(options: ClusterOptions) -> bool:
+    """Return whether containers can be what is asked for."""
+    return not (
+        options.sasl or options.tls or options.features or options.release.zookeeper
+    )
+
+
+def environment_name(key: str) -> str:
+    """Return the variable that sets a broker property in Apache's image."""
+    spelled = key.replace("_", "__").replace("-", "___").replace(".", "_")
+    return f"KAFKA_{spelled.upper()}"
+
+
+def alias(node_id: int) -> str:
+    """Return the name of a broker on the containers' network."""
+    return f"kafka-{node_id}"
+
+
+def environment(plan: Plan, node_id: int, client: Address) -> dict[str, str]:
+    """Return the environment of one broker's container.
+
+    Args:
+        plan: What the cluster's nodes share.
+        node_id: This node's id.
+        client: Host and port at which clients reach this node.
+    """
+    host, port = client
+    found = server_properties(plan, node_id, {CONTROLLER: 0, PLAINTEXT: port}, _DATA)
+    found |= {
+        "controller.quorum.voters": ",".join(
+            f"{each}@{alias(each)}:{_CONTROLLER_PORT}"
+            for each in range(1, plan.brokers + 1)
+        ),
+        "inter.broker.listener.name": _INTERNAL,
+        "listeners": f"PLAINTEXT://:{port},{_INTERNAL}://:{_INTERNAL_PORT},"
+        f"{CONTROLLER}://:{_CONTROLLER_PORT}",
+        "advertised.listeners": f"PLAINTEXT://{host}:{port},"
+        f"{_INTERNAL}://{alias(node_id)}:{_INTERNAL_PORT}",
+        "listener.security.protocol.map": ",".join(
+            f"{name}:PLAINTEXT" for name in (PLAINTEXT, _INTERNAL, CONTROLLER)
+        ),
+    }
+    return {environment_name(key): str(value) for key, value in found.items()}
+
+
+class DockerCluster:
+    """Brokers in containers; an `Engine`.
+
+    Args:
+        options: What is asked for; SASL, TLS and feature levels are not had here.
+        connect: Returns the Docker engine to use.
+    """
+
+    def __init__(
+        self, options: ClusterOptions, connect: Callable[[], Docker] | None = None
+    ):
+        if not can_contain(options):
+            raise ValueError("containers have no SASL, TLS, feature levels, ZooKeeper")
+        self.certificates: Certificates | None = None
+        self._options = options
+        self._connect = connect or _connect
+        self._docker: Docker | None = None
+        self._addresses: dict[int, Address] = {}
+        self._containers: dict[int, Container] = {}
+        self._running: set[int] = set()
+        self._lock = threading.RLock()
+        self._closed = threading.Event()
+
+    @property
+    def node_ids(self) -> list[int]:
+        """The ids of the brokers."""
+        return list(self._containers)
+
+    def addresses(self, listener: str) -> list[Address]:
+        """Return host and port of each broker.
+
+        Raises:
+            KeyError: A listener other than PLAINTEXT is asked for.
+        """
+        if listener != PLAINTEXT:
+            raise KeyError(listener)
+        return list(self._addresses.values())
+
+    def open(self) -> None:
+        """Start all containers and wait until each broker knows all others.
+
+        Raises:
+            KafkaNotStarted: A step failed, or `close` was called meanwhile.
+        """
+        with self._lock:
+            self._check()
+            docker = self._docker = self._connect()
+        options = self._options
+        ports = free_ports(options.brokers)
+        self._addresses = {
+            node_id: (docker.host, port) for node_id, port in enumerate(ports, 1)
+        }
+        plan = Plan(
+            release=options.release,
+            brokers=options.brokers,
+            rack=options.rack,
+            fast=options.fast,
+            config=options.config,
+        )
+        image = f"{_IMAGE}:{options.release.version}"
+        cluster = {"CLUSTER_ID": random_uuid()}
+        heap = {"KAFKA_HEAP_OPTS": f"-Xmx{options.heap}"}
+        for node_id, address in self._addresses.items():
+            variables = environment(plan, node_id, address) | cluster | heap
+            with self._lock:
+                self._check()
+                container = docker.container(
+                    image, alias(node_id), address[1], variables
+                )
+                self._containers[node_id] = container
+                container.start()
+                self._running.add(node_id)
+        for node_id in self._containers:
+            self._wait_ready(node_id)
+
+    def close(self) -> None:
+        """Remove all containers and their network; a second call does nothing."""
+        self._closed.set()
+        with self._lock:
+            for container in self._containers.values():
+                container.remove()
+            self._containers.clear()
+            if self._docker is not None:
+                self._docker.close()
+                self._docker = None
+
+    def _check(self) -> None:
+        if self._closed.is_set():
+            raise KafkaNotStarted("closed while it was starting")
+
+    def _wait_ready(self, node_id: int) -> None:
+        end = time.monotonic() + self._options.start_timeout
+        while not self._is_ready(node_id):
+            self._check()
+            if time.monotonic() > end:
+                log = self.log(node_id)
+                raise KafkaNotStarted(f"container {node_id} is not ready:\n{log}")
+            time.sleep(_POLL_SECONDS)
+
+    def _is_ready(self, node_id: int) -> bool:
+        try:
+            known = metadata(self._addresses[node_id]).brokers
+        except OSError:
+            return False
+        return self._running <= known.keys()
+
+    def kill(self, node_id: int) -> None:
+        """End a broker at once."""
+        self._containers[node_id].kill()
+        self._running.discard(node_id)
+
+    def stop(self, node_id: int) -> None:
+        """End a broker in order."""
+        self._containers[node_id].stop()
+        self._running.discard(node_id)
+
+    def start(self, node_id: int, *, wait: bool = True) -> None:
+        """Start a broker that has ended, with its data, on the same port.
+
+        Raises:
+            KafkaNotStarted: It did not come up.
+        """
+        self._containers[node_id].start()
+        self._running.add(node_id)
+        if wait:
+            self._wait_ready(node_id)
+
+    def pause(self, node_id: int) -> None:
+        """Freeze a broker; its sockets stay open."""
+        self._containers[node_id].pause()
+
+    def resume(self, node_id: int) -> None:
+        """Thaw a broker."""
+        self._containers[node_id].resume()
+
+    def log(self, node_id: int) -> str:
+        """Return what a broker has logged."""
+        return self._containers[node_id].log()
+
+
+def _connect() -> Docker:
+    # Imported late: the extra `docker` may not be installed.
+    from kafkaio.testing.kafka.containers import TestcontainersDocker
+
+    return TestcontainersDocker()

@@ -1,0 +1,135 @@
+"""Where a test's Kafka comes from: yours, Docker's, or jars on this machine."""
+
+import os
+from typing import Final, NoReturn, Unpack
+
+from kafkaio.testing.kafka.certs import Certificates
+from kafkaio.testing.kafka.cluster import Cluster
+from kafkaio.testing.kafka.docker import DockerCluster, can_contain, docker_answers
+from kafkaio.testing.kafka.engine import Engine
+from kafkaio.testing.kafka.kafka import Kafka
+from kafkaio.testing.kafka.options import ClusterOptions, Options
+from kafkaio.testing.kafka.properties import PLAINTEXT
+from kafkaio.testing.kafka.releases import DEFAULT_VERSION, KafkaNotStarted
+from kafkaio.testing.kafka.wire import Address, metadata
+
+BOOTSTRAP_VARIABLE: Final = "KAFKAIO_BOOTSTRAP"
+_PROBE_SECONDS: Final = 5.0
+
+
+def parse_bootstrap(text: str) -> list[Address]:
+    """Return the addresses in ``host:port,[::1]:port``.
+
+    Raises:
+        ValueError: A part is not ``host:port``.
+    """
+    addresses = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        host, colon, port = part.rpartition(":")
+        if not colon or not host or not port.isdecimal():
+            raise ValueError(f"not host:port: {part!r}")
+        addresses.append((host.strip("[]"), int(port)))
+    if not addresses:
+        raise ValueError("no host:port given")
+    return addresses
+
+
+class ExternalCluster:
+    """A cluster someone else runs: it can be used, not controlled; an `Engine`."""
+
+    def __init__(self, bootstrap: str):
+        self._addresses = parse_bootstrap(bootstrap)
+        self.node_ids: list[int] = []
+        self.certificates: Certificates | None = None
+
+    def open(self) -> None:
+        """Check that one of the addresses answers.
+
+        Raises:
+            KafkaNotStarted: None does.
+        """
+        problems = []
+        for address in self._addresses:
+            try:
+                metadata(address, timeout=_PROBE_SECONDS)
+            except OSError as error:
+                problems.append(f"{address[0]}:{address[1]}: {error}")
+            else:
+                return
+        raise KafkaNotStarted(f"{BOOTSTRAP_VARIABLE}: {'; '.join(problems)}")
+
+    def close(self) -> None:
+        """Do nothing: it is not ours."""
+
+    def addresses(self, listener: str) -> list[Address]:
+        """Return the addresses given.
+
+        Raises:
+            KeyError: A listener other than PLAINTEXT is asked for.
+        """
+        if listener != PLAINTEXT:
+            raise KeyError(listener)
+        return list(self._addresses)
+
+    def _refuse(self) -> NoReturn:
+        raise RuntimeError(
+            f"the cluster of {BOOTSTRAP_VARIABLE} is not ours to control"
+        )
+
+    def kill(self, node_id: int) -> None:
+        """Refuse."""
+        self._refuse()
+
+    def stop(self, node_id: int) -> None:
+        """Refuse."""
+        self._refuse()
+
+    def start(self, node_id: int, *, wait: bool = True) -> None:
+        """Refuse."""
+        self._refuse()
+
+    def pause(self, node_id: int) -> None:
+        """Refuse."""
+        self._refuse()
+
+    def resume(self, node_id: int) -> None:
+        """Refuse."""
+        self._refuse()
+
+    def log(self, node_id: int) -> str:
+        """Refuse."""
+        self._refuse()
+
+
+def _choose(options: ClusterOptions) -> Engine:
+    if bootstrap := os.environ.get(BOOTSTRAP_VARIABLE):
+        return ExternalCluster(bootstrap)
+    if can_contain(options) and docker_answers():
+        return DockerCluster(options)
+    return Cluster(options)
+
+
+def real_kafka(
+    brokers: int = 1, version: str = DEFAULT_VERSION, **options: Unpack[Options]
+) -> Kafka:
+    """Return a Kafka from the first source that this machine has.
+
+    1. ``$KAFKAIO_BOOTSTRAP``: a running cluster; its nodes cannot be controlled.
+    2. Docker, where an engine answers and testcontainers is installed (the
+       package's extra ``docker``), for clusters without SASL, TLS, feature
+       levels and ZooKeeper.
+    3. Kafka's jars on a local Java (the extra ``kafka``).
+
+    Blocks for the moment it takes to ask for a Docker engine.
+
+    Args:
+        brokers: How many brokers.
+        version: A minor (``4.3``) or full (``4.3.1``) version.
+        **options: See `ClusterOptions`.
+
+    Raises:
+        KafkaNotStarted: The version is not pinned. (Entering what is returned
+            raises it when no source works.)
+    """
+    wanted = ClusterOptions(brokers=brokers, version=version, **options)
+    return Kafka.on(_choose(wanted), wanted)
