@@ -206,7 +206,7 @@ def _gunzip(data: BytesLike, limit: int) -> bytes:
 def _unsnappy(data: BytesLike, limit: int) -> bytes:
     view = memoryview(data)
     if view[:8] != _XERIAL_MAGIC:
-        return _unsnappy_block(view, limit)
+        return _unsnappy_block(view, 0, limit)
     parts: list[bytes] = []
     position = total = 0
     while position < len(view):
@@ -219,15 +219,15 @@ def _unsnappy(data: BytesLike, limit: int) -> bytes:
         position += 4
         if not 0 < size <= len(view) - position:
             raise CorruptRecord(f"a snappy block claims {size} bytes")
-        block = _unsnappy_block(view[position : position + size], limit - total)
+        block = _unsnappy_block(view[position : position + size], total, limit)
         position += size
         total += len(block)
         parts.append(block)
     return b"".join(parts)
 
 
-def _unsnappy_block(block: memoryview, limit: int) -> bytes:
-    _check_limit(cramjam.snappy.decompress_raw_len(block), limit)
+def _unsnappy_block(block: memoryview, total: int, limit: int) -> bytes:
+    _check_limit(total + cramjam.snappy.decompress_raw_len(block), limit)
     return bytes(cramjam.snappy.decompress_raw(block))
 
 

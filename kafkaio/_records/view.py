@@ -199,7 +199,5 @@ class RecordBatch:
 def _codec_of(attributes: int) -> Compression:
     codec = _CODECS.get(attributes & CODEC_MASK)
     if codec is None:
-        raise CorruptRecord(
-            f"a batch names the unknown codec {attributes & CODEC_MASK}"
-        )
+        raise CorruptRecord(f"a batch has the attributes {attributes:#06x}")
     return codec
