@@ -125,7 +125,7 @@ class _DecoderSource(Source):
         self._begin_value(field, target, length, nullable=nullable)
         stop = self.fresh("q")
         self.line(f"{stop} = p + {length}")
-        self.line(f"if {stop} > end: bad_length({self._at(field)}, {length})")
+        self.line(f"if {stop} > end: bad_length('{field.name}', {length})")
         take = {
             "string": f"str(buf[p:{stop}], 'utf-8')",
             "bytes": f"bytes(buf[p:{stop}])",
@@ -161,7 +161,7 @@ class _DecoderSource(Source):
             self.line("else:")
             self.indent()
         else:
-            self.line(f"bad_null({self._at(field)})")
+            self.line(f"bad_null('{field.name}')")
             self.dedent()
 
     def _array(self, field: Field, target: str) -> None:
@@ -170,7 +170,7 @@ class _DecoderSource(Source):
         self._begin_value(field, target, length, nullable=nullable)
         least = minimum_size(field, self.version, flexible=self.flexible)
         self.line(
-            f"if {length} * {least} > end - p: bad_length({self._at(field)}, {length})"
+            f"if {length} * {least} > end - p: bad_length('{field.name}', {length})"
         )
         if isinstance(field.type, str) and field.type in FIXED:
             self._fixed_array(field.type, target, length)
@@ -228,7 +228,7 @@ class _DecoderSource(Source):
             self.line(f"if tag == {field.tag}:")
             self.indent()
             self._field(field, f"o.{field.name}")
-            self.line(f"if p != stop: bad_length({self._at(field)}, size)")
+            self.line(f"if p != stop: bad_length('{field.name}', size)")
             self.line("continue")
             self.dedent()
         body = self.take_lines()
@@ -241,12 +241,9 @@ class _DecoderSource(Source):
             "        tag, p = read_uvarint(buf, p)",
             "        size, p = read_uvarint(buf, p)",
             "        stop = p + size",
-            f"        if stop > end: bad_length('{self.title}', f'tag {{tag}}', size)",
+            "        if stop > end: bad_length(f'tag {tag}', size)",
             *body,
             "        p = stop",
             "    return p",
         ]
         return reader
-
-    def _at(self, field: Field) -> str:
-        return f"'{self.title}', '{field.name}'"

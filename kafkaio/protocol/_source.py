@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from itertools import count
 from struct import Struct as Packing
@@ -27,7 +28,7 @@ FIXED = {
 }
 
 
-class Source:
+class Source(ABC):
     """Python source in the making, for one message class at one version.
 
     Adjacent values of fixed size are gathered in a run, which one ``struct`` call
@@ -76,9 +77,9 @@ class Source:
             self._known[key] = self.constant("S", getattr(packing, method))
         return self._known[key], packing.size
 
+    @abstractmethod
     def flush(self) -> None:
         """Write the lines of the current run."""
-        raise NotImplementedError
 
     def line(self, text: str) -> None:
         """Add a line; a run that came before it is written first."""
@@ -185,9 +186,9 @@ def _unsupported(title: str, field: str) -> NoReturn:
     raise UnsupportedVersion(f"{title} cannot carry the field {field}")
 
 
-def _bad_length(title: str, field: str, length: int) -> NoReturn:
-    raise ProtocolError(f"{title}: {field} has the impossible length {length}")
+def _bad_length(field: str, length: int) -> NoReturn:
+    raise ProtocolError(f"{field} has the impossible length {length}")
 
 
-def _bad_null(title: str, field: str) -> NoReturn:
-    raise ProtocolError(f"{title}: {field} is null")
+def _bad_null(field: str) -> NoReturn:
+    raise ProtocolError(f"{field} is null")

@@ -22,9 +22,9 @@ _ENCODERS: dict[tuple[type[Message], int], Encoder] = {}
 _DECODERS: dict[tuple[type[Message], int], Decoder] = {}
 
 #: What a compiled decoder raises when the bytes make no sense.
-_MALFORMED = (IndexError, struct.error, UnicodeDecodeError)
+_MALFORMED = (ProtocolError, IndexError, struct.error, UnicodeDecodeError)
 #: What a compiled encoder raises when a value has the wrong type or does not fit.
-_UNFIT = (struct.error, AttributeError, TypeError, UnicodeEncodeError, ValueError)
+_UNFIT = (ProtocolError, struct.error, AttributeError, TypeError, ValueError)
 
 
 def encode(message: Message, version: int) -> bytes:
@@ -110,7 +110,7 @@ def decode_from(
         found, position = decoder(data, position, len(data))
     except _MALFORMED as error:
         raise ProtocolError(
-            f"{message.NAME} v{version}: cannot decode {len(data)} bytes: {error}"
+            f"{message.NAME} v{version} cannot be read from {len(data)} bytes: {error}"
         ) from error
     assert isinstance(found, message)
     return found, position

@@ -1,0 +1,79 @@
+"""Our bytes are Kafka's bytes: every message, every version, both ways."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from codegen.__main__ import PROTOCOL, sources
+from kafkaio.errors import KafkaError
+from kafkaio.protocol.codec import decode, encode
+from kafkaio.protocol.message import Message
+from tests.java.protocol.oracle import Question, ask
+from tests.unit.protocol.golden import BYTES, MESSAGES
+from tests.unit.protocol.populate import every_version, populate, versions
+
+SEED = 20260617
+PER_VERSION = 6
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def test_java_and_we_write_and_read_the_same_bytes(tmp_path: Path) -> None:
+    random = Random(SEED)
+    questions = []
+    for kind, version in every_version():
+        for _ in range(PER_VERSION):
+            message = populate(kind, version, random)
+            data = encode(message, version)
+            questions.append(Question(message, version, version, data))
+    answers = ask(questions, tmp_path)
+    assert len(answers) == PER_VERSION * len(every_version())
+    for question, answer in zip(questions, answers, strict=True):
+        where = f"{question.message.NAME} v{question.version}: {question.message}"
+        assert answer.encoded == question.data, where
+        assert answer.recoded == question.data, where
+        assert isinstance(answer.encoded, bytes)
+        decoded = decode(type(question.message), question.version, answer.encoded)
+        assert decoded == question.message, where
+
+
+def test_java_and_we_agree_on_what_an_older_or_newer_version_can_carry(
+    tmp_path: Path,
+) -> None:
+    random = Random(SEED)
+    questions = []
+    for kind, version in every_version():
+        for other in versions(kind):
+            message = populate(kind, version, random)
+            questions.append(Question(message, version, other, None))
+    refused = 0
+    for question, answer in zip(questions, ask(questions, tmp_path), strict=True):
+        ours = _try_to_encode(question.message, question.version)
+        refused += ours is None
+        theirs = answer.encoded if isinstance(answer.encoded, bytes) else None
+        assert ours == theirs, (
+            f"{question.message.NAME} v{question.json_version} as "
+            f"v{question.version}: {question.message}; Java: {answer.encoded!r}"
+        )
+    assert 0 < refused < len(questions)
+
+
+def _try_to_encode(message: Message, version: int) -> bytes | None:
+    try:
+        return encode(message, version)
+    except KafkaError:
+        return None
+
+
+def test_the_golden_bytes_are_still_those_of_java(tmp_path: Path) -> None:
+    questions = [Question(m, version, version, None) for m, version in MESSAGES]
+    answers = ask(questions, tmp_path)
+    assert [answer.encoded for answer in answers] == [bytes.fromhex(b) for b in BYTES]
+
+
+def test_what_is_generated_is_what_codegen_writes() -> None:
+    written = {path: (PROTOCOL / path).read_text() for path in sources()}
+    assert written == sources()
