@@ -1,0 +1,40 @@
+"""The README's main job, as a user runs it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from kafkaio.testing.kafka import Kafka
+
+QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart.py"
+
+
+async def quickstart(*arguments: str) -> str:
+    command = [sys.executable, "-X", "dev", "-W", "error", str(QUICKSTART), *arguments]
+    with anyio.fail_after(150):
+        done = await anyio.run_process(command, check=False, stderr=subprocess.STDOUT)
+    output = done.stdout.decode()
+    assert done.returncode == 0, output
+    return output
+
+
+@pytest.mark.timeout(180)
+async def test_one_broker(real_kafka: Kafka) -> None:
+    output = await quickstart("--bootstrap", real_kafka.bootstrap_servers)
+    assert "lost: 0, more than once: 0" in output
+    assert "what was consumed is what was produced" in output
+    for member in ("member-1", "member-2", "member-3"):
+        assert f"{member} was assigned" in output
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.kafka_versions("4.3")
+async def test_three_brokers_of_which_one_is_killed_and_restarted() -> None:
+    output = await quickstart("--brokers", "3", "--kill")
+    assert "killed with SIGKILL" in output
+    assert "is back" in output
+    assert "lost: 0" in output
+    assert "what was consumed is what was produced" in output
