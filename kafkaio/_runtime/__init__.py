@@ -1,1 +1,1 @@
-"""How kafkaio runs: tasks, time, requests that wait."""
+"""How the client runs: its tasks, its clock, its wake-ups and what it reports."""

@@ -1,0 +1,177 @@
+"""Which version of each request one broker understands (KIP-35, KIP-511, KIP-584).
+
+A connection begins by asking. Who asks in a version that the broker does not know is
+answered in version 0 with error 35: since Kafka 2.4 with the broker's own range for
+ApiVersions, before that with nothing. ``next_attempt`` knows both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from kafkaio.errors import UnsupportedVersion
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
+
+__all__ = ["THROTTLED_FROM", "ApiVersions", "next_attempt", "software_version"]
+
+# Versions that a broker advertises but does not serve to clients: 4.x names Produce
+# 0-2 only for the sake of an old librdkafka; AddPartitionsToTxn 4 and 5 are for
+# brokers among themselves.
+_FLOORS: Final[Mapping[int, int]] = MappingProxyType({ApiKey.PRODUCE: 3})
+_CAPS: Final[Mapping[int, int]] = MappingProxyType({ApiKey.ADD_PARTITIONS_TO_TXN: 3})
+
+#: The version of each API from which the client must pause by itself (KIP-219). An
+#: API that is not listed is younger than the rule, and follows it from version 0.
+THROTTLED_FROM: Final[Mapping[int, int]] = MappingProxyType(
+    {
+        ApiKey.PRODUCE: 6,
+        ApiKey.FETCH: 8,
+        ApiKey.LIST_OFFSETS: 3,
+        ApiKey.METADATA: 6,
+        ApiKey.OFFSET_COMMIT: 4,
+        ApiKey.OFFSET_FETCH: 4,
+        ApiKey.FIND_COORDINATOR: 2,
+        ApiKey.JOIN_GROUP: 3,
+        ApiKey.HEARTBEAT: 2,
+        ApiKey.LEAVE_GROUP: 2,
+        ApiKey.SYNC_GROUP: 2,
+        ApiKey.DESCRIBE_GROUPS: 2,
+        ApiKey.LIST_GROUPS: 2,
+        ApiKey.API_VERSIONS: 2,
+        ApiKey.CREATE_TOPICS: 3,
+        ApiKey.DELETE_TOPICS: 2,
+        ApiKey.DELETE_RECORDS: 1,
+        ApiKey.INIT_PRODUCER_ID: 1,
+        ApiKey.ADD_PARTITIONS_TO_TXN: 1,
+        ApiKey.ADD_OFFSETS_TO_TXN: 1,
+        ApiKey.END_TXN: 1,
+        ApiKey.TXN_OFFSET_COMMIT: 1,
+        ApiKey.DESCRIBE_ACLS: 1,
+        ApiKey.CREATE_ACLS: 1,
+        ApiKey.DELETE_ACLS: 1,
+        ApiKey.DESCRIBE_CONFIGS: 2,
+        ApiKey.ALTER_CONFIGS: 1,
+        ApiKey.ALTER_REPLICA_LOG_DIRS: 1,
+        ApiKey.DESCRIBE_LOG_DIRS: 1,
+        ApiKey.CREATE_PARTITIONS: 1,
+        ApiKey.CREATE_DELEGATION_TOKEN: 1,
+        ApiKey.RENEW_DELEGATION_TOKEN: 1,
+        ApiKey.EXPIRE_DELEGATION_TOKEN: 1,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN: 1,
+        ApiKey.DELETE_GROUPS: 1,
+    }
+)
+
+_SOFTWARE = re.compile(r"[^a-zA-Z0-9.\-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class ApiVersions:
+    """What one broker announced on one connection.
+
+    Attributes:
+        ranges: lowest and highest version by API key.
+        finalized_features: version levels in force in the whole cluster, by name.
+        finalized_features_epoch: grows whenever those change; -1 if unknown.
+        supported_features: highest version level this broker supports, by name.
+    """
+
+    ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    finalized_features: Mapping[str, int] = field(default_factory=dict)
+    finalized_features_epoch: int = -1
+    supported_features: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def from_response(cls, response: ApiVersionsResponse) -> ApiVersions:
+        """Read an answer without an error."""
+        return cls(
+            ranges={
+                api.api_key: (api.min_version, api.max_version)
+                for api in response.api_keys
+            },
+            finalized_features={
+                feature.name: feature.max_version_level
+                for feature in response.finalized_features
+            },
+            finalized_features_epoch=response.finalized_features_epoch,
+            supported_features={
+                feature.name: feature.max_version
+                for feature in response.supported_features
+            },
+        )
+
+    def max_version(self, api_key: int) -> int | None:
+        """The highest version that the broker announced; None if it lacks the API."""
+        known = self.ranges.get(api_key)
+        return None if known is None else known[1]
+
+    def usable(
+        self, request_type: type[Request[Response]], max_version: int | None = None
+    ) -> int:
+        """The highest version of a request that both sides know.
+
+        Args:
+            request_type: class of the request.
+            max_version: an upper limit of the caller's own.
+
+        Raises:
+            UnsupportedVersion: there is none.
+        """
+        key = request_type.API_KEY
+        known = self.ranges.get(key)
+        if known is None:
+            raise UnsupportedVersion(f"the broker does not know {request_type.NAME}")
+        low = max(known[0], request_type.MIN_VERSION, _FLOORS.get(key, 0))
+        high = min(known[1], request_type.MAX_VERSION)
+        high = min(
+            high, _CAPS.get(key, high), high if max_version is None else max_version
+        )
+        if low > high:
+            limit = "" if max_version is None else f", at most {max_version} here"
+            raise UnsupportedVersion(
+                f"no common version of {request_type.NAME}: the broker knows "
+                f"{known[0]} to {known[1]}, kafkaio {request_type.MIN_VERSION} to "
+                f"{request_type.MAX_VERSION}{limit}"
+            )
+        return high
+
+
+def next_attempt(asked: int, response: ApiVersionsResponse) -> int | None:
+    """The version to ask ApiVersions in after an answer, or None if it was the answer.
+
+    Args:
+        asked: the version that the request was sent in.
+        response: an answer with error 0 or 35.
+
+    Raises:
+        UnsupportedVersion: the broker refuses version 0, or answered another error.
+    """
+    if response.error_code == ErrorCode.NONE:
+        return None
+    if response.error_code != ErrorCode.UNSUPPORTED_VERSION or asked == 0:
+        raise UnsupportedVersion(
+            f"the broker refused ApiVersions version {asked} with error code "
+            f"{response.error_code}"
+        )
+    for api in response.api_keys:
+        if api.api_key == ApiKey.API_VERSIONS:
+            # Always below what was asked: a broker that says otherwise must not
+            # make us ask for ever.
+            return max(0, min(api.max_version, asked - 1))
+    return 0
+
+
+def software_version(version: str) -> str:
+    """Make a version presentable to brokers, which refuse ``1.0+local`` and ``1_0``.
+
+    They want letters, digits, dots and hyphens, beginning and ending with a letter or
+    digit (KIP-511).
+    """
+    return _SOFTWARE.sub("-", version).strip("-.") or "unknown"

@@ -1,0 +1,78 @@
+"""How long to wait before trying again (KIP-580), and before connecting again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Backoff", "ReconnectSchedule"]
+
+#: Every wait is spread by this share to both sides, so that clients do not march
+#: in step after a broker comes back.
+JITTER = 0.2
+#: Past this exponent the doubled base exceeds any limit an option can carry.
+_MAX_EXPONENT = 62
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Exponential back-off with jitter: ``min(max, base * 2**attempt)`` +-20 %.
+
+    Attributes:
+        base_ms: the wait after the first failure, in milliseconds.
+        max_ms: no wait is longer than this before the jitter, in milliseconds.
+    """
+
+    base_ms: int
+    max_ms: int
+
+    def delay(self, attempt: int, roll: float) -> float:
+        """How long to wait.
+
+        Args:
+            attempt: how many waits went before this one; 0 for the first.
+            roll: a random number in [0, 1).
+
+        Returns:
+            Seconds.
+        """
+        exponent = min(max(attempt, 0), _MAX_EXPONENT)
+        term: int = min(self.max_ms, self.base_ms << exponent)
+        return term * (1 - JITTER + 2 * JITTER * roll) / 1000
+
+
+@dataclass(slots=True)
+class ReconnectSchedule:
+    """When one broker may be dialled again, and how long the set-up may take.
+
+    A TCP connection alone proves little: a broker that accepts and then drops us
+    would be dialled without pause. So only ``ready`` resets the schedule.
+
+    Attributes:
+        backoff: the wait between attempts.
+        set_up: the time that one attempt may take, growing with failed attempts.
+    """
+
+    backoff: Backoff
+    set_up: Backoff
+    failures: int = 0
+    # Invariant: never moves backwards while attempts keep failing.
+    not_before: float = 0.0
+
+    def remaining(self, now: float) -> float:
+        """Seconds until the next attempt may start; 0 when it may start now."""
+        return max(0.0, self.not_before - now)
+
+    def set_up_timeout(self, roll: float) -> float:
+        """Seconds that the next attempt may take."""
+        return self.set_up.delay(self.failures, roll)
+
+    def failed(self, now: float, roll: float) -> None:
+        """Note that an attempt failed, or that a connection was lost."""
+        wait = self.backoff.delay(self.failures, roll)
+        self.not_before = max(self.not_before, now + wait)
+        self.failures += 1
+
+    def ready(self) -> None:
+        """Note that a connection reached READY: the next failure is a first one."""
+        self.failures = 0
+        self.not_before = 0.0

@@ -1,0 +1,384 @@
+"""One connection to a broker: the machine of ``_machines/connection.py``, performed.
+
+Everything here is synchronous: what the loop reports (a frame, the end of the stream,
+a timer) goes to the machine, and what the machine decides is written, or handed to the
+futures of those who asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import anyio
+
+from kafkaio._machines.api_versions import ApiVersions
+from kafkaio._machines.connection import (
+    Answer,
+    Closing,
+    ConnectionMachine,
+    ConnectionState,
+    Identity,
+    Ticket,
+)
+from kafkaio._net.lane import Lane
+from kafkaio._net.transport import Dial, DialOptions, Transport
+from kafkaio._runtime.clock import now
+from kafkaio._runtime.observer import Observer
+from kafkaio.errors import BrokerNotAvailable, KafkaError
+from kafkaio.protocol.message import Buffer, Request, Response, ResponseT
+from kafkaio.types import Broker
+
+__all__ = ["Connection", "ConnectionStatistics"]
+
+#: Seconds that a closed connection may take to send what was written.
+LINGER: Final = 2.0
+#: Called once when a connection that was ready has ended, with the cause.
+OnLost: TypeAlias = Callable[["Connection", BaseException | None], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionStatistics:
+    """One connection at one moment.
+
+    Attributes:
+        node_id: the broker; negative for a bootstrap server.
+        lane: what the connection is for.
+        host: where the broker was reached.
+        port: its port.
+        state: name of the state it is in.
+        in_flight: requests without an answer yet.
+        requests: requests sent so far.
+        bytes_received: bytes received so far.
+        bytes_unsent: bytes written that wait for the broker to read.
+        throttled: seconds that the broker's quota still forbids us to send.
+    """
+
+    node_id: int
+    lane: Lane
+    host: str
+    port: int
+    state: str
+    in_flight: int
+    requests: int
+    bytes_received: int
+    bytes_unsent: int
+    throttled: float
+
+
+class Connection:
+    """A connection that a ``Pool`` opened and that carries many requests at a time.
+
+    Requests are written in the order of the calls, and answered in that order.
+
+    Args:
+        broker: whom to connect to.
+        lane: what for.
+        identity: how to present ourselves.
+        observer: hears of requests, answers and throttling; must not raise.
+        on_lost: told once when the connection, once ready, has ended.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        lane: Lane,
+        identity: Identity,
+        observer: Observer,
+        on_lost: OnLost,
+    ) -> None:
+        self.broker = broker
+        self.lane = lane
+        self._observer = observer
+        self._on_lost = on_lost
+        self._machine = ConnectionMachine(identity, now())
+        self._transport: Transport | None = None
+        self._peer = identity.peer
+        self._loop = asyncio.get_running_loop()
+        # By correlation id. Invariant: the same ids as the machine's tickets, less
+        # those of the negotiation. A future whose caller was cancelled stays until
+        # its answer comes.
+        self._waiters: dict[int, tuple[Ticket[Response], asyncio.Future[Any]]] = {}
+        self._ready: asyncio.Future[None] = self._loop.create_future()
+        self._was_ready = False
+        # The transport from the moment that it is told to close, and its end.
+        self._closing: Transport | None = None
+        self._gone: asyncio.Future[None] = self._loop.create_future()
+        self._timer: asyncio.TimerHandle | None = None
+        self._requests = 0
+
+    def __repr__(self) -> str:
+        return (
+            f"<Connection {self._peer} {self.lane.value} {self._machine.state.name} | "
+            f"{self.in_flight} in flight>"
+        )
+
+    @property
+    def node_id(self) -> int:
+        """The broker's id; negative for a bootstrap server."""
+        return self.broker.node_id
+
+    @property
+    def versions(self) -> ApiVersions:
+        """What the broker announced; empty until the connection is ready."""
+        return self._machine.versions
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether requests can be submitted."""
+        return self._machine.state is ConnectionState.READY
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests have no answer yet."""
+        return self._machine.in_flight
+
+    @property
+    def throttled(self) -> float:
+        """Seconds that submitted requests will be held back by a quota; 0 for none."""
+        return max(0.0, self._machine.throttled_until - self._loop.time())
+
+    def statistics(self) -> ConnectionStatistics:
+        """The connection as it is now."""
+        transport = self._transport
+        return ConnectionStatistics(
+            node_id=self.node_id,
+            lane=self.lane,
+            host=self.broker.host,
+            port=self.broker.port,
+            state=self._machine.state.name,
+            in_flight=self.in_flight,
+            requests=self._requests,
+            bytes_received=0 if transport is None else transport.received,
+            bytes_unsent=0 if transport is None else transport.unsent,
+            throttled=self.throttled,
+        )
+
+    # ---- requests ----------------------------------------------------------------
+
+    def submit(
+        self,
+        request: Request[ResponseT],
+        *,
+        timeout: float,
+        max_version: int | None = None,
+    ) -> asyncio.Future[ResponseT]:
+        """Send a request now; the answer comes later.
+
+        While a quota is in force the request waits here, in its order, and that time
+        does not count against its timeout.
+
+        Args:
+            request: what to ask; encoded before the call returns.
+            timeout: seconds until it has failed. That closes the connection, because
+                all later answers would come after the missing one.
+            max_version: the highest version of the request to use.
+
+        Returns:
+            A future that ends exactly once: with the answer, or with ConnectionLost,
+            RequestTimeout, UnsupportedVersion, or ProtocolError where the request
+            cannot be encoded or the answer not be understood. Cancelling it is
+            harmless: the answer is dropped when it comes.
+        """
+        future: asyncio.Future[ResponseT] = self._loop.create_future()
+        try:
+            ticket = self._machine.send(
+                request,
+                now=self._loop.time(),
+                timeout=timeout,
+                max_version=max_version,
+            )
+        except KafkaError as error:
+            future.set_exception(error)
+            return future
+        self._waiters[ticket.correlation_id] = (ticket, future)
+        self._sent(request, ticket.version)
+        return future
+
+    async def call(
+        self,
+        request: Request[ResponseT],
+        *,
+        timeout: float,  # noqa: ASYNC109  (it is part of the request)
+        max_version: int | None = None,
+    ) -> ResponseT:
+        """Send a request and wait for its answer; see ``submit`` for what it raises.
+
+        If the call is cancelled, the request may still take effect.
+        """
+        return await self.submit(request, timeout=timeout, max_version=max_version)
+
+    def submit_oneway(
+        self, request: Request[Response], *, max_version: int | None = None
+    ) -> None:
+        """Send a request that has no answer: Produce with ``acks=0``.
+
+        The broker tells of a failure only by closing the connection.
+
+        Raises:
+            ConnectionLost: the connection is closed.
+            UnsupportedVersion: the broker knows no version that can carry it.
+        """
+        at = self._loop.time()
+        version = self._machine.send_oneway(request, now=at, max_version=max_version)
+        self._sent(request, version)
+
+    def _sent(self, request: Request[Response], version: int) -> None:
+        self._requests += 1
+        self._flush()
+        api = request.NAME.removesuffix("Request")
+        self._observer.request_sent(api, version, self.node_id)
+
+    # ---- life --------------------------------------------------------------------
+
+    async def open(self, dial: Dial, options: DialOptions) -> None:
+        """Connect and negotiate versions. If it fails, nothing is left open.
+
+        Raises:
+            BrokerNotAvailable: names host, step and cause.
+            AuthenticationError: the TLS handshake failed.
+        """
+        broker = self.broker
+        try:
+            self._transport = await dial(broker.host, broker.port, self, options)
+            self._machine.opened(now())
+            self._flush()
+            await self._ready
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self, cause: BaseException | None = None) -> None:
+        """Close now; what is in flight fails with ConnectionLost.
+
+        Without a cause, what was written still goes out.
+        """
+        if self._machine.state is not ConnectionState.CLOSED:
+            self._perform(self._machine.closed(cause))
+
+    async def wait_gone(self) -> None:
+        """Wait until a closed connection has left the socket, or abort it."""
+        try:
+            with anyio.move_on_after(LINGER):
+                await self._gone
+        finally:
+            if self._closing is not None:
+                self._closing.abort()
+
+    def retire(self) -> None:
+        """Close as soon as nothing is in flight any more."""
+        self._machine.retire()
+        self._end_if_finished()
+
+    # ---- what the transport and the timer report -----------------------------------
+
+    def frame_received(self, frame: Buffer) -> None:
+        """Part of FrameSink."""
+        at = self._loop.time()
+        outcome = self._machine.receive(frame, at)
+        if isinstance(outcome, Answer):
+            self._answer(outcome, at)
+        elif isinstance(outcome, Closing):
+            self._perform(outcome)
+        elif self.is_ready and not self._was_ready:
+            self._was_ready = True
+            if not self._ready.done():
+                self._ready.set_result(None)
+        self._flush()
+
+    def connection_lost(self, cause: BaseException | None) -> None:
+        """Part of FrameSink."""
+        self._transport = self._closing = None
+        if not self._gone.done():
+            self._gone.set_result(None)
+        if cause is None:
+            cause = ConnectionResetError("the broker closed the connection")
+        self.close(cause)
+
+    def _expire(self) -> None:
+        self._timer = None
+        # Whoever waits behind a throttle and was cancelled need not be sent at all.
+        gone = [ticket for ticket, future in self._waiters.values() if future.done()]
+        for ticket in gone:
+            if self._machine.withdraw(ticket):
+                del self._waiters[ticket.correlation_id]
+        closing = self._machine.expire(self._loop.time())
+        if closing is not None:
+            self._perform(closing)
+        self._flush()
+
+    # ---- performing ----------------------------------------------------------------
+
+    def _flush(self) -> None:
+        """Write what the machine has to say, and wake up when it wants to be asked."""
+        output = self._machine.take_output()
+        if output and self._transport is not None:
+            self._transport.write(output)
+        deadline = self._machine.next_deadline
+        if deadline is None:
+            return
+        if self._timer is not None:
+            if self._timer.when() <= deadline:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(deadline, self._expire)
+
+    def _answer(self, answer: Answer, at: float) -> None:
+        ticket = answer.ticket
+        _, future = self._waiters.pop(ticket.correlation_id)
+        self._observer.request_answered(
+            _api(ticket), ticket.version, self.node_id, at - ticket.sent_at
+        )
+        if answer.throttled:
+            self._observer.throttled(self.node_id, answer.throttled)
+        if not future.done():  # else its caller was cancelled
+            future.set_result(answer.response)
+        self._end_if_finished()
+
+    def _end_if_finished(self) -> None:
+        if self.is_ready and self._machine.is_finished:
+            self.close()
+
+    def _perform(self, closing: Closing) -> None:
+        """Close the transport, and let everyone know who waits."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._hang_up(closing.cause)
+        for ticket, error in closing.failed:
+            _, future = self._waiters.pop(ticket.correlation_id, (None, None))
+            if future is not None and not future.done():
+                future.set_exception(error)
+        if self._was_ready:
+            self._on_lost(self, closing.cause)
+        elif not self._ready.done():
+            self._ready.set_exception(self._not_negotiated(closing.cause))
+            # Retrieved, whether or not open() still waits for it.
+            self._ready.exception()
+
+    def _hang_up(self, cause: BaseException | None) -> None:
+        transport, self._transport = self._transport, None
+        if transport is None:
+            if not self._gone.done():
+                self._gone.set_result(None)
+        elif cause is None:
+            self._closing = transport
+            transport.close()
+            if transport.unsent:
+                self._loop.call_later(LINGER, transport.abort)
+        else:
+            transport.abort()
+
+    def _not_negotiated(self, cause: BaseException | None) -> BrokerNotAvailable:
+        told = "closed" if cause is None else str(cause) or type(cause).__name__
+        error = BrokerNotAvailable(
+            f"{self.broker.host}:{self.broker.port}: negotiate versions: {told}"
+        )
+        error.__cause__ = cause
+        return error
+
+
+def _api(ticket: Ticket[Response]) -> str:
+    return ticket.response_type.NAME.removesuffix("Response")

@@ -1,0 +1,165 @@
+"""A network in memory: the same frames and failures as TCP, without sockets.
+
+Bytes take one turn of the loop from end to end and keep their order; the end of a
+stream comes after the bytes before it. Nothing else passes time, so a loop with a
+virtual clock runs a client and its brokers at full speed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from kafkaio._net.receive import FrameReceiver
+from kafkaio._net.transport import DialOptions, FrameSink, Transport
+from kafkaio.errors import BrokerNotAvailable, ProtocolError
+from kafkaio.protocol.message import Buffer
+
+__all__ = ["Accept", "MemoryNetwork", "MemoryTransport", "memory_pair"]
+
+#: Given the server's end of a new connection; gives who listens to it.
+Accept: TypeAlias = Callable[["MemoryTransport"], FrameSink]
+
+
+class MemoryTransport:
+    """One end of a stream in memory; a Transport.
+
+    Args:
+        max_frame_size: the largest frame that this end accepts.
+    """
+
+    def __init__(self, max_frame_size: int) -> None:
+        self._sink: FrameSink | None = None
+        self._frames = FrameReceiver(max_frame_size, self._deliver)
+        self._peer: MemoryTransport | None = None
+        self._is_open = True
+        self._stalled: list[bytes] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this end was neither closed nor told that the peer has."""
+        return self._is_open
+
+    @property
+    def received(self) -> int:
+        """Bytes received so far."""
+        return self._frames.received
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that a stalled peer has not read."""
+        return sum(map(len, self._stalled or ()))
+
+    def connect(self, peer: MemoryTransport, sink: FrameSink) -> None:
+        """Join this end to its other end, and to who listens to it."""
+        self._peer = peer
+        self._sink = sink
+
+    def write(self, parts: Sequence[Buffer]) -> None:
+        """Send bytes; they arrive in a later turn of the loop."""
+        if not self._is_open:
+            return
+        data = b"".join(parts)
+        if self._stalled is None:
+            self._later(data)
+        else:
+            self._stalled.append(data)
+
+    def stall(self) -> None:
+        """Let nothing that is written arrive, until ``flow``: a peer that hangs."""
+        self._stalled = self._stalled or []
+
+    def flow(self) -> None:
+        """Let everything arrive again, what was held up first."""
+        held, self._stalled = self._stalled or [], None
+        for data in held:
+            self._later(data)
+
+    def close(self) -> None:
+        """Close both ends, after what was written has arrived."""
+        self._end(None, None)
+
+    def abort(self) -> None:
+        """Close both ends; the same as ``close``, for nothing is buffered here."""
+        self._end(None, None)
+
+    def reset(self, cause: BaseException) -> None:
+        """Break the stream: both ends are told the cause."""
+        self._end(cause, cause)
+
+    def _later(self, data: bytes) -> None:
+        peer = self._peer
+        assert peer is not None
+        asyncio.get_running_loop().call_soon(peer._receive, data)
+
+    def _receive(self, data: bytes) -> None:
+        view = memoryview(data)
+        try:
+            while view and self._is_open:
+                room = self._frames.room()
+                count = min(len(room), len(view))
+                room[:count] = view[:count]
+                view = view[count:]
+                self._frames.filled(count)
+        except ProtocolError as error:
+            self._end(error, None)
+
+    def _deliver(self, frame: Buffer) -> None:
+        if self._is_open and self._sink is not None:
+            self._sink.frame_received(frame)
+
+    def _end(self, ours: BaseException | None, theirs: BaseException | None) -> None:
+        if not self._is_open:
+            return
+        loop = asyncio.get_running_loop()
+        loop.call_soon(self._lost, ours)
+        self._is_open = False
+        if self._peer is not None:
+            loop.call_soon(self._peer._peer_ended, theirs)
+
+    def _peer_ended(self, cause: BaseException | None) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._lost(cause)
+
+    def _lost(self, cause: BaseException | None) -> None:
+        if self._sink is not None:
+            self._sink.connection_lost(cause)
+
+
+def memory_pair(max_frame_size: int) -> tuple[MemoryTransport, MemoryTransport]:
+    """Two ends that are not joined to each other, nor to who listens, yet."""
+    return MemoryTransport(max_frame_size), MemoryTransport(max_frame_size)
+
+
+class MemoryNetwork:
+    """Hosts and ports that exist only here; ``dial`` is a Dial."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[tuple[str, int], Accept] = {}
+
+    def listen(self, host: str, port: int, accept: Accept) -> None:
+        """Accept connections to an address, until ``unlisten``."""
+        self._listeners[host, port] = accept
+
+    def unlisten(self, host: str, port: int) -> None:
+        """Refuse connections to an address from now on; open ones stay."""
+        self._listeners.pop((host, port), None)
+
+    async def dial(
+        self, host: str, port: int, sink: FrameSink, options: DialOptions
+    ) -> Transport:
+        """Connect to a listener.
+
+        Raises:
+            BrokerNotAvailable: nobody listens there.
+        """
+        await asyncio.sleep(0)
+        accept = self._listeners.get((host, port))
+        if accept is None:
+            raise BrokerNotAvailable(f"{host}:{port}: connect: connection refused")
+        client, server = memory_pair(options.max_frame_size)
+        client.connect(server, sink)
+        server.connect(client, accept(server))
+        return client

@@ -1,0 +1,317 @@
+"""The connections of one client: one per broker and lane, opened when needed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import anyio
+
+from kafkaio._machines.backoff import ReconnectSchedule
+from kafkaio._net.connection import Connection, ConnectionStatistics
+from kafkaio._net.lane import Lane
+from kafkaio._net.settings import NetSettings
+from kafkaio._net.transport import Dial, dial_tcp
+from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.observer import Observer
+from kafkaio._runtime.supervisor import Child
+from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.errors import BrokerNotAvailable, ClosedError, KafkaError
+from kafkaio.types import Broker
+
+__all__ = ["Pool"]
+
+_Key: TypeAlias = tuple[int, Lane]
+#: Starts a background task: ``Supervisor.start_soon``.
+StartSoon: TypeAlias = Callable[[Child, str], None]
+#: Told of a connection that ended, or could not be made: node, lane, cause.
+Lost: TypeAlias = Callable[[int, Lane, BaseException | None], None]
+
+
+class Pool:
+    """Opens, shares and closes connections.
+
+    Brokers of the cluster have the ids of its metadata, from 0 up. The bootstrap
+    servers are pseudo brokers with negative ids, ``bootstrap``: nobody knows which
+    brokers they are.
+
+    Args:
+        settings: how to connect.
+        bootstrap_servers: (host, port) pairs.
+        start_soon: starts the task in which a connection is opened.
+        dial: makes transports.
+        observer: hears of connections and requests; must not raise.
+        on_lost: told of every connection that ended or could not be made.
+    """
+
+    def __init__(
+        self,
+        settings: NetSettings,
+        bootstrap_servers: Sequence[tuple[str, int]],
+        start_soon: StartSoon,
+        *,
+        dial: Dial | None = None,
+        observer: Observer | None = None,
+        on_lost: Lost | None = None,
+    ) -> None:
+        self._settings = settings
+        self._bootstrap = {
+            -1 - index: Broker(-1 - index, host, port)
+            for index, (host, port) in enumerate(bootstrap_servers)
+        }
+        self._start_soon = start_soon
+        self._dial: Dial = dial_tcp if dial is None else dial
+        self._observer = Observer() if observer is None else observer
+        self._on_lost = on_lost
+        self._brokers: Mapping[int, Broker] = {}
+        # A key is in at most one of the two.
+        self._open: dict[_Key, Connection] = {}
+        self._opening: dict[_Key, _Opening] = {}
+        # Retired: nobody gets them any more, but answers are still due.
+        self._leaving: set[Connection] = set()
+        self._schedules: dict[_Key, ReconnectSchedule] = {}
+        # Attempts whose task runs, given up or not.
+        self._attempts: set[_Opening] = set()
+        self._attempt_ended = Wakeup()
+        self._closing: list[Connection] = []
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        return f"<Pool {len(self._open)} open, {len(self._opening)} opening>"
+
+    @property
+    def bootstrap(self) -> tuple[int, ...]:
+        """The ids of the bootstrap servers, in their order: -1, -2, ..."""
+        return tuple(self._bootstrap)
+
+    def statistics(self) -> tuple[ConnectionStatistics, ...]:
+        """Every open connection as it is now."""
+        return tuple(connection.statistics() for connection in self._open.values())
+
+    def set_brokers(self, brokers: Mapping[int, Broker]) -> None:
+        """Learn the addresses of the cluster's brokers.
+
+        A connection to an address that its broker has left finishes what is in
+        flight, and new requests get a new connection. A broker that is missing keeps
+        its connections: it may only be starting again.
+        """
+        self._brokers = dict(brokers)
+        for key, connection in list(self._open.items()):
+            if self._has_moved(connection.broker):
+                del self._open[key]
+                self._leaving.add(connection)
+                self._schedules.pop(key, None)
+                connection.retire()
+        for key, opening in list(self._opening.items()):
+            if self._has_moved(opening.broker):
+                self._schedules.pop(key, None)
+                self._give_up(key, BrokerNotAvailable(f"broker {key[0]} has moved"))
+
+    def ready(self, node_id: int, lane: Lane) -> Connection | None:
+        """The open connection to a broker, or None; opens nothing."""
+        return self._open.get((node_id, lane))
+
+    def any_ready(self) -> Connection | None:
+        """The open SHARED connection with the least to do, or None."""
+        free = [c for (_, lane), c in self._open.items() if lane is Lane.SHARED]
+        return min(free, key=lambda c: (c.throttled > 0, c.in_flight), default=None)
+
+    def wait_before(self, node_id: int, lane: Lane = Lane.SHARED) -> float:
+        """Seconds that ``connection`` would wait before it dials; 0 for none.
+
+        Whoever may choose among brokers takes one without a wait.
+        """
+        schedule = self._schedules.get((node_id, lane))
+        return 0.0 if schedule is None else schedule.remaining(now())
+
+    def is_opening(self, node_id: int, lane: Lane = Lane.SHARED) -> bool:
+        """Whether a connection is being made."""
+        return (node_id, lane) in self._opening
+
+    async def connection(self, node_id: int, lane: Lane) -> Connection:
+        """The connection to a broker, opened if there is none.
+
+        Callers share one attempt. After a failure the next attempt waits for the
+        reconnect back-off first. If the call is cancelled, the attempt goes on: the
+        connection will serve the next caller.
+
+        Raises:
+            BrokerNotAvailable: the attempt failed, or no such broker is known; the
+                message names host, step and cause.
+            AuthenticationError: the TLS handshake failed.
+            ClosedError: the pool is closed.
+        """
+        self._check_open()
+        connection = self._open.get((node_id, lane))
+        if connection is not None:
+            return connection
+        opening = self._opening.get((node_id, lane)) or self._begin((node_id, lane))
+        return await opening.wait()
+
+    def close_node(self, node_id: int) -> None:
+        """Close all connections to a broker; what is in flight fails."""
+        for key in [key for key in self._opening if key[0] == node_id]:
+            self._give_up(key, BrokerNotAvailable(f"broker {node_id}: closed"))
+        for key in [key for key in self._open if key[0] == node_id]:
+            self._open[key].close()
+
+    def close(self) -> None:
+        """Close every connection, end every attempt, make no more. Cannot wait."""
+        self._is_closed = True
+        for key in list(self._opening):
+            self._give_up(key, ClosedError("the client is closing"))
+        for connection in [*self._open.values(), *self._leaving]:
+            connection.close()
+            self._closing.append(connection)
+
+    async def aclose(self) -> None:
+        """Close as ``close`` does, and wait, for a short time, until all is gone.
+
+        May be called again. If the call is cancelled, nothing stays open.
+        """
+        self.close()
+        while self._attempts:
+            await self._attempt_ended.wait()
+        while self._closing:
+            await self._closing.pop().wait_gone()
+
+    # ---- opening -------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError("the client is closed")
+
+    def _address(self, node_id: int) -> Broker:
+        known = self._bootstrap if node_id < 0 else self._brokers
+        broker = known.get(node_id)
+        if broker is None:
+            raise BrokerNotAvailable(f"broker {node_id} is not in the metadata")
+        return broker
+
+    def _has_moved(self, broker: Broker) -> bool:
+        known = self._brokers.get(broker.node_id)
+        return known is not None and (known.host, known.port) != (
+            broker.host,
+            broker.port,
+        )
+
+    def _begin(self, key: _Key) -> _Opening:
+        opening = _Opening(self._address(key[0]))
+
+        async def run() -> None:
+            await self._run(opening, key)
+
+        self._start_soon(run, f"open {key[0]} {key[1].value}")
+        self._opening[key] = opening
+        return opening
+
+    def _give_up(self, key: _Key, error: KafkaError) -> None:
+        opening = self._opening.pop(key)
+        opening.given_up = True
+        opening.fail(error)
+        opening.scope.cancel()
+
+    async def _run(self, opening: _Opening, key: _Key) -> None:
+        """One attempt, with the wait before it, in a task of its own."""
+        self._attempts.add(opening)
+        error: KafkaError = ClosedError("the client is closing")
+        connection: Connection | None = None
+        try:
+            with opening.scope:
+                connection = await self._attempt(key, opening.broker)
+        except KafkaError as failure:
+            error = failure
+        finally:
+            if self._opening.get(key) is opening:
+                del self._opening[key]
+            self._settle(opening, key, connection, error)
+            self._attempts.discard(opening)
+            self._attempt_ended.notify()
+
+    def _settle(
+        self,
+        opening: _Opening,
+        key: _Key,
+        connection: Connection | None,
+        error: KafkaError,
+    ) -> None:
+        if connection is None:
+            opening.fail(error)
+        elif opening.given_up:
+            connection.close()
+        elif connection.is_ready:
+            self._opened(key, connection)
+            opening.succeed(connection)
+        else:  # lost in the very turn of the loop in which it got ready
+            opening.fail(BrokerNotAvailable(f"{connection!r}: lost at once"))
+
+    async def _attempt(self, key: _Key, broker: Broker) -> Connection:
+        schedule = self._schedules.setdefault(key, self._settings.schedule())
+        await anyio.sleep(schedule.remaining(now()))
+        name = f"bootstrap server {-key[0]}" if key[0] < 0 else f"broker {key[0]}"
+        connection = Connection(
+            broker,
+            key[1],
+            self._settings.identity(f"{name} ({broker.host}:{broker.port})"),
+            self._observer,
+            self._lost,
+        )
+        options = self._settings.dial_options(schedule.set_up_timeout(roll()))
+        try:
+            await connection.open(self._dial, options)
+        except KafkaError as error:
+            schedule.failed(now(), roll())
+            self._report(key, error)
+            raise
+        schedule.ready()
+        return connection
+
+    def _opened(self, key: _Key, connection: Connection) -> None:
+        self._open[key] = connection
+        broker = connection.broker
+        self._observer.connection_opened(key[0], key[1].value, broker.host, broker.port)
+
+    def _lost(self, connection: Connection, cause: BaseException | None) -> None:
+        key = (connection.node_id, connection.lane)
+        self._leaving.discard(connection)
+        if self._open.get(key) is connection:
+            del self._open[key]
+        if cause is not None:
+            schedule = self._schedules.setdefault(key, self._settings.schedule())
+            schedule.failed(now(), roll())
+        self._report(key, cause)
+
+    def _report(self, key: _Key, cause: BaseException | None) -> None:
+        self._observer.connection_lost(key[0], key[1].value, cause)
+        if self._on_lost is not None:
+            self._on_lost(key[0], key[1], cause)
+
+
+class _Opening:
+    """One attempt to connect, and everyone who waits for it."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.given_up = False
+        self.scope = anyio.CancelScope()
+        self._waiters: set[asyncio.Future[Any]] = set()
+
+    async def wait(self) -> Connection:
+        """The connection, or the error of the attempt."""
+        waiter: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
+        self._waiters.add(waiter)
+        try:
+            return await waiter
+        finally:
+            self._waiters.discard(waiter)
+
+    def succeed(self, connection: Connection) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(connection)
+
+    def fail(self, error: KafkaError) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_exception(error)

@@ -1,0 +1,102 @@
+"""What connections need to know of the configuration, in seconds and bytes."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+from kafkaio._machines.api_versions import software_version
+from kafkaio._machines.backoff import Backoff, ReconnectSchedule
+from kafkaio._machines.connection import Identity
+from kafkaio._net.transport import DialOptions
+from kafkaio.config import ClientConfig
+
+__all__ = ["NetSettings"]
+
+SOFTWARE_NAME: Final = "kafkaio"
+
+
+def _software_version() -> str:
+    try:
+        return software_version(version(SOFTWARE_NAME))
+    except PackageNotFoundError:  # run from a source tree that is not installed
+        return software_version("")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetSettings:
+    """How to connect, how long to wait and when to give up.
+
+    Attributes:
+        client_id: the client id in every request.
+        request_timeout: seconds for the answer to a request without another timeout.
+        idle_timeout: seconds without use after which a connection is closed.
+        reconnect: the wait between attempts to connect to one broker.
+        set_up: how long one attempt may take, growing with every failure.
+        max_frame_size: the largest answer accepted, in bytes.
+        ssl_context: TLS settings; None for plain TCP.
+        send_buffer_bytes: SO_SNDBUF, -1 for the system's default.
+        receive_buffer_bytes: SO_RCVBUF, -1 for the system's default.
+    """
+
+    client_id: str = "kafkaio"
+    request_timeout: float = 30.0
+    idle_timeout: float = 540.0
+    reconnect: Backoff = field(default=Backoff(50, 1_000))
+    set_up: Backoff = field(default=Backoff(10_000, 30_000))
+    max_frame_size: int = 104_857_600
+    ssl_context: ssl.SSLContext | None = None
+    send_buffer_bytes: int = -1
+    receive_buffer_bytes: int = -1
+
+    @classmethod
+    def from_config(cls, config: ClientConfig) -> NetSettings:
+        """Read the options of a client, producer or consumer."""
+        tls = config.security_protocol == "SSL"
+        return cls(
+            client_id=config.client_id,
+            request_timeout=config.request_timeout_ms / 1000,
+            idle_timeout=config.connections_max_idle_ms / 1000,
+            reconnect=Backoff(
+                config.reconnect_backoff_ms, config.reconnect_backoff_max_ms
+            ),
+            set_up=Backoff(
+                config.socket_connection_setup_timeout_ms,
+                config.socket_connection_setup_timeout_max_ms,
+            ),
+            max_frame_size=config.max_response_size,
+            ssl_context=(config.ssl_context or _default_tls()) if tls else None,
+            send_buffer_bytes=config.send_buffer_bytes,
+            receive_buffer_bytes=config.receive_buffer_bytes,
+        )
+
+    def identity(self, peer: str) -> Identity:
+        """What a connection to ``peer`` says of itself."""
+        return Identity(
+            peer=peer,
+            client_id=self.client_id,
+            software_name=SOFTWARE_NAME,
+            software_version=_software_version(),
+            request_timeout=self.request_timeout,
+            idle_timeout=self.idle_timeout,
+        )
+
+    def schedule(self) -> ReconnectSchedule:
+        """A fresh schedule of attempts to connect to one broker."""
+        return ReconnectSchedule(self.reconnect, self.set_up)
+
+    def dial_options(self, timeout: float) -> DialOptions:
+        """What the transport needs; ``timeout`` seconds for each address."""
+        return DialOptions(
+            timeout=timeout,
+            max_frame_size=self.max_frame_size,
+            ssl_context=self.ssl_context,
+            send_buffer_bytes=self.send_buffer_bytes,
+            receive_buffer_bytes=self.receive_buffer_bytes,
+        )
+
+
+def _default_tls() -> ssl.SSLContext:
+    return ssl.create_default_context()

@@ -1,0 +1,281 @@
+"""A stream of frames to one peer, over TCP or TLS.
+
+``dial_tcp`` resolves a name and tries every address it has (``use_all_dns_ips``), each
+time anew: after a connection dropped, the name may mean other machines. An error names
+the step that failed, for every address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
+
+from kafkaio._net.receive import FrameReceiver
+from kafkaio.errors import AuthenticationError, BrokerNotAvailable, ProtocolError
+from kafkaio.protocol.message import Buffer
+
+__all__ = ["Dial", "DialOptions", "FrameSink", "Transport", "dial_tcp", "write_parts"]
+
+# From this size on a buffer is written by itself: copying it costs more than a call.
+_LARGE: Final = 65_536
+# The first bytes of a TLS alert, read as a length.
+_TLS_ALERT: Final = b"\x15\x03"
+
+
+class FrameSink(Protocol):
+    """Who listens to a transport."""
+
+    def frame_received(self, frame: Buffer) -> None:
+        """Take one frame, without its length; its bytes stay as they are."""
+
+    def connection_lost(self, cause: BaseException | None) -> None:
+        """The stream ended, exactly once; None: the peer closed it in good order."""
+
+
+class Transport(Protocol):
+    """A connected stream."""
+
+    def write(self, parts: Sequence[Buffer]) -> None:
+        """Send frames, lengths included; never blocks. Nothing happens once closed."""
+
+    def close(self) -> None:
+        """Send what was written, then close."""
+
+    def abort(self) -> None:
+        """Close now."""
+
+    @property
+    def received(self) -> int:
+        """Bytes received so far."""
+
+    @property
+    def unsent(self) -> int:
+        """Bytes written that the peer's machine has not taken yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DialOptions:
+    """How to make one connection.
+
+    Attributes:
+        timeout: seconds for each address, from the first packet to the end of TLS.
+        max_frame_size: the largest frame accepted, in bytes.
+        ssl_context: TLS settings; None for plain TCP.
+        send_buffer_bytes: SO_SNDBUF, -1 for the system's default.
+        receive_buffer_bytes: SO_RCVBUF, -1 for the system's default.
+    """
+
+    timeout: float
+    max_frame_size: int
+    ssl_context: ssl.SSLContext | None = None
+    send_buffer_bytes: int = -1
+    receive_buffer_bytes: int = -1
+
+
+class Dial(Protocol):
+    """Connects to a host; ``dial_tcp``, or the in-memory network of tests."""
+
+    async def __call__(
+        self, host: str, port: int, sink: FrameSink, options: DialOptions
+    ) -> Transport:
+        """Connect, and let ``sink`` hear what arrives.
+
+        Raises:
+            BrokerNotAvailable: no address could be reached.
+            AuthenticationError: the TLS handshake failed.
+        """
+
+
+def write_parts(transport: asyncio.WriteTransport, parts: Sequence[Buffer]) -> None:
+    """Write buffers in order, joining the small ones and copying no large one."""
+    small: list[Buffer] = []
+    for part in parts:
+        if len(part) < _LARGE:
+            small.append(part)
+            continue
+        if small:
+            transport.write(b"".join(small))
+            small = []
+        transport.write(part)
+    if small:
+        transport.write(small[0] if len(small) == 1 else b"".join(small))
+
+
+class _TcpTransport(asyncio.BufferedProtocol):
+    """Both ends of asyncio's pair: its protocol, and our Transport around its own."""
+
+    def __init__(self, sink: FrameSink, max_frame_size: int) -> None:
+        self._sink = sink
+        self._frames = FrameReceiver(max_frame_size, sink.frame_received)
+        self._transport: asyncio.Transport | None = None
+        self._broken: BaseException | None = None
+        # What happens while dial_tcp may still turn to another address is its affair.
+        self._adopted = False
+
+    # ---- what asyncio calls ------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        del sizehint
+        return self._frames.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        first = self._frames.room()[:2] if not self._frames.received else b""
+        try:
+            self._frames.filled(nbytes)
+        except ProtocolError as error:
+            self._broken = error
+            if first == _TLS_ALERT:
+                self._broken = ProtocolError("the peer speaks TLS, we do not")
+            self.abort()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        if self._adopted:
+            self._sink.connection_lost(self._broken or exc)
+
+    # ---- what we call ------------------------------------------------------------
+
+    def adopt(self) -> None:
+        """Report the end of the stream from now on; fail where it was before."""
+        if self._transport is None:
+            raise ConnectionResetError(str(self._broken or "connection reset"))
+        self._adopted = True
+
+    def write(self, parts: Sequence[Buffer]) -> None:
+        if self._transport is not None:
+            write_parts(self._transport, parts)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    @property
+    def received(self) -> int:
+        return self._frames.received
+
+    @property
+    def unsent(self) -> int:
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+
+async def dial_tcp(
+    host: str, port: int, sink: FrameSink, options: DialOptions
+) -> Transport:
+    """Connect over TCP, with TLS where the options have a context.
+
+    Args:
+        host: name or address; with TLS the certificate has to be for it.
+        port: port number.
+        sink: who hears what arrives.
+        options: limits and socket options.
+
+    Returns:
+        A connected transport.
+
+    Raises:
+        BrokerNotAvailable: no address could be reached; the message has one line of
+            step and cause for each.
+        AuthenticationError: the TLS handshake failed, and no address was left.
+    """
+    failures: list[tuple[str, BaseException]] = []
+    for family, address in await _resolve(host, port, options):
+        step = "connect"
+        try:
+            async with asyncio.timeout(options.timeout):
+                sock = await _connect(family, address, options)
+                step = "TLS handshake" if options.ssl_context else "open"
+                return await _wrap(sock, host, sink, options)
+        except OSError as error:  # TimeoutError and ssl.SSLError are kinds of it
+            failures.append((f"{address[0]!s}: {step}: {_told(error, options)}", error))
+    what = f"{host}:{port}: " + "; ".join(text for text, _ in failures)
+    cause = failures[-1][1]
+    kind = AuthenticationError if _is_refusal(cause) else BrokerNotAvailable
+    raise kind(what) from cause
+
+
+def _is_refusal(cause: BaseException) -> bool:
+    """Whether TLS failed because the sides do not agree, not because the wire did."""
+    return isinstance(cause, ssl.SSLError) and not isinstance(
+        cause, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+    )
+
+
+def _told(error: OSError, options: DialOptions) -> str:
+    if isinstance(error, TimeoutError) and not error.errno:
+        return f"no answer within {options.timeout:.3g} s"
+    return str(error) or type(error).__name__
+
+
+#: An address family, and what ``socket.connect`` takes for it.
+_Address: TypeAlias = tuple[socket.AddressFamily, tuple[str | int | bytes, ...]]
+
+
+async def _resolve(host: str, port: int, options: DialOptions) -> list[_Address]:
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(options.timeout):
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        told = _told(error, options)
+        raise BrokerNotAvailable(f"{host}:{port}: resolve name: {told}") from error
+    return [
+        (family, (str(address[0]), *address[1:])) for family, _, _, _, address in found
+    ]
+
+
+async def _connect(
+    family: socket.AddressFamily,
+    address: tuple[str | int | bytes, ...],
+    options: DialOptions,
+) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)  # noqa: FBT003
+        # Requests are whole when they are written: nothing is gained by delaying them.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if options.send_buffer_bytes >= 0:
+            size = options.send_buffer_bytes
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
+        if options.receive_buffer_bytes >= 0:
+            size = options.receive_buffer_bytes
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
+        await asyncio.get_running_loop().sock_connect(sock, address)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def _wrap(
+    sock: socket.socket, host: str, sink: FrameSink, options: DialOptions
+) -> Transport:
+    try:
+        _, transport = await asyncio.get_running_loop().create_connection(
+            lambda: _TcpTransport(sink, options.max_frame_size),
+            sock=sock,
+            ssl=options.ssl_context,
+            server_hostname=host if options.ssl_context else None,
+        )
+    except BaseException:
+        with suppress(OSError):
+            sock.close()
+        raise
+    transport.adopt()
+    return transport

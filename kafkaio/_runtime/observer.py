@@ -1,0 +1,120 @@
+"""What a client reports about its work: one method per kind of event.
+
+No logging or metrics library is imposed: an observer turns events into whatever it
+likes. It is called on the event loop, synchronously, so it must be quick.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from functools import wraps
+from typing import ParamSpec
+
+from kafkaio.types import OffsetAndMetadata, TopicPartition
+
+__all__ = ["Observer", "guarded"]
+
+P = ParamSpec("P")
+
+
+class Observer:
+    """Hears what happens; every method does nothing until it is overridden.
+
+    Any object with some of these methods can observe: deriving from this class is a
+    convenience. An observer that raises never harms the client: the exception goes
+    to the event loop's exception handler.
+    """
+
+    def connection_opened(self, node_id: int, lane: str, host: str, port: int) -> None:
+        """A connection is ready: its versions are negotiated."""
+
+    def connection_lost(
+        self, node_id: int, lane: str, cause: BaseException | None
+    ) -> None:
+        """A ready connection ended, or one could not be made.
+
+        ``cause`` is None where this side closed it.
+        """
+
+    def request_sent(self, api: str, version: int, node_id: int) -> None:
+        """A request was handed to the transport, or queued behind a throttle."""
+
+    def request_answered(
+        self, api: str, version: int, node_id: int, seconds: float
+    ) -> None:
+        """The answer came ``seconds`` after the request was written."""
+
+    def throttled(self, node_id: int, seconds: float) -> None:
+        """The broker enforces a quota: nothing is sent to it for that long."""
+
+    def metadata_updated(self, brokers: int, topics: int) -> None:
+        """The view of the cluster was refreshed; its numbers of brokers and topics."""
+
+    def retrying(
+        self, what: str, attempt: int, delay: float, cause: BaseException
+    ) -> None:
+        """Something failed and is tried again after ``delay`` seconds."""
+
+    def batch_sent(self, partition: TopicPartition, records: int, size: int) -> None:
+        """A batch of records went out; its size is in bytes."""
+
+    def record_failed(
+        self, partition: TopicPartition, error: BaseException, count: int
+    ) -> None:
+        """That many records of a partition were not delivered."""
+
+    def delivery_lost(
+        self, partition: TopicPartition, error: BaseException, count: int
+    ) -> None:
+        """That many records failed, and nobody awaited their deliveries."""
+
+    def rebalance(
+        self,
+        state: str,
+        assigned: Collection[TopicPartition],
+        revoked: Collection[TopicPartition],
+        lost: Collection[TopicPartition],
+    ) -> None:
+        """The group changed what this consumer owns, or the state of its member."""
+
+    def offsets_committed(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> None:
+        """The coordinator acknowledged a commit."""
+
+    def loop_blocked(self, seconds: float) -> None:
+        """The event loop did not turn for that long: some code blocked it."""
+
+
+def guarded(observer: object | None) -> Observer:
+    """Make an observer that passes events on and lets nothing out.
+
+    Args:
+        observer: an object with any of the methods of ``Observer``, or None.
+    """
+    guard = Observer()
+    for name, nothing in vars(Observer).items():
+        heard = getattr(observer, name, None)
+        if name.startswith("_") or not callable(heard):
+            continue
+        # An inherited no-op need not be called at all.
+        if getattr(heard, "__func__", None) is not nothing:
+            setattr(guard, name, _contained(heard, name))
+    return guard
+
+
+def _contained(heard: Callable[P, object], name: str) -> Callable[P, None]:
+    @wraps(heard)
+    def hear(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            heard(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001  (an observer never harms us)
+            asyncio.get_running_loop().call_exception_handler(
+                {
+                    "message": f"observer failed in {name}",
+                    "exception": error,
+                }
+            )
+
+    return hear
