@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Protocol
 from uuid import UUID
 
 from kafkaio._machines.reactions import known_code, reaction
@@ -35,6 +36,7 @@ from kafkaio.types import Broker, TopicPartition
 
 __all__ = [
     "ClusterView",
+    "Endpoint",
     "Epochs",
     "Merged",
     "PartitionView",
@@ -45,6 +47,27 @@ __all__ = [
 
 #: The first version of Metadata whose leader epochs can be trusted.
 RELIABLE_EPOCHS_SINCE = 9
+
+
+class Endpoint(Protocol):
+    """An address that came with an answer: a `Broker`, or any message's own."""
+
+    @property
+    def node_id(self) -> int:
+        """Number of the broker."""
+
+    @property
+    def host(self) -> str:
+        """Where it is."""
+
+    @property
+    def port(self) -> int:
+        """Its port."""
+
+    @property
+    def rack(self) -> str | None:
+        """Its rack, if it names one."""
+
 
 _NOTHING: Mapping[int, PartitionView] = MappingProxyType({})
 
@@ -90,7 +113,7 @@ class TopicView:
     topic_id: UUID | None = None
     is_internal: bool = False
     error: ErrorCode = ErrorCode.NONE
-    partitions: Mapping[int, PartitionView] = _NOTHING
+    partitions: Mapping[int, PartitionView] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +381,7 @@ def with_leader(
     epochs: Epochs,
     tp: TopicPartition,
     leader: tuple[int, int],
-    endpoints: Iterable[Broker] = (),
+    endpoints: Iterable[Endpoint] = (),
 ) -> ClusterView | None:
     """Apply a leader that a Produce or Fetch answer named (KIP-951).
 
@@ -377,7 +400,10 @@ def with_leader(
     leader_id, leader_epoch = leader
     if known is None or leader_id < 0 or leader_epoch <= known.leader_epoch:
         return None
-    brokers = {**view.brokers, **{b.node_id: b for b in endpoints}}
+    brokers = {
+        **view.brokers,
+        **{e.node_id: Broker(e.node_id, e.host, e.port, e.rack) for e in endpoints},
+    }
     if leader_id not in brokers or leader_epoch < epochs.get(tp):
         return None
     epochs.raise_to(tp, leader_epoch)

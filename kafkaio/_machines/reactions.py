@@ -325,8 +325,14 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
         _E.UNSUPPORTED_FOR_MESSAGE_FORMAT: Reaction(step=Step.SUCCESS),
     },
     ApiKey.OFFSET_FOR_LEADER_EPOCH: _LEADER_LOOKUP,
-    ApiKey.DELETE_RECORDS: {_E.KAFKA_STORAGE_ERROR: _WRONG_LEADER},
+    ApiKey.DELETE_RECORDS: {
+        _E.UNKNOWN_TOPIC_OR_PARTITION: _WRONG_LEADER,
+        _E.KAFKA_STORAGE_ERROR: _WRONG_LEADER,
+    },
+    ApiKey.DESCRIBE_PRODUCERS: {_E.UNKNOWN_TOPIC_OR_PARTITION: _WRONG_LEADER},
     ApiKey.METADATA: {
+        # It describes, and the broker asked was not the wrong one.
+        _E.LEADER_NOT_AVAILABLE: _REFRESH,
         _E.UNKNOWN_SERVER_ERROR: _RETRY,
         # The topic has a partition whose replica is down: nothing to ask for again.
         _E.REPLICA_NOT_AVAILABLE: _FINAL,

@@ -1,0 +1,118 @@
+"""Which broker gets a request, and whether an answer says that it was the wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from kafkaio._machines.reactions import known_code, reaction
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import Response, Struct
+
+__all__ = ["NodeLoad", "least_loaded_first", "misrouted"]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLoad:
+    """How busy a broker is.
+
+    Attributes:
+        node_id: the broker.
+        in_flight: requests without an answer yet; None without a connection.
+        wait: seconds that have to pass before it can answer: the back-off before
+            connecting again, or a quota in force.
+    """
+
+    node_id: int
+    in_flight: int | None
+    wait: float = 0.0
+
+
+def least_loaded_first(nodes: Iterable[NodeLoad], roll: float) -> list[int]:
+    """Order brokers by how soon they can answer.
+
+    Connected brokers come first, those with the fewest requests in flight before the
+    others; then the rest, those to be connected to at once before the others. Equals
+    stand in an order that turns with ``roll``, a random number in [0, 1), so that
+    clients spread over the brokers.
+    """
+    by_id = sorted(nodes, key=lambda node: node.node_id)
+    first = int(roll * len(by_id))
+    turned = by_id[first:] + by_id[:first]
+    turned.sort(
+        key=lambda node: (node.in_flight is None, node.wait, node.in_flight or 0)
+    )
+    return [node.node_id for node in turned]
+
+
+def misrouted(response: Response) -> ErrorCode | None:
+    """The error by which a broker said that it is not the one to ask.
+
+    That is the error of the answer as a whole or, where each item has an error of its
+    own, that of all items: an answer that did something, if only for one item, is not
+    to be repeated.
+
+    Returns:
+        The code, or None where the answer is for the caller to read.
+    """
+    found: ErrorCode | None = None
+    for code in _outcomes(response):
+        error = known_code(code)
+        if not reaction(response.API_KEY, error).reroute:
+            return None
+        found = found or error
+    return found
+
+
+_Reader: TypeAlias = Callable[[Struct], Iterator[int]]
+
+_CODE_NAMES = frozenset({"error_code", "partition_error_code"})
+
+
+def _outcomes(response: Response) -> Iterator[int]:
+    return _reader(type(response))(response)
+
+
+#: Made once for each class of message.
+_READERS: dict[type[Struct], _Reader] = {}
+
+
+def _reader(cls: type[Struct]) -> _Reader:
+    """What yields the outcomes of a struct: one code for each item."""
+    reader = _READERS.get(cls)
+    if reader is None:
+        reader = _READERS[cls] = _make_reader(cls)
+    return reader
+
+
+def _make_reader(cls: type[Struct]) -> _Reader:
+    code = next((f.name for f in cls.SCHEMA if f.name in _CODE_NAMES), None)
+    lists = tuple(
+        (f.name, _reader(f.type))
+        for f in cls.SCHEMA
+        if f.array and isinstance(f.type, type) and _has_code(f.type)
+    )
+
+    def read(struct: Struct) -> Iterator[int]:
+        own: int = getattr(struct, code) if code is not None else 0
+        if own:
+            # An error of the whole speaks for its parts.
+            yield own
+            return
+        items = 0
+        for name, reader in lists:
+            for item in getattr(struct, name):
+                items += 1
+                yield from reader(item)
+        if not items:
+            yield own
+
+    return read
+
+
+def _has_code(cls: type[Struct]) -> bool:
+    return any(
+        f.name in _CODE_NAMES or (isinstance(f.type, type) and _has_code(f.type))
+        for f in cls.SCHEMA
+    )

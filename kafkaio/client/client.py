@@ -1,0 +1,528 @@
+"""The client: connections, metadata, coordinators, and any request of the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from types import TracebackType
+from typing import Self, Unpack
+
+from kafkaio._machines.coordinators import CoordinatorKind
+from kafkaio._machines.metadata import ClusterView, Endpoint
+from kafkaio._machines.refresh import Topics
+from kafkaio._net.connection import Connection, ConnectionStatistics
+from kafkaio._net.lane import Lane
+from kafkaio._net.pool import Pool
+from kafkaio._net.settings import NetSettings
+from kafkaio._net.transport import Dial
+from kafkaio._runtime.clock import now
+from kafkaio._runtime.observer import Observer, guarded
+from kafkaio._runtime.supervisor import Child, Supervisor
+from kafkaio.client.destinations import ANY, Destination
+from kafkaio.client.finder import CoordinatorFinder
+from kafkaio.client.metadata import MetadataKeeper
+from kafkaio.client.nodes import Nodes
+from kafkaio.client.requester import Requester
+from kafkaio.config import ClientConfig, ClientOptions
+from kafkaio.errors import (
+    BrokerNotAvailable,
+    ClosedError,
+    InternalError,
+    KafkaError,
+    RequestTimeout,
+)
+from kafkaio.protocol.message import Request, ResponseT
+from kafkaio.types import TopicPartition
+
+__all__ = ["Client", "ClientStatistics"]
+
+#: Seconds in which ``close`` lets background work end by itself.
+GRACE = 30.0
+
+
+class _State(Enum):
+    NEW = auto()
+    STARTING = auto()
+    RUNNING = auto()
+    CRASHED = auto()
+    CLOSED = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientStatistics:
+    """A client at one moment.
+
+    Attributes:
+        state: ``NEW``, ``STARTING``, ``RUNNING``, ``CRASHED`` or ``CLOSED``.
+        cluster_id: the cluster's own id, None while unknown.
+        brokers: how many brokers the cluster has.
+        topics: how many topics are described in the view.
+        view_number: counts the changes of the view.
+        coordinators: how many coordinators are known.
+        connections: the open connections.
+    """
+
+    state: str
+    cluster_id: str | None
+    brokers: int
+    topics: int
+    view_number: int
+    coordinators: int
+    connections: tuple[ConnectionStatistics, ...]
+
+
+class Client:
+    """Sends any request of the Kafka protocol to where it belongs.
+
+    ``async with`` opens and closes it; `start` and `close` are the same by hand.
+    Producers, consumers and admins work on a client, and may share one. It belongs to
+    the event loop that started it, and to the process.
+
+    Args:
+        bootstrap_servers: ``"host:port,host2:port"`` or a sequence of such.
+        observer: an object with any of the methods of `kafkaio.Observer`.
+        options: see `kafkaio.ClientConfig`.
+
+    Raises:
+        ConfigurationError: an option is unknown or impossible.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] = "localhost:9092",
+        *,
+        observer: object | None = None,
+        **options: Unpack[ClientOptions],
+    ) -> None:
+        self._set_up(ClientConfig.of(bootstrap_servers, options), observer, None)
+
+    @classmethod
+    def from_config(
+        cls,
+        config: ClientConfig,
+        observer: object | None = None,
+        dial: Dial | None = None,
+    ) -> Self:
+        """Make a client of options that were checked before.
+
+        Args:
+            config: the options.
+            observer: as for the constructor.
+            dial: makes transports; None for TCP and TLS.
+        """
+        client = cls.__new__(cls)
+        client._set_up(config, observer, dial)
+        return client
+
+    @classmethod
+    def from_properties(
+        cls, properties: Mapping[str, object], observer: object | None = None
+    ) -> Self:
+        """Make a client of Kafka's dotted names, such as ``bootstrap.servers``."""
+        return cls.from_config(ClientConfig.from_properties(properties), observer)
+
+    def _set_up(
+        self, config: ClientConfig, observer: object | None, dial: Dial | None
+    ) -> None:
+        self.config = config
+        self.observer: Observer = guarded(observer)
+        self._state = _State.NEW
+        self._crash: BaseException | None = None
+        self._crash_listeners: list[Callable[[BaseException], None]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pid = -1
+        self._supervisor = Supervisor(config.client_id, self._crashed)
+        self._pool = Pool(
+            NetSettings.from_config(config),
+            config.bootstrap_servers,
+            self._supervisor.start_soon,
+            dial=dial,
+            observer=self.observer,
+            on_lost=self._connection_lost,
+        )
+        self._nodes = Nodes(self._pool)
+        self._metadata = MetadataKeeper(config, self._nodes, self.observer)
+        self._finder = CoordinatorFinder(
+            self._nodes, self._metadata, config.request_timeout_ms / 1000
+        )
+        self._requester = Requester(
+            config, self._pool, self._nodes, self._metadata, self._finder, self.observer
+        )
+        self._metadata.listen(self._view_changed)
+
+    def __repr__(self) -> str:
+        view = self._metadata.view
+        cluster = view.cluster_id or "unknown cluster"
+        return (
+            f"<Client {self.config.client_id!r} {self._state.name} | {cluster}, "
+            f"{len(view.brokers)} brokers, {len(view.topics)} topics | "
+            f"{len(self._pool.statistics())} connections>"
+        )
+
+    def statistics(self) -> ClientStatistics:
+        """The client as it is now."""
+        view = self._metadata.view
+        return ClientStatistics(
+            state=self._state.name,
+            cluster_id=view.cluster_id,
+            brokers=len(view.brokers),
+            topics=len(view.topics),
+            view_number=view.number,
+            coordinators=len(self._finder.cache),
+            connections=self._pool.statistics(),
+        )
+
+    # ---- life ----------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Connect to the cluster; returns when it has answered.
+
+        If it fails or is cancelled, the client is closed.
+
+        Args:
+            timeout: seconds; ``default_api_timeout_ms`` by default.
+
+        Raises:
+            BrokerNotAvailable: no bootstrap server answered in time; names each of
+                them, the step that failed and the cause.
+            AuthenticationError: the servers refuse who we are.
+            ClosedError: the client was started before.
+        """
+        if self._state is not _State.NEW:
+            raise ClosedError(f"{self!r} cannot be started again")
+        self._state = _State.STARTING
+        self._loop = asyncio.get_running_loop()
+        self._pid = os.getpid()
+        try:
+            self._supervisor.start(self._metadata.run, self._finder.run)
+            await self._first_answer(self._deadline(timeout))
+            self._check_open()
+            self._state = _State.RUNNING
+        except BaseException:
+            await self.close(timeout=0)
+            raise
+
+    async def _first_answer(self, deadline: float) -> None:
+        scope = asyncio.timeout_at(deadline)
+        try:
+            async with scope:
+                while not self._metadata.view.number:
+                    await self._metadata.attempted.wait()
+                    failure = self._metadata.failure
+                    if failure is not None and not failure.retriable:
+                        raise failure
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            failure = self._metadata.failure
+            servers = ", ".join(f"{h}:{p}" for h, p in self.config.bootstrap_servers)
+            why = str(failure) if failure else f"no answer yet from {servers}"
+            raise BrokerNotAvailable(f"the cluster did not answer: {why}") from failure
+
+    async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Close all connections and end all background work. May be called again.
+
+        Whoever waits on the client gets ClosedError. Nothing is sent any more, so
+        that the call takes as long as background tasks need to notice.
+
+        Args:
+            timeout: seconds in which tasks of upper layers may end by themselves
+                before they are cancelled; none by default.
+        """
+        if self._loop is not None:
+            self._check_home()
+        if self._state is not _State.CRASHED:
+            self._state = _State.CLOSED
+        self._fail_waiters()
+        await self._pool.aclose()
+        await self._supervisor.aclose(grace=timeout or None)
+
+    def _fail_waiters(self) -> None:
+        self._metadata.updated.fail(self._ended)
+        self._metadata.attempted.fail(self._ended)
+        self._finder.fail(self._ended)
+
+    def _ended(self) -> KafkaError:
+        """Why the client cannot be used any more."""
+        if self._crash is None:
+            return ClosedError(f"the client {self.config.client_id!r} is closed")
+        if isinstance(self._crash, ClosedError):
+            return ClosedError(str(self._crash))
+        error = InternalError(
+            f"a background task of the client {self.config.client_id!r} crashed: "
+            f"{type(self._crash).__name__}: {self._crash}"
+        )
+        error.__cause__ = self._crash
+        return error
+
+    def _crashed(self, cause: BaseException) -> None:
+        self._crash = cause
+        self._state = _State.CRASHED
+        self._fail_waiters()
+        for listener in tuple(self._crash_listeners):
+            listener(cause)
+
+    def _check_home(self) -> None:
+        if os.getpid() != self._pid:
+            raise ClosedError(
+                "the client was started in another process: make a new one after fork"
+            )
+        if asyncio.get_running_loop() is not self._loop:
+            raise ClosedError(
+                "the client was started on another event loop and belongs to that"
+            )
+
+    def _check_open(self) -> None:
+        if self._state is _State.NEW:
+            raise ClosedError("the client is not started: use `async with` or start()")
+        self._check_home()
+        if self._state in {_State.CRASHED, _State.CLOSED}:
+            raise self._ended()
+
+    def _deadline(self, timeout: float | None) -> float:
+        if timeout is None:
+            timeout = self.config.default_api_timeout_ms / 1000
+        return now() + timeout
+
+    # ---- requests ------------------------------------------------------------------
+
+    async def request(
+        self,
+        request: Request[ResponseT],
+        to: Destination = ANY,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> ResponseT:
+        """Send a request to where it belongs and return the answer.
+
+        Lost connections, requests that timed out and answers by which a broker says
+        that it is the wrong one (not the leader, coordinator or controller, or still
+        loading) are followed by another attempt, after a back-off and with what was
+        learned. As with Kafka's own client, that holds for requests that change
+        something, too: when the answer to a first attempt was lost, the second may
+        find its work done (TOPIC_ALREADY_EXISTS, say). All other errors are in the
+        answer, which is returned as it came. Where each item of an answer has an
+        error of its own, it is only repeated if no item took effect.
+
+        If the call is cancelled, the request may still take effect.
+
+        Args:
+            request: a message of `kafkaio.protocol.messages`.
+            to: ``ANY``, ``Broker(3)``, ``Controller``, ``Leader(tp)``,
+                ``GroupCoordinator("g")`` or ``TransactionCoordinator("t")``.
+            timeout: seconds for all attempts together; ``default_api_timeout_ms``
+                by default. One attempt may take ``request_timeout_ms``.
+
+        Raises:
+            RequestTimeout: no answer in time; the message and the cause say what the
+                last attempt failed with.
+            UnsupportedVersion: the broker cannot take the request as it is.
+            AuthorizationError: the coordinator or leader may not be told to us.
+            AuthenticationError: the brokers refuse who we are.
+            ClosedError: the client is closed, or not started.
+        """
+        self._check_open()
+        return await self._requester.request(request, to, self._deadline(timeout))
+
+    # ---- for upper layers: the cluster -------------------------------------------
+
+    @property
+    def cluster(self) -> ClusterView:
+        """What is known of the cluster: an immutable snapshot."""
+        return self._metadata.view
+
+    def watch_topics(self, owner: object, topics: Topics | None) -> None:
+        """Keep the view of some topics fresh for ``owner``.
+
+        Topics that nobody watched before are fetched at once.
+
+        Args:
+            owner: whoever watches; a second call replaces the topics of the first.
+            topics: names, ``ALL_TOPICS``, or None to watch no more.
+        """
+        self._metadata.watch(owner, topics)
+
+    def request_refresh(self, *topics: str) -> None:
+        """Ask for fresh metadata; it is fetched beside the traffic, with back-off.
+
+        Args:
+            topics: topics that the view should describe even if nobody watches them;
+                they are forgotten after ``metadata_max_idle_ms``.
+        """
+        self._metadata.request(topics)
+
+    async def wait_for_update(self, timeout: float | None = None) -> ClusterView:  # noqa: ASYNC109
+        """Wait for the next successful metadata update, without asking for one.
+
+        Raises:
+            RequestTimeout: none came in time; the cause is the last failure.
+            ClosedError: the client is closed.
+        """
+        self._check_open()
+        scope = asyncio.timeout_at(self._deadline(timeout))
+        try:
+            async with scope:
+                await self._metadata.updated.wait()
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            failure = self._metadata.failure
+            why = f": {failure}" if failure is not None else ""
+            raise RequestTimeout(f"no metadata in time{why}") from failure
+        return self.cluster
+
+    async def wait_for_topics(
+        self,
+        topics: Collection[str],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> ClusterView:
+        """Wait until every topic is described in the view, fetching what is missing.
+
+        Args:
+            topics: names.
+            timeout: seconds; ``default_api_timeout_ms`` by default.
+
+        Raises:
+            UnknownTopicOrPartition: the cluster still has no such topic.
+            AuthorizationError: a topic may not be described to us; raised at once.
+            BrokerError: a name is none that a topic can have; raised at once.
+            RequestTimeout: nobody could be asked in time.
+            ClosedError: the client is closed.
+        """
+        self._check_open()
+        scope = asyncio.timeout_at(self._deadline(timeout))
+        try:
+            async with scope:
+                return await self._metadata.wait_for_topics(topics)
+        except TimeoutError:
+            if not scope.expired():
+                raise
+        raise self._metadata.why_missing(topics)
+
+    def add_metadata_listener(
+        self, listener: Callable[[ClusterView], None]
+    ) -> Callable[[], None]:
+        """Call ``listener`` with every new view; what is returned takes it back.
+
+        It is called on the event loop and must not raise: that would be a crash.
+        """
+        return self._metadata.listen(listener)
+
+    def apply_leader_hint(
+        self,
+        tp: TopicPartition,
+        leader_id: int,
+        leader_epoch: int,
+        endpoints: Iterable[Endpoint] = (),
+    ) -> bool:
+        """Take over a leader that a Produce or Fetch answer named (KIP-951).
+
+        Metadata is asked for in any case.
+
+        Returns:
+            Whether it was newer than what was known: then the request can be sent to
+            the new leader at once.
+        """
+        return self._metadata.apply_leader(tp, leader_id, leader_epoch, endpoints)
+
+    def learned_epoch(self, tp: TopicPartition, epoch: int) -> bool:
+        """Note a leader epoch seen in an answer; a newer one asks for metadata."""
+        return self._metadata.learned_epoch(tp, epoch)
+
+    # ---- for upper layers: connections, coordinators, tasks ----------------------
+
+    async def connection(self, node_id: int, lane: Lane) -> Connection:
+        """The connection to a broker on a lane, opened if there is none.
+
+        Raises:
+            BrokerNotAvailable: it cannot be made; names host, step and cause.
+            AuthenticationError: the broker refuses who we are.
+            ClosedError: the client is closed.
+        """
+        self._check_open()
+        return await self._pool.connection(node_id, lane)
+
+    def ready_connection(self, node_id: int, lane: Lane) -> Connection | None:
+        """The open connection to a broker on a lane, or None; opens nothing."""
+        return self._pool.ready(node_id, lane)
+
+    async def coordinator(
+        self,
+        kind: CoordinatorKind,
+        key: str,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> int:
+        """Node id of a coordinator, found if it is not known, with retries.
+
+        Raises:
+            RequestTimeout: not found in time; the cause is the last failure.
+            AuthorizationError: it may not be told to us.
+            ClosedError: the client is closed.
+        """
+        self._check_open()
+        known = self._finder.cache.get(kind, key)
+        if known is not None:
+            return known
+        return await self._requester.persist(
+            lambda: self._finder.find(kind, key),
+            f"finding the coordinator of {kind.name.lower()} {key!r}",
+            self._deadline(timeout),
+        )
+
+    def forget_coordinator(self, kind: CoordinatorKind, key: str, node_id: int) -> None:
+        """Forget that ``node_id`` coordinates ``key``, if that is what is known."""
+        self._finder.cache.forget(kind, key, node_id)
+
+    def start_soon(self, child: Child, name: str) -> None:
+        """Start a background task that the client owns and cancels when it closes.
+
+        Raises:
+            ClosedError: the client is not running.
+        """
+        self._supervisor.start_soon(child, name)
+
+    def add_crash_listener(
+        self, listener: Callable[[BaseException], None]
+    ) -> Callable[[], None]:
+        """Call ``listener`` once if a background task crashes.
+
+        Returns:
+            What takes the listener back.
+        """
+        self._crash_listeners.append(listener)
+
+        def remove() -> None:
+            if listener in self._crash_listeners:
+                self._crash_listeners.remove(listener)
+
+        return remove
+
+    # ---- what the parts report ---------------------------------------------------
+
+    def _connection_lost(
+        self, node_id: int, lane: Lane, cause: BaseException | None
+    ) -> None:
+        del lane
+        if cause is None:
+            return  # we closed it
+        self._finder.cache.forget_node(node_id)
+        self._metadata.request()
+
+    def _view_changed(self, view: ClusterView) -> None:
+        self._finder.cache.retain(view.brokers.keys())

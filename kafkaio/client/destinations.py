@@ -1,0 +1,70 @@
+"""Where a request can be sent to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final, Literal, TypeAlias
+
+from kafkaio.types import Broker, TopicPartition
+
+__all__ = [
+    "ANY",
+    "AnyBroker",
+    "Broker",
+    "Controller",
+    "ControllerType",
+    "Destination",
+    "GroupCoordinator",
+    "Leader",
+    "TransactionCoordinator",
+]
+
+
+class AnyBroker(Enum):
+    """The type of ``ANY``."""
+
+    ANY = auto()
+
+
+class ControllerType(Enum):
+    """The type of ``Controller``."""
+
+    CONTROLLER = auto()
+
+
+#: Whichever broker can answer soonest.
+ANY: Final = AnyBroker.ANY
+#: A broker that takes the controller's requests.
+Controller: Final = ControllerType.CONTROLLER
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """The leader of a partition."""
+
+    partition: TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCoordinator:
+    """The coordinator of a consumer group."""
+
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionCoordinator:
+    """The coordinator of a transactional producer."""
+
+    transactional_id: str
+
+
+#: ``Broker(3)`` names a broker by its node id.
+Destination: TypeAlias = (
+    Literal[AnyBroker.ANY, ControllerType.CONTROLLER]
+    | Broker
+    | Leader
+    | GroupCoordinator
+    | TransactionCoordinator
+)

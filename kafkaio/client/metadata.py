@@ -1,0 +1,264 @@
+"""Keeps the view of the cluster fresh, beside the traffic."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable
+from math import inf
+
+from kafkaio._machines.backoff import Backoff
+from kafkaio._machines.metadata import ClusterView, Endpoint, Epochs, merge, with_leader
+from kafkaio._machines.reactions import Step, known_code, reaction
+from kafkaio._machines.refresh import Ask, RefreshSchedule, Topics
+from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.observer import Observer
+from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.client.broadcast import Broadcast
+from kafkaio.client.nodes import Nodes
+from kafkaio.config import ClientConfig
+from kafkaio.errors import (
+    BrokerNotAvailable,
+    ConnectionLost,
+    KafkaError,
+    RequestTimeout,
+)
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from kafkaio.types import TopicPartition
+
+__all__ = ["MetadataKeeper"]
+
+Listener = Callable[[ClusterView], None]
+
+#: Metadata before this version always creates what it is asked for.
+AUTO_CREATION_SINCE = 4
+
+
+class MetadataKeeper:
+    """Owns the view of the cluster: one loop that asks, many readers.
+
+    Args:
+        config: the client's options.
+        nodes: where to ask.
+        observer: hears of updates and failures.
+    """
+
+    def __init__(self, config: ClientConfig, nodes: Nodes, observer: Observer) -> None:
+        self.view = ClusterView()
+        #: Why the last attempt failed; None since an attempt succeeded.
+        self.failure: KafkaError | None = None
+        self.updated = Broadcast()
+        #: Happens after every attempt, whatever came of it.
+        self.attempted = Broadcast()
+        self._config = config
+        self._nodes = nodes
+        self._observer = observer
+        self._epochs = Epochs()
+        self._wakeup = Wakeup()
+        self._listeners: list[Listener] = []
+        self._recovers = config.metadata_recovery_strategy == "rebootstrap"
+        trigger = config.metadata_recovery_rebootstrap_trigger_ms / 1000
+        self._schedule = RefreshSchedule(
+            Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms),
+            max_age=config.metadata_max_age_ms / 1000,
+            idle=config.metadata_max_idle_ms / 1000,
+            rebootstrap_after=trigger if self._recovers else inf,
+        )
+
+    # ---- what others ask for -----------------------------------------------------
+
+    def watch(self, owner: object, topics: Topics | None) -> None:
+        """Replace the topics that ``owner`` wants to know about."""
+        self._schedule.watch(owner, topics)
+        self._wakeup.notify()
+
+    def use(self, topics: Iterable[str]) -> None:
+        """Want to know about ``topics`` for the time being."""
+        self._schedule.use(topics, now())
+        self._wakeup.notify()
+
+    def request(self, topics: Collection[str] = ()) -> None:
+        """Ask for a refresh; it follows when the back-off in force is over."""
+        if topics:
+            self._schedule.use(topics, now())
+        self._schedule.request()
+        self._wakeup.notify()
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call ``listener`` with every new view; the result takes it back."""
+        self._listeners.append(listener)
+
+        def remove() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return remove
+
+    def learned_epoch(self, tp: TopicPartition, epoch: int) -> bool:
+        """Note an epoch seen elsewhere; a newer one makes the view out of date."""
+        if self.view.partition(tp) is None or not self._epochs.raise_to(tp, epoch):
+            return False
+        self.request()
+        return True
+
+    def apply_leader(
+        self,
+        tp: TopicPartition,
+        leader_id: int,
+        leader_epoch: int,
+        endpoints: Iterable[Endpoint],
+    ) -> bool:
+        """Apply a leader that an answer named (KIP-951); whether it was news."""
+        self.request()
+        hinted = with_leader(
+            self.view, self._epochs, tp, (leader_id, leader_epoch), endpoints
+        )
+        if hinted is None:
+            return False
+        self._publish(hinted)
+        return True
+
+    # ---- the loop ------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Refresh whenever it is due, until cancelled."""
+        while True:
+            due = self._schedule.next_at()
+            if now() < due:
+                await self._wakeup.wait(None if due == inf else due)
+            else:
+                await self._refresh()
+
+    async def _refresh(self) -> None:
+        ask = self._schedule.begin(now())
+        try:
+            self._take(ask, *await self._fetch(ask))
+        except KafkaError as error:
+            self._failed(error)
+        except BaseException:
+            self._schedule.abandoned()
+            raise
+        self.attempted.tell()
+
+    async def _fetch(self, ask: Ask) -> tuple[MetadataResponse, int]:
+        """Ask one broker, starting over from the bootstrap servers if none answers."""
+        limit = self._schedule.rebootstrap_at()
+        scope = asyncio.timeout_at(None if limit == inf else limit)
+        try:
+            async with scope:
+                return await self._ask_any(ask)
+        except BrokerNotAvailable:
+            if not self._recovers or self._nodes.is_bootstrapping:
+                raise
+        except TimeoutError:
+            if not scope.expired():
+                raise
+        self._start_over()
+        return await self._ask_any(ask)
+
+    async def _ask_any(self, ask: Ask) -> tuple[MetadataResponse, int]:
+        connection = await self._nodes.any_connection()
+        request = MetadataRequest(
+            topics=None
+            if ask.topics is None
+            else [MetadataRequestTopic(name=name) for name in sorted(ask.topics)],
+            allow_auto_topic_creation=True,
+        )
+        version = connection.versions.usable(MetadataRequest)
+        if version >= AUTO_CREATION_SINCE:
+            request.allow_auto_topic_creation = self._config.allow_auto_create_topics
+        timeout = self._config.request_timeout_ms / 1000
+        try:
+            answer = await connection.call(
+                request, timeout=timeout, max_version=version
+            )
+        except (ConnectionLost, RequestTimeout) as error:
+            where = f"{connection.broker.host}:{connection.broker.port}"
+            raise ConnectionLost(f"{where}: fetch metadata: {error}") from error
+        return answer, version
+
+    def _take(self, ask: Ask, response: MetadataResponse, version: int) -> None:
+        error = known_code(response.error_code)
+        if reaction(ApiKey.METADATA, error).step is Step.REBOOTSTRAP:
+            self._start_over()
+        if error:
+            raise broker_error(response.error_code, "the broker refused Metadata")
+        merged = merge(self.view, self._epochs, response, version, partial=ask.partial)
+        if merged is None:
+            raise BrokerNotAvailable("a Metadata answer names no broker")
+        self.failure = None
+        self._schedule.succeeded(
+            ask,
+            progressed=merged.progressed,
+            settled=not merged.unsettled,
+            now=now(),
+            roll=roll(),
+        )
+        self._publish(merged.view)
+        self._observer.metadata_updated(len(self.view.brokers), len(self.view.topics))
+        self.updated.tell()
+
+    def _failed(self, error: KafkaError) -> None:
+        self.failure = error
+        attempt = self._schedule.failures + 1
+        delay = self._schedule.failed(now(), roll())
+        self._observer.retrying("metadata", attempt, delay, error)
+
+    def _start_over(self) -> None:
+        self._nodes.start_over()
+        self._schedule.rebootstrapped(now())
+
+    def _publish(self, view: ClusterView) -> None:
+        self.view = view
+        if view.brokers != self._nodes.known:
+            self._nodes.learn(view.brokers)
+        for listener in tuple(self._listeners):
+            listener(view)
+
+    # ---- waiting -------------------------------------------------------------------
+
+    async def wait_for_topics(self, topics: Collection[str]) -> ClusterView:
+        """Wait until each topic is described; the caller bounds the wait.
+
+        Raises:
+            AuthorizationError: a topic may not be described to us.
+            BrokerError: a name is none that a topic can have.
+        """
+        self.use(topics)
+        asked_at = self.view.number
+        while True:
+            view = self.view
+            missing = [t for t in topics if view.partition_count(t) is None]
+            if not missing:
+                return view
+            for topic in missing:
+                self._raise_if_final(view, topic, asked_at)
+            if not self._schedule.is_wanted:
+                self.request()
+            await self.updated.wait()
+
+    def _raise_if_final(self, view: ClusterView, topic: str, asked_at: int) -> None:
+        error = view.topic_error(topic)
+        # What an older view says may have been put right since.
+        is_final = error and not reaction(ApiKey.METADATA, error).retry
+        if is_final and view.number > asked_at:
+            raise broker_error(error, f"topic {topic!r} cannot be described")
+
+    def why_missing(self, topics: Collection[str]) -> KafkaError:
+        """Why the first of ``topics`` that is not described is not."""
+        for topic in topics:
+            error = self.view.topic_error(topic)
+            if self.view.partition_count(topic) is None and error:
+                return broker_error(error, f"topic {topic!r} cannot be described")
+        if self.failure is not None:
+            return self.failure
+        return broker_error(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"the cluster did not describe {', '.join(map(repr, topics))}",
+        )

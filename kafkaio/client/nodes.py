@@ -1,0 +1,138 @@
+"""Reaches whichever broker can answer: the brokers known, or the bootstrap servers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import anyio
+
+from kafkaio._machines.routing import NodeLoad, least_loaded_first
+from kafkaio._net.connection import Connection
+from kafkaio._net.lane import Lane
+from kafkaio._net.pool import Pool
+from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.errors import BrokerNotAvailable, KafkaError
+from kafkaio.types import Broker
+
+__all__ = ["Nodes"]
+
+#: Seconds that one broker gets to answer before the next is dialled beside it.
+HEAD_START: Final = 0.5
+
+
+class Nodes:
+    """Chooses among the brokers of a pool.
+
+    Args:
+        pool: the connections.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._known: dict[int, Broker] = {}
+
+    @property
+    def is_bootstrapping(self) -> bool:
+        """Whether no broker is known yet, so that only bootstrap servers are asked."""
+        return not self._known
+
+    @property
+    def known(self) -> Mapping[int, Broker]:
+        """The brokers known, by node id."""
+        return self._known
+
+    def learn(self, brokers: Mapping[int, Broker]) -> None:
+        """Replace the brokers known."""
+        was_bootstrapping = self.is_bootstrapping
+        self._known = dict(brokers)
+        self._pool.set_brokers(self._known)
+        if was_bootstrapping and self._known:
+            # Their names may stand for a proxy; the brokers have addresses of their
+            # own now. What is in flight there is at most the answer just read.
+            for node_id in self._pool.bootstrap:
+                self._retire(node_id)
+
+    def start_over(self) -> None:
+        """Close all connections and forget all brokers but the bootstrap servers."""
+        for node_id in (*self._known, *self._pool.bootstrap):
+            self._pool.close_node(node_id)
+        self.learn({})
+
+    def in_order(self) -> list[int]:
+        """Node ids in the order in which to ask them."""
+        loads = []
+        for node_id in self._known or self._pool.bootstrap:
+            ready = self._pool.ready(node_id, Lane.SHARED)
+            if ready is not None:
+                loads.append(NodeLoad(node_id, ready.in_flight, ready.throttled))
+            else:
+                loads.append(NodeLoad(node_id, None, self._pool.wait_before(node_id)))
+        return least_loaded_first(loads, roll())
+
+    async def any_connection(self) -> Connection:
+        """A connection to the broker that can answer soonest.
+
+        Without an open one all brokers are dialled, each a moment after the one
+        before, and the first that answers is taken: a broker that has vanished
+        without a word holds nothing up.
+
+        Raises:
+            BrokerNotAvailable: none can be reached; names each and why.
+            AuthenticationError: all refuse who we are.
+        """
+        order = self.in_order()
+        ready = self._pool.ready(order[0], Lane.SHARED)
+        if ready is not None:
+            return ready
+        race = _Race(self._pool)
+        async with anyio.create_task_group() as group:
+            for number, node_id in enumerate(order, 1):
+                group.start_soon(race.run, node_id)
+                await race.result(number, HEAD_START)
+                if race.winner is not None:
+                    break
+            await race.result(len(order), None)
+            group.cancel_scope.cancel()
+        return race.winner or self._give_up(race.failures)
+
+    def _give_up(self, failures: list[KafkaError]) -> Connection:
+        final = [f for f in failures if not f.retriable]
+        if len(final) == len(failures):
+            raise final[0]
+        what = "; ".join(str(failure) for failure in failures)
+        kind = "bootstrap server" if self.is_bootstrapping else "broker"
+        raise BrokerNotAvailable(f"no {kind} can be reached: {what}") from failures[-1]
+
+    def _retire(self, node_id: int) -> None:
+        for lane in Lane:
+            connection = self._pool.ready(node_id, lane)
+            if connection is not None:
+                connection.retire()
+
+
+class _Race:
+    """Several attempts to connect, of which the first to succeed wins."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._progress = Wakeup()
+        self.winner: Connection | None = None
+        self.failures: list[KafkaError] = []
+
+    async def run(self, node_id: int) -> None:
+        try:
+            connection = await self._pool.connection(node_id, Lane.SHARED)
+        except KafkaError as error:
+            self.failures.append(error)
+        else:
+            self.winner = self.winner or connection
+        self._progress.notify()
+
+    async def result(self, runners: int, seconds: float | None) -> None:
+        """Wait until one has won or all ``runners`` have failed, or a time."""
+        until = None if seconds is None else now() + seconds
+        while self.winner is None and len(self.failures) < runners:
+            if not await self._progress.wait(until):
+                return
