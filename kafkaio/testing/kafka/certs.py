@@ -10,9 +10,6 @@ import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
     load_pem_private_key,
     pkcs12,
 )
@@ -49,17 +46,8 @@ def _chain(leaf: trustme.LeafCert) -> Sequence[x509.Certificate]:
     ]
 
 
-def _write_pem(directory: Path, leaf: trustme.LeafCert, authority: Path) -> Tls:
-    keystore = directory / "server.pem"
-    key = load_pem_private_key(leaf.private_key_pem.bytes(), None)
-    # Java reads PKCS8 only; trustme writes the older form.
-    spelled = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    chain = b"".join(blob.bytes() for blob in leaf.cert_chain_pems)
-    keystore.write_bytes(spelled + chain)
-    return Tls(keystore=keystore, truststore=authority, kind="PEM", password=None)
-
-
-def _write_pkcs12(directory: Path, leaf: trustme.LeafCert, authority: Path) -> Tls:
+def _write_stores(directory: Path, leaf: trustme.LeafCert, authority: Path) -> Tls:
+    # PKCS12, for brokers read it in every release; PEM came with 2.7 (KIP-651).
     key = load_pem_private_key(leaf.private_key_pem.bytes(), None)
     certificate, *rest = _chain(leaf)
     secret = BestAvailableEncryption(_PASSWORD.encode())
@@ -80,20 +68,17 @@ def _write_pkcs12(directory: Path, leaf: trustme.LeafCert, authority: Path) -> T
             [pkcs12.PKCS12Certificate(trusted, b"authority")], secret
         )
     )
-    return Tls(
-        keystore=keystore, truststore=truststore, kind="PKCS12", password=_PASSWORD
-    )
+    return Tls(keystore=keystore, truststore=truststore, password=_PASSWORD)
 
 
 def make_certificates(
-    directory: Path, users: Iterable[str], *, pem: bool
+    directory: Path, users: Iterable[str]
 ) -> tuple[Certificates, Tls]:
     """Make all files below `directory`.
 
     Args:
         directory: Where to write; made if missing.
         users: The users to make client certificates for; the name is the CN.
-        pem: Write the broker's files as PEM, else as PKCS12.
 
     Returns:
         What clients use, and what brokers use.
@@ -113,6 +98,5 @@ def make_certificates(
     server = authority.issue_cert(
         *_HOSTS, common_name="localhost", key_type=trustme.KeyType.RSA
     )
-    write = _write_pem if pem else _write_pkcs12
-    tls = write(directory, server, trust_file)
+    tls = _write_stores(directory, server, trust_file)
     return Certificates(authority=trust_file, clients=clients), tls

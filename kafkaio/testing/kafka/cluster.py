@@ -111,9 +111,7 @@ class Cluster:
     def _make_certificates(self) -> None:
         with self._launcher.step():
             self.certificates, self._tls = make_certificates(
-                self._launcher.directory / "tls",
-                self.options.accounts,
-                pem=self.options.release.pem,
+                self._launcher.directory / "tls", self.options.accounts
             )
 
     def _open_nodes(self) -> None:

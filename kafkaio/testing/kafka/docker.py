@@ -4,6 +4,8 @@ Each broker runs Apache's own image. Its client listener is on the same port
 inside and outside, chosen beforehand, for a broker tells clients its address.
 """
 
+import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -30,6 +32,8 @@ _INTERNAL_PORT: Final = 19092
 _INTERNAL: Final = "INTERNAL"
 _POLL_SECONDS: Final = 0.1
 _PING_SECONDS: Final = 3
+_UNIX: Final = "unix://"
+_DEFAULT_HOST: Final = "unix:///var/run/docker.sock"
 
 
 class Container(Protocol):
@@ -73,22 +77,36 @@ class Docker(Protocol):
         """Remove the network."""
 
 
+def _listens(path: str) -> bool:
+    """Return whether something takes connections on a Unix socket.
+
+    Asked first because the docker package leaks a socket when nothing does.
+    """
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(_PING_SECONDS)
+        try:
+            probe.connect(path)
+        except OSError:
+            return False
+        return True
+
+
 def docker_answers() -> bool:
     """Return whether testcontainers is installed and a Docker engine answers."""
     try:
-        # What testcontainers itself talks through; it publishes no types.
-        from docker import DockerClient  # type: ignore[import-untyped]
-        from docker.errors import DockerException  # type: ignore[import-untyped]
-        from testcontainers.core import container as _  # noqa: F401 - must be there
+        from testcontainers.core.docker_client import DockerClient, get_docker_host
     except ImportError:
         return False
+    host = get_docker_host() or os.environ.get("DOCKER_HOST") or _DEFAULT_HOST
+    if host.startswith(_UNIX) and not _listens(host.removeprefix(_UNIX)):
+        return False
     try:
-        client = DockerClient.from_env(timeout=_PING_SECONDS)
-    except DockerException:
+        client = DockerClient(timeout=_PING_SECONDS).client
+    except Exception:  # noqa: BLE001 - docker's and requests' errors; no is no
         return False
     try:
         return bool(client.ping())
-    except DockerException:
+    except Exception:  # noqa: BLE001 - as above
         return False
     finally:
         client.close()

@@ -66,12 +66,11 @@ FAST: Final[Mapping[str, Value]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """Where a broker's TLS material lies, and in which form."""
+    """Where a broker's TLS material lies, as PKCS12."""
 
     keystore: Path
     truststore: Path
-    kind: str
-    password: str | None
+    password: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,20 +155,16 @@ def _sasl(listeners: Sequence[str], users: Mapping[str, str]) -> Properties:
 
 
 def _tls(tls: Tls) -> Properties:
-    found: Properties = {
-        "ssl.keystore.type": tls.kind,
+    return {
+        "ssl.keystore.type": "PKCS12",
         "ssl.keystore.location": tls.keystore,
-        "ssl.truststore.type": tls.kind,
+        "ssl.keystore.password": tls.password,
+        "ssl.key.password": tls.password,
+        "ssl.truststore.type": "PKCS12",
         "ssl.truststore.location": tls.truststore,
+        "ssl.truststore.password": tls.password,
         "listener.name.mtls.ssl.client.auth": "required",
     }
-    if tls.password is not None:
-        found |= {
-            "ssl.keystore.password": tls.password,
-            "ssl.key.password": tls.password,
-            "ssl.truststore.password": tls.password,
-        }
-    return found
 
 
 def _identity(plan: Plan, node_id: int) -> Properties:

@@ -16,7 +16,6 @@ class Release:
         version: The full version, such as ``4.3.1``.
         scala: The Scala version in the core artifact's name.
         zookeeper: Brokers register in ZooKeeper; no KRaft, no feature levels.
-        pem: Brokers read TLS material as PEM (KIP-651); else only PKCS12.
         features: The feature levels `kafka-storage format` would finalise.
         minimum_java: The oldest Java that runs it.
     """
@@ -24,7 +23,6 @@ class Release:
     version: str
     scala: str = "2.13"
     zookeeper: bool = False
-    pem: bool = True
     features: dict[str, int] = field(default_factory=dict)
     minimum_java: int = 17
 
@@ -56,7 +54,7 @@ _RELEASES: Final = (
     ),
     Release(version="3.9.2", features={"metadata.version": 21}, minimum_java=11),
     Release(version="2.8.2", zookeeper=True, minimum_java=8),
-    Release(version="2.1.1", scala="2.12", zookeeper=True, pem=False, minimum_java=8),
+    Release(version="2.1.1", scala="2.12", zookeeper=True, minimum_java=8),
 )
 RELEASES: Final = {release.short: release for release in _RELEASES}
 DEFAULT_VERSION: Final = "4.3"
