@@ -11,6 +11,8 @@ __all__ = ["SECRETS", "message_module", "module_of", "package_init"]
 
 #: Fields that hold credentials: never part of a repr, so never part of a log line.
 SECRETS = frozenset({"auth_bytes", "hmac", "salted_password", "salt"})
+#: Requests whose field ``value`` may be a password in a broker's configuration.
+SECRET_VALUES = frozenset({"AlterConfigsRequest", "IncrementalAlterConfigsRequest"})
 
 _ANNOTATION = {
     "bool": "bool",
@@ -241,11 +243,13 @@ def _attribute(message: MessageFact, fact: FieldFact, names: Names) -> str:
         kind = f"list[{kind}]"
     if fact.nullable or fact.default is None:
         kind += " | None"
-    return f"{fact.name}: {kind} = {_initial(fact, kind)}"
+    return f"{fact.name}: {kind} = {_initial(message, fact, kind)}"
 
 
-def _initial(fact: FieldFact, kind: str) -> str:
-    secret = fact.name in SECRETS
+def _initial(message: MessageFact, fact: FieldFact, kind: str) -> str:
+    secret = fact.name in SECRETS or (
+        fact.name == "value" and message.name in SECRET_VALUES
+    )
     if fact.default is None:
         return "field(default=None, repr=False)" if secret else "None"
     if fact.array:

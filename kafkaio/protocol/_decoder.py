@@ -228,7 +228,7 @@ class _DecoderSource(Source):
             self.line(f"if tag == {field.tag}:")
             self.indent()
             self._field(field, f"o.{field.name}")
-            self.line(f"if p != stop: bad_length('{field.name}', size)")
+            self.line(f"if p != stop: bad_length('tag {field.name}', size)")
             self.line("continue")
             self.dedent()
         body = self.take_lines()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from random import Random
 
@@ -59,6 +60,43 @@ def test_java_and_we_agree_on_what_an_older_or_newer_version_can_carry(
             f"v{question.version}: {question.message}; Java: {answer.encoded!r}"
         )
     assert 0 < refused < len(questions)
+
+
+def test_java_and_we_accept_and_refuse_the_same_broken_bytes(tmp_path: Path) -> None:
+    random = Random(SEED)
+    questions = []
+    for kind, version in every_version():
+        for _ in range(PER_VERSION):
+            data = bytearray(encode(populate(kind, version, random), version))
+            if data:  # a few old requests are empty
+                lie = random.choice((0, 1, 2, 0x7F, 0x80, 0xFF, random.randrange(256)))
+                data[random.randrange(len(data))] = lie
+            questions.append(Question(kind(), version, version, bytes(data)))
+    both = 0
+    for question, answer in zip(questions, ask(questions, tmp_path), strict=True):
+        theirs = answer.recoded
+        assert theirs is not None
+        ours = _try_to_decode(question, question.data)
+        if isinstance(ours, str):
+            # We are stricter in two things only: Java puts a replacement character
+            # for bytes that are not UTF-8, and does not check the size of a tag.
+            stricter = re.search(r"utf-8|\btag\b", ours)
+            assert stricter or isinstance(theirs, str), f"{question}: {ours}"
+        elif isinstance(theirs, str):
+            # Java keeps unknown tags, and minds their order.
+            assert "raw tag" in theirs, f"{question}: {theirs}"
+        else:
+            assert _try_to_decode(question, theirs) == ours, question
+            both += 1
+    assert 0 < both < len(questions)
+
+
+def _try_to_decode(question: Question, data: bytes | None) -> Message | str:
+    assert data is not None
+    try:
+        return decode(type(question.message), question.version, data)
+    except KafkaError as error:
+        return str(error)
 
 
 def _try_to_encode(message: Message, version: int) -> bytes | None:

@@ -63,7 +63,7 @@ class AlterableConfig(Struct):
     )
 
     name: str = ""
-    value: str | None = ""
+    value: str | None = field(default="", repr=False)
 
 
 @dataclass(slots=True, kw_only=True)

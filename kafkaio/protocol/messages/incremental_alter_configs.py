@@ -65,7 +65,7 @@ class AlterableConfig(Struct):
 
     name: str = ""
     config_operation: int = 0
-    value: str | None = ""
+    value: str | None = field(default="", repr=False)
 
 
 @dataclass(slots=True, kw_only=True)

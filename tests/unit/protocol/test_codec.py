@@ -175,6 +175,16 @@ def test_unknown_tagged_fields_are_skipped() -> None:
     assert decode(HeartbeatResponse, 4, more) == HeartbeatResponse()
 
 
+@pytest.mark.parametrize("kind", message_classes(), ids=lambda kind: kind.NAME)
+def test_every_message_takes_tags_from_the_future(kind: type[Message]) -> None:
+    flexible = [version for version in versions(kind) if kind.is_flexible(version)]
+    for version in flexible:
+        data = encode(kind(), version)
+        assert data[-1] == 0
+        future = data[:-1] + bytes.fromhex("02 e707 03 616263 e807 00")
+        assert decode(kind, version, future) == kind()
+
+
 @pytest.mark.parametrize("size", [7, 9])
 def test_a_tagged_field_of_the_wrong_size(size: int) -> None:
     data = bytes.fromhex("0000 01 00000000 01 01") + bytes([size]) + bytes(size)

@@ -13,6 +13,7 @@ from kafkaio.protocol import messages
 from kafkaio.protocol.api_keys import ApiKey, request_type
 from kafkaio.protocol.message import Request, Response, Struct
 from kafkaio.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from kafkaio.protocol.messages.incremental_alter_configs import AlterableConfig
 from kafkaio.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from tests.unit.protocol.populate import message_classes, nested
 
@@ -98,6 +99,7 @@ def test_digits_and_capitals_in_names() -> None:
 
 def test_credentials_are_not_in_a_repr() -> None:
     assert "secret" not in repr(SaslAuthenticateRequest(auth_bytes=b"secret"))
+    assert "secret" not in repr(AlterableConfig(name="password", value="secret"))
 
 
 def test_the_base_request_answers_nothing() -> None:
