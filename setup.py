@@ -35,7 +35,7 @@ def extensions() -> list[Extension]:
         print("kafkaio: no Cython; the pure-Python codec will be used.")
         return []
     extension = Extension("kafkaio._records._speedups", [SOURCE], optional=True)
-    return cythonize([extension], language_level=3)
+    return cythonize([extension])
 
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": OptionalBuildExt})
