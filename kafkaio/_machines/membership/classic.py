@@ -87,12 +87,15 @@ class ClassicMembership(Member):
     def polled(self, now: float) -> Effects:
         """The user is alive."""
         self._poll.polled(now)
-        if self.state is State.STALLED:
-            self._fire(Event.POLLED, now)
+        if self.state is not State.STALLED:
+            return ()  # called for every record, so this is all
+        self._fire(Event.POLLED, now)
         return self._advance(now)
 
     def step_taken(self, now: float) -> Effects:
         """The user asked for more: revokes requested before may complete."""
+        if not self.ledger.pending:
+            return ()  # called for every record, so this is all
         self.ledger.step()
         return self._advance(now)
 

@@ -141,6 +141,11 @@ class Member:
         )
 
     @property
+    def topics(self) -> frozenset[str] | None:
+        """What the user wants to read; None without a subscription."""
+        return self._topics
+
+    @property
     def is_leader(self) -> bool:
         """Whether this member divides the partitions of the current generation."""
         return self._leadership is not None

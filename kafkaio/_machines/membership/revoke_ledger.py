@@ -12,7 +12,7 @@ the machine to begin, COMPLETING for the last commit and the user's callback.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, NamedTuple
@@ -51,14 +51,17 @@ _PENDING: Final = frozenset({Stage.REQUESTED, Stage.READY, Stage.COMPLETING})
 class RevokeLedger:
     """The partitions that a member owns, and which of them it is giving back."""
 
-    __slots__ = ("_entries", "_numbers", "_serial")
+    __slots__ = ("_entries", "_numbers", "_pending", "_serial")
 
     def __init__(self) -> None:
         # Invariant: a key leaves through complete(), expire() or lose() and is then
         # reported by exactly one of them.
         self._entries: dict[TopicPartition, _Entry] = {}
         self._serial = 0
+        # Answers worth keeping, None when something changed: both are asked for by
+        # the reader's side all the time.
         self._numbers: dict[TopicPartition, int] | None = None
+        self._pending: frozenset[TopicPartition] | None = None
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
@@ -68,7 +71,11 @@ class RevokeLedger:
     @property
     def pending(self) -> frozenset[TopicPartition]:
         """The partitions whose revocation was requested and is not complete."""
-        return self._at(_PENDING.__contains__)
+        if self._pending is None:
+            self._pending = frozenset(
+                tp for tp, entry in self._entries.items() if entry.stage in _PENDING
+            )
+        return self._pending
 
     @property
     def numbers(self) -> dict[TopicPartition, int]:
@@ -106,6 +113,7 @@ class RevokeLedger:
             if entry.stage is Stage.HELD:
                 entry.stage = Stage.REQUESTED
                 asked.add(tp)
+        self._changed()
         return frozenset(asked)
 
     def release(self, partitions: Iterable[TopicPartition]) -> None:
@@ -117,25 +125,23 @@ class RevokeLedger:
 
     def step(self) -> None:
         """The user took a step: every revoke requested before may complete."""
-        self.release(self._entries)
+        self.release(self.pending)
 
     def begin(self) -> tuple[tuple[Claim, ...], float]:
         """Take what is ready, with the earliest of its deadlines."""
         claims, deadline = list[Claim](), float("inf")
-        for tp in sorted(self._at(Stage.READY.__eq__)):
+        for tp in sorted(self.pending):
             entry = self._entries[tp]
+            if entry.stage is not Stage.READY:
+                continue
             entry.stage = Stage.COMPLETING
             deadline = min(deadline, entry.deadline)
             claims.append(Claim(tp, entry.number))
         return tuple(claims), deadline
 
     def complete(self, claims: Iterable[Claim]) -> frozenset[TopicPartition]:
-        """These are given back; those lost in the meantime are not in the answer."""
+        """These are held no more; those lost in the meantime are not in the answer."""
         return self._drop(tp for tp, number in claims if self._is_current(tp, number))
-
-    def fail(self, claims: Iterable[Claim]) -> frozenset[TopicPartition]:
-        """Giving these back did not end in time; what is still held of them is lost."""
-        return self.complete(claims)
 
     def expire(self, now: float) -> frozenset[TopicPartition]:
         """What was requested and is past its deadline; it is held no more."""
@@ -155,21 +161,11 @@ class RevokeLedger:
 
     def next_deadline(self) -> float | None:
         """When ``expire`` has something to say, None if nothing is pending."""
-        deadlines = [
-            entry.deadline
-            for entry in self._entries.values()
-            if entry.stage in _PENDING
-        ]
-        return min(deadlines, default=None)
+        return min((self._entries[tp].deadline for tp in self.pending), default=None)
 
     def _is_current(self, partition: TopicPartition, number: int) -> bool:
         entry = self._entries.get(partition)
         return entry is not None and entry.number == number
-
-    def _at(self, wanted: Callable[[Stage], bool]) -> frozenset[TopicPartition]:
-        return frozenset(
-            tp for tp, entry in self._entries.items() if wanted(entry.stage)
-        )
 
     def _drop(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
         gone = frozenset(tp for tp in partitions if tp in self._entries)
@@ -179,4 +175,4 @@ class RevokeLedger:
         return gone
 
     def _changed(self) -> None:
-        self._numbers = None
+        self._numbers = self._pending = None

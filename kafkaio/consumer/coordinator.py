@@ -1,0 +1,432 @@
+"""The place of one consumer in its group: the task around the membership machine.
+
+One loop: wait for an input or a deadline, ask the machine, perform its effects. No
+step of the loop waits for anything else. Requests run beside it, at most one of a
+kind, and their answers are inputs; what the host has to await (commits, the user's
+callbacks) is done one after another by a second loop, so that heartbeats go on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import TaskGroup
+
+from kafkaio._machines.backoff import Backoff
+from kafkaio._machines.membership import effects as fx
+from kafkaio._machines.membership.assignors import resolve
+from kafkaio._machines.membership.classic import ClassicMembership, MemberConfig
+from kafkaio._machines.membership.states import State
+from kafkaio._machines.metadata import ClusterView
+from kafkaio._machines.refresh import ALL_TOPICS, Topics
+from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.client.broadcast import Broadcast
+from kafkaio.config import ConsumerConfig
+from kafkaio.consumer.commits import OffsetCommitter
+from kafkaio.consumer.group_callbacks import CallbackQueue, GroupHost
+from kafkaio.consumer.group_requests import GroupRequests
+from kafkaio.consumer.group_rpc import GroupClient, GroupRpc
+from kafkaio.errors import ClosedError, KafkaError, UsageError
+from kafkaio.types import GroupMetadata, TopicPartition
+
+__all__ = ["GroupCoordinator", "GroupHost", "GroupStatistics"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupStatistics:
+    """A snapshot of a membership.
+
+    Attributes:
+        state: name of the member's state.
+        generation: the group's generation that the member belongs to, -1 for none.
+        member_id: what the coordinator calls the member, empty if nothing.
+        coordinator: node id of the coordinator, None while it is unknown.
+        is_leader: whether this member divides the group's partitions.
+        assigned: number of partitions owned.
+        to_be_revoked: number of those that are to be given back.
+        rebalances: how often an assignment was taken over.
+        lost: how many partitions were lost.
+    """
+
+    state: str
+    generation: int
+    member_id: str
+    coordinator: int | None
+    is_leader: bool
+    assigned: int
+    to_be_revoked: int
+    rebalances: int
+    lost: int
+
+
+class GroupCoordinator:
+    """Joins a group, stays in it, and says who owns what.
+
+    The synchronous methods may be called at any time on the loop, also before
+    ``run``; what they ask for happens in ``run``.
+    """
+
+    def __init__(
+        self,
+        client: GroupClient,
+        config: ConsumerConfig,
+        host: GroupHost,
+        committer: OffsetCommitter,
+    ) -> None:
+        if config.group_id is None:
+            raise UsageError("a group_id is needed to take part in a group")
+        self._client = client
+        self._config = config
+        self._host = host
+        self._member = ClassicMembership(_member_config(config, config.group_id))
+        self._rpc = GroupRpc(client, config.group_id)
+        self._requests = GroupRequests(self._rpc, config, self._member)
+        self._callbacks = CallbackQueue(host, self._member, self._feed, self._joined)
+        self._wakeup = Wakeup()
+        self._effects: deque[fx.Effect] = deque()
+        self._pattern: re.Pattern[str] | None = None
+        self._watched: Topics | None = None
+        self._scopes: dict[str, anyio.CancelScope] = {}
+        self._tasks: TaskGroup | None = None
+        self._failure: BaseException | None = None
+        self._first = Broadcast()
+        self._ended = Broadcast()
+        self._is_joined = False
+        self._has_run = False
+        self._lost = frozenset[TopicPartition]()
+        self._lost_count = self._rebalances = 0
+        committer.attach(self)
+
+    def __repr__(self) -> str:
+        member = self._member
+        return (
+            f"<GroupCoordinator {member.config.group_id!r} {member.state.name} "
+            f"gen={member.generation} | {len(member.ledger.owned)} assigned, "
+            f"{len(member.ledger.pending)} to be revoked>"
+        )
+
+    # ---- what can be read ----------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        """Where the member stands."""
+        return self._member.state
+
+    @property
+    def assignment(self) -> Mapping[TopicPartition, int]:
+        """Every partition owned now, with the number of its assignment."""
+        return self._member.ledger.numbers
+
+    @property
+    def to_be_revoked(self) -> frozenset[TopicPartition]:
+        """Partitions that are to be given back and are still owned."""
+        return self._member.ledger.pending
+
+    @property
+    def lost(self) -> frozenset[TopicPartition]:
+        """Partitions lost since ``clear_lost``, and not assigned again since."""
+        return self._lost
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        """Who we are to the coordinator."""
+        member = self._member
+        return GroupMetadata(
+            group_id=member.config.group_id,
+            generation=member.generation,
+            member_id=member.member_id,
+            group_instance_id=member.config.group_instance_id,
+            topics=frozenset(tp.topic for tp in member.ledger.owned),
+        )
+
+    @property
+    def is_subscribed(self) -> bool:
+        """Whether the group decides what this consumer reads."""
+        return self._pattern is not None or self._member.topics is not None
+
+    def statistics(self) -> GroupStatistics:
+        """A snapshot."""
+        member = self._member
+        return GroupStatistics(
+            state=member.state.name,
+            generation=member.generation,
+            member_id=member.member_id,
+            coordinator=self._rpc.node_id,
+            is_leader=member.is_leader,
+            assigned=len(member.ledger.owned),
+            to_be_revoked=len(member.ledger.pending),
+            rebalances=self._rebalances,
+            lost=self._lost_count,
+        )
+
+    # ---- the user's side -------------------------------------------------------------
+
+    def subscribe(self, topics: frozenset[str] | re.Pattern[str]) -> None:
+        """Read these topics, or all whose name the pattern matches, now and later."""
+        self._is_joined = False
+        if isinstance(topics, frozenset):
+            self._pattern = None
+            self._feed(self._member.subscribe(topics, now()))
+        else:
+            self._pattern = topics
+            self._client.request_refresh()
+        self._watch()
+
+    def unsubscribe(self) -> None:
+        """Read nothing: give everything up and leave the group."""
+        self._pattern = None
+        self._feed(self._member.unsubscribe(now()))
+        self._watch()
+
+    def step_taken(self) -> None:
+        """The user asked for more: revokes requested before may complete now."""
+        if self._member.ledger.pending:
+            self._feed(self._member.step_taken(now()))
+
+    def polled(self, at: float) -> None:
+        """The user is alive (``max_poll_interval_ms``)."""
+        if effects := self._member.polled(at):
+            self._feed(effects)
+
+    def clear_lost(self) -> None:
+        """The lost partitions were reported to the user."""
+        self._lost = frozenset()
+
+    def enforce_rebalance(self, reason: str = "") -> None:
+        """Make the group rebalance (KIP-568)."""
+        asked = reason or "the user asked for a rebalance"
+        self._feed(self._member.enforce_rebalance(asked, now()))
+
+    def commit_refused(self, code: int, identity: GroupMetadata) -> None:
+        """The coordinator refused a commit under that identity."""
+        who = identity.member_id, identity.generation
+        self._feed(self._member.commit_refused(code, who, now(), roll()))
+
+    async def wait_joined(self) -> None:
+        """Wait until the first assignment has been taken over, callback included.
+
+        Raises:
+            KafkaError: the coordinator refused us for good.
+            ClosedError: the membership has ended.
+        """
+        while not self._is_joined:
+            await self._first.wait()
+
+    async def leave(self) -> None:
+        """Give everything up, leave the group and end ``run``.
+
+        Returns when that is done; a caller in a hurry cancels it. Nothing happens if
+        ``run`` has not begun or has ended.
+        """
+        self._feed(self._member.close(now()))
+        if self._tasks is not None:
+            await self._ended.wait()
+
+    # ---- the task --------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Take part in the group until ``leave``.
+
+        Raises:
+            KafkaError: the coordinator refused us for good.
+            UsageError: it has run already.
+        """
+        if self._has_run:
+            raise UsageError("a membership runs once")
+        self._has_run = True
+        unlisten = self._client.add_metadata_listener(self._metadata_updated)
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                tasks.start_soon(self._guard, "callbacks", self._callbacks.run)
+                await self._guard("membership", self._loop)
+                tasks.cancel_scope.cancel()
+        finally:
+            self._tasks = None
+            unlisten()
+            self._client.watch_topics(self, None)
+            self._first.fail(self._why_ended)
+            self._ended.tell()
+        if self._failure is not None:
+            raise self._failure
+
+    async def _loop(self) -> None:
+        while self._failure is None:
+            self._feed(self._member.tick(now()))
+            while self._effects:
+                self._perform(self._effects.popleft())
+            self._watch()
+            if self._member.has_ended:
+                await self._callbacks.drained()
+                return
+            await self._wakeup.wait(self._member.next_deadline())
+
+    async def _guard(
+        self, what: str, work: Callable[[], Coroutine[object, object, None]]
+    ) -> None:
+        # A crash of any part ends the whole at once, and is what `run` raises.
+        del what
+        try:
+            await work()
+        except Exception as error:  # noqa: BLE001  (raised again by run)
+            self._failure = self._failure or error
+            self._wakeup.notify()
+
+    def _feed(self, effects: Collection[fx.Effect]) -> None:
+        self._effects.extend(effects)
+        self._wakeup.notify()
+
+    def _perform(self, effect: fx.Effect) -> None:
+        match effect:
+            case fx.SendJoin() | fx.SendSync() | fx.SendHeartbeat() | fx.SendLeave():
+                self._send(effect)
+            case fx.ForgetCoordinator():
+                self._rpc.forget()
+            case fx.ResolveTopics():
+                self._spawn("resolve", lambda: self._resolve(effect))
+            case fx.RequestRevoke():
+                self._request_revoke(effect)
+            case fx.Revoke() | fx.Assign() | fx.Lose():
+                self._hand_over(effect)
+            case fx.Fail():
+                self._failure = self._failure or effect.error
+                self._report()
+
+    def _send(
+        self, effect: fx.SendJoin | fx.SendSync | fx.SendHeartbeat | fx.SendLeave
+    ) -> None:
+        async def send() -> None:
+            self._feed(await self._requests.perform(effect))
+
+        self._spawn(type(effect).__name__, send)
+
+    def _spawn(
+        self, kind: str, work: Callable[[], Coroutine[object, object, None]]
+    ) -> None:
+        # One of a kind: the machine has given up on the one before.
+        if (before := self._scopes.pop(kind, None)) is not None:
+            before.cancel()
+        scope = self._scopes[kind] = anyio.CancelScope()
+
+        async def run() -> None:
+            with scope:
+                await work()
+
+        assert self._tasks is not None
+        self._tasks.start_soon(self._guard, kind, run)
+
+    def _request_revoke(self, effect: fx.RequestRevoke) -> None:
+        self._host.revoke_requested(effect.partitions, effect.deadline)
+        idle = {
+            tp
+            for tp in effect.partitions
+            if not self._host.has_unfinished(frozenset({tp}))
+        }
+        self._feed(self._member.idle(idle, now()))
+        self._report()
+
+    def _hand_over(self, effect: fx.Revoke | fx.Assign | fx.Lose) -> None:
+        match effect:
+            case fx.Lose(partitions):
+                self._lost |= partitions
+                self._lost_count += len(partitions)
+                self._report(lost=partitions)
+                if self._callbacks.is_busy:
+                    # Their turn may be far off, behind a callback of the user: what
+                    # is not ours any more must not be handed out till then.
+                    self._host.revoke_requested(partitions, now())
+            case fx.Assign(added, _):
+                self._lost -= added
+                self._rebalances += 1
+                self._report(assigned=added)
+            case fx.Revoke():
+                self._report(revoked=effect.partitions)
+        self._callbacks.put(effect)
+
+    def _report(
+        self,
+        assigned: Collection[TopicPartition] = (),
+        revoked: Collection[TopicPartition] = (),
+        lost: Collection[TopicPartition] = (),
+    ) -> None:
+        self._client.observer.rebalance(
+            self._member.state.name, assigned, revoked, lost
+        )
+
+    def _joined(self) -> None:
+        self._is_joined = True
+        self._first.tell()
+
+    def _why_ended(self) -> Exception:
+        if isinstance(self._failure, Exception):
+            return self._failure
+        return ClosedError(f"the member of {self._member.config.group_id!r} has left")
+
+    # ---- topics ----------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        topics: Topics | None
+        if self._pattern is not None:
+            topics = ALL_TOPICS
+        else:
+            topics = (self._member.topics or frozenset()) | self._member.group_topics
+        if topics != self._watched:
+            self._watched = topics
+            self._client.watch_topics(self, topics or None)
+
+    def _metadata_updated(self, view: ClusterView) -> None:
+        if self._pattern is not None:
+            self._feed(self._member.subscribe(self._matching(view), now()))
+        if self._member.is_leader:
+            self._feed(self._member.metadata_changed(self._counts(view), now()))
+
+    def _matching(self, view: ClusterView) -> frozenset[str]:
+        assert self._pattern is not None
+        hides = self._config.exclude_internal_topics
+        return frozenset(
+            name
+            for name in view.topics
+            if self._pattern.match(name)
+            and view.partition_count(name) is not None
+            and not (hides and view.is_internal(name))
+        )
+
+    def _counts(self, view: ClusterView) -> dict[str, int]:
+        found = dict[str, int]()
+        for topic in self._member.group_topics:
+            if (count := view.partition_count(topic)) is not None:
+                found[topic] = count
+        return found
+
+    async def _resolve(self, effect: fx.ResolveTopics) -> None:
+        self._watch()
+        unknown = effect.topics - self._counts(self._client.cluster).keys()
+        if unknown:
+            # Once: a topic that is not there yet makes the group rebalance when it
+            # comes. Heartbeats go on, but the members wait for us.
+            self._client.request_refresh(*unknown)
+            limit = min(self._config.session_timeout_ms, 15_000) / 3000
+            try:
+                await self._client.wait_for_update(limit)
+            except KafkaError as error:
+                self._client.observer.retrying("group topics", 1, 0.0, error)
+        counts = self._counts(self._client.cluster)
+        self._feed(self._member.topics_resolved(effect.ticket, counts, now()))
+
+
+def _member_config(config: ConsumerConfig, group_id: str) -> MemberConfig:
+    return MemberConfig(
+        group_id=group_id,
+        assignors=resolve(config.partition_assignment_strategy),
+        session=config.session_timeout_ms / 1000,
+        interval=config.heartbeat_interval_ms / 1000,
+        rebalance=config.max_poll_interval_ms / 1000,
+        backoff=Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms),
+        group_instance_id=config.group_instance_id,
+        rack=config.client_rack or None,
+    )

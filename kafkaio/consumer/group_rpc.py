@@ -1,0 +1,182 @@
+"""Requests to a group's coordinator, wherever it is by now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import anyio
+
+from kafkaio._machines.api_versions import ApiVersions
+from kafkaio._machines.coordinators import CoordinatorKind
+from kafkaio._machines.metadata import ClusterView
+from kafkaio._machines.refresh import Topics
+from kafkaio._net.lane import Lane
+from kafkaio._runtime.clock import now
+from kafkaio._runtime.observer import Observer
+from kafkaio.errors import ConnectionLost, NetworkError, RequestTimeout
+from kafkaio.protocol.message import Request, Response
+
+__all__ = ["GroupClient", "GroupConnection", "GroupRpc"]
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+
+
+class GroupConnection(Protocol):
+    """What is needed of a connection."""
+
+    @property
+    def versions(self) -> ApiVersions:
+        """What the broker understands."""
+        ...
+
+    async def call(
+        self,
+        request: Request[ResponseT],
+        *,
+        timeout: float,  # noqa: ASYNC109  (it is part of the request)
+        max_version: int | None = None,
+    ) -> ResponseT:
+        """Send a request and wait for its answer."""
+        ...
+
+
+class GroupClient(Protocol):
+    """What is needed of a client."""
+
+    @property
+    def observer(self) -> Observer:
+        """Who hears what happens."""
+        ...
+
+    @property
+    def cluster(self) -> ClusterView:
+        """What is known of the cluster now."""
+        ...
+
+    async def coordinator(
+        self,
+        kind: CoordinatorKind,
+        key: str,
+        *,
+        timeout: float,  # noqa: ASYNC109
+    ) -> int:
+        """The node that coordinates a group."""
+        ...
+
+    def forget_coordinator(self, kind: CoordinatorKind, key: str, node_id: int) -> None:
+        """It is not that node any more."""
+        ...
+
+    async def connection(self, node_id: int, lane: Lane) -> GroupConnection:
+        """A connection to the node."""
+        ...
+
+    def watch_topics(self, owner: object, topics: Topics | None) -> None:
+        """Keep metadata of these topics fresh for an owner; None for no more."""
+        ...
+
+    def request_refresh(self, *topics: str) -> None:
+        """Refresh metadata soon."""
+        ...
+
+    async def wait_for_update(self, timeout: float | None = None) -> ClusterView:  # noqa: ASYNC109
+        """Wait for the next metadata."""
+        ...
+
+    def add_metadata_listener(
+        self, listener: Callable[[ClusterView], None]
+    ) -> Callable[[], None]:
+        """Hear of new metadata until the returned function is called."""
+        ...
+
+
+class GroupRpc:
+    """Sends the requests of one group to its coordinator."""
+
+    __slots__ = ("_client", "_node_id", "group_id")
+
+    def __init__(self, client: GroupClient, group_id: str) -> None:
+        self._client = client
+        self.group_id = group_id
+        # The node that the last request went to; None before the first, and once it
+        # is known to be the wrong one.
+        self._node_id: int | None = None
+
+    @property
+    def node_id(self) -> int | None:
+        """The coordinator as it was known last."""
+        return self._node_id
+
+    def forget(self) -> None:
+        """The coordinator is elsewhere: the next request looks it up."""
+        if self._node_id is not None:
+            self._client.forget_coordinator(
+                CoordinatorKind.GROUP, self.group_id, self._node_id
+            )
+            self._node_id = None
+
+    async def connection(self, lane: Lane, deadline: float) -> GroupConnection:
+        """A connection to the coordinator.
+
+        Args:
+            lane: which of its connections.
+            deadline: time of the loop's clock by which there must be one.
+
+        Raises:
+            RequestTimeout: there was none in time.
+            NetworkError: the coordinator cannot be reached, and is forgotten.
+            BrokerError: the look-up was refused for good.
+        """
+        step = "no coordinator was found"
+        with anyio.CancelScope(deadline=deadline):
+            self._node_id = await self._client.coordinator(
+                CoordinatorKind.GROUP,
+                self.group_id,
+                timeout=max(0.001, deadline - now()),
+            )
+            step = f"no connection to its coordinator {self._node_id} could be made"
+            try:
+                return await self._client.connection(self._node_id, lane)
+            except NetworkError:
+                self.forget()
+                raise
+        raise RequestTimeout(f"group {self.group_id!r}: {step} in time")
+
+    async def call(
+        self,
+        request: Request[ResponseT],
+        lane: Lane,
+        *,
+        timeout: float,  # noqa: ASYNC109  (it is part of the request)
+        max_version: int | None = None,
+    ) -> ResponseT:
+        """Send a request once.
+
+        If the call is cancelled, the request may still take effect.
+
+        Raises:
+            KafkaError: as ``connection``, and what the connection raises. A
+                coordinator that hangs up or does not answer is forgotten.
+        """
+        connection = await self.connection(lane, now() + timeout)
+        return await self.call_on(
+            connection, request, timeout=timeout, max_version=max_version
+        )
+
+    async def call_on(
+        self,
+        connection: GroupConnection,
+        request: Request[ResponseT],
+        *,
+        timeout: float,  # noqa: ASYNC109  (it is part of the request)
+        max_version: int | None = None,
+    ) -> ResponseT:
+        """Send a request once on a connection that ``connection`` gave."""
+        try:
+            return await connection.call(
+                request, timeout=timeout, max_version=max_version
+            )
+        except (ConnectionLost, RequestTimeout):
+            self.forget()
+            raise
