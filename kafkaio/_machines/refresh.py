@@ -16,6 +16,7 @@ from math import inf
 from typing import Final, Literal, TypeAlias
 
 from kafkaio._machines.backoff import Backoff
+from kafkaio._machines.metadata import Merged
 
 __all__ = ["ALL_TOPICS", "AllTopics", "Ask", "Interest", "RefreshSchedule", "Topics"]
 
@@ -181,15 +182,12 @@ class RefreshSchedule:
             return Ask(self._new, partial=True, number=self._asked)
         return Ask(self.interest.topics(), partial=False, number=self._asked)
 
-    def succeeded(
-        self, ask: Ask, *, progressed: bool, settled: bool, now: float, roll: float
-    ) -> None:
+    def succeeded(self, ask: Ask, merged: Merged, now: float, roll: float) -> None:
         """Note that an answer came.
 
         Args:
             ask: what had been asked.
-            progressed: whether the answer said anything new.
-            settled: whether nothing in it needs to be asked for again.
+            merged: what the answer said.
             now: the time.
             roll: a random number in [0, 1).
         """
@@ -197,16 +195,16 @@ class RefreshSchedule:
         self._failures = 0
         self._failing_until = -inf
         self._trying_since = None
-        self._idle_answers = 0 if progressed else self._idle_answers + 1
+        self._idle_answers = 0 if merged.progressed else self._idle_answers + 1
         self._not_before = now + self._backoff.delay(self._idle_answers, roll)
         if ask.partial:
             self._described |= ask.topics or frozenset()
         else:
-            names = self.interest.names()
-            self._described = names if ask.topics is None else ask.topics
+            listed = frozenset(merged.view.by_name)
+            self._described = listed if ask.topics is None else ask.topics
             self._satisfied = ask.number
             self._fresh_until = now + self._max_age
-        if not settled:
+        if merged.unsettled:
             self._asked += 1
         self._note_new()
 
@@ -232,5 +230,4 @@ class RefreshSchedule:
         """Note that the client starts over: ask the bootstrap servers at once."""
         self._trying_since = now
         self._asked += 1
-        self._failures = 0
         self._not_before = self._failing_until = -inf

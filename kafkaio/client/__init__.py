@@ -3,7 +3,7 @@
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.metadata import ClusterView, PartitionView
 from kafkaio._machines.refresh import ALL_TOPICS
-from kafkaio.client.client import Client, ClientStatistics
+from kafkaio.client.client import Client
 from kafkaio.client.destinations import (
     ANY,
     Broker,
@@ -13,6 +13,7 @@ from kafkaio.client.destinations import (
     Leader,
     TransactionCoordinator,
 )
+from kafkaio.client.statistics import ClientStatistics
 
 __all__ = [
     "ALL_TOPICS",

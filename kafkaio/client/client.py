@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from types import TracebackType
 from typing import Self, Unpack
 
+import anyio
+
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.metadata import ClusterView, Endpoint
 from kafkaio._machines.refresh import Topics
-from kafkaio._net.connection import Connection, ConnectionStatistics
+from kafkaio._net.connection import Connection
 from kafkaio._net.lane import Lane
 from kafkaio._net.pool import Pool
 from kafkaio._net.settings import NetSettings
@@ -26,6 +27,7 @@ from kafkaio.client.finder import CoordinatorFinder
 from kafkaio.client.metadata import MetadataKeeper
 from kafkaio.client.nodes import Nodes
 from kafkaio.client.requester import Requester
+from kafkaio.client.statistics import ClientStatistics
 from kafkaio.config import ClientConfig, ClientOptions
 from kafkaio.errors import (
     BrokerNotAvailable,
@@ -37,10 +39,10 @@ from kafkaio.errors import (
 from kafkaio.protocol.message import Request, ResponseT
 from kafkaio.types import TopicPartition
 
-__all__ = ["Client", "ClientStatistics"]
+__all__ = ["Client"]
 
-#: Seconds in which ``close`` lets background work end by itself.
-GRACE = 30.0
+#: Seconds that closing may take where the caller sets no other limit.
+CLOSE_TIMEOUT = 10.0
 
 
 class _State(Enum):
@@ -49,29 +51,6 @@ class _State(Enum):
     RUNNING = auto()
     CRASHED = auto()
     CLOSED = auto()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientStatistics:
-    """A client at one moment.
-
-    Attributes:
-        state: ``NEW``, ``STARTING``, ``RUNNING``, ``CRASHED`` or ``CLOSED``.
-        cluster_id: the cluster's own id, None while unknown.
-        brokers: how many brokers the cluster has.
-        topics: how many topics are described in the view.
-        view_number: counts the changes of the view.
-        coordinators: how many coordinators are known.
-        connections: the open connections.
-    """
-
-    state: str
-    cluster_id: str | None
-    brokers: int
-    topics: int
-    view_number: int
-    coordinators: int
-    connections: tuple[ConnectionStatistics, ...]
 
 
 class Client:
@@ -214,48 +193,46 @@ class Client:
             self._check_open()
             self._state = _State.RUNNING
         except BaseException:
-            await self.close(timeout=0)
+            await self.close()
             raise
 
     async def _first_answer(self, deadline: float) -> None:
-        scope = asyncio.timeout_at(deadline)
-        try:
-            async with scope:
-                while not self._metadata.view.number:
-                    await self._metadata.attempted.wait()
-                    failure = self._metadata.failure
-                    if failure is not None and not failure.retriable:
-                        raise failure
-        except TimeoutError:
-            if not scope.expired():
-                raise
-            failure = self._metadata.failure
-            servers = ", ".join(f"{h}:{p}" for h, p in self.config.bootstrap_servers)
-            why = str(failure) if failure else f"no answer yet from {servers}"
-            raise BrokerNotAvailable(f"the cluster did not answer: {why}") from failure
+        with anyio.CancelScope(deadline=deadline):
+            while not self._metadata.view.number:
+                await self._metadata.attempted.wait()
+                failure = self._metadata.failure
+                if failure is not None and not failure.retriable:
+                    raise failure
+            return
+        failure = self._metadata.failure
+        servers = ", ".join(f"{h}:{p}" for h, p in self.config.bootstrap_servers)
+        why = str(failure) if failure else f"no answer yet from {servers}"
+        raise BrokerNotAvailable(f"the cluster did not answer: {why}") from failure
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Close all connections and end all background work. May be called again.
 
         Whoever waits on the client gets ClosedError. Nothing is sent any more, so
-        that the call takes as long as background tasks need to notice.
+        that it is done as soon as the background tasks have noticed.
 
         Args:
-            timeout: seconds in which tasks of upper layers may end by themselves
-                before they are cancelled; none by default.
+            timeout: seconds after which to leave those tasks to end by themselves.
         """
         if self._loop is not None:
             self._check_home()
         if self._state is not _State.CRASHED:
             self._state = _State.CLOSED
         self._fail_waiters()
-        await self._pool.aclose()
-        await self._supervisor.aclose(grace=timeout or None)
+        limit = CLOSE_TIMEOUT if timeout is None else timeout
+        with anyio.CancelScope(shield=True, deadline=now() + limit):
+            await self._pool.aclose()
+            await self._supervisor.aclose()
 
     def _fail_waiters(self) -> None:
         self._metadata.updated.fail(self._ended)
         self._metadata.attempted.fail(self._ended)
         self._finder.fail(self._ended)
+        self._requester.ended.fail(self._ended)
 
     def _ended(self) -> KafkaError:
         """Why the client cannot be used any more."""
@@ -274,6 +251,9 @@ class Client:
         self._crash = cause
         self._state = _State.CRASHED
         self._fail_waiters()
+        for node_id in (*self._nodes.known, *self._pool.bootstrap):
+            # Whoever waits for an answer learns it now, not when it is too late.
+            self._pool.close_node(node_id)
         for listener in tuple(self._crash_listeners):
             listener(cause)
 
@@ -374,17 +354,12 @@ class Client:
             ClosedError: the client is closed.
         """
         self._check_open()
-        scope = asyncio.timeout_at(self._deadline(timeout))
-        try:
-            async with scope:
-                await self._metadata.updated.wait()
-        except TimeoutError:
-            if not scope.expired():
-                raise
-            failure = self._metadata.failure
-            why = f": {failure}" if failure is not None else ""
-            raise RequestTimeout(f"no metadata in time{why}") from failure
-        return self.cluster
+        with anyio.CancelScope(deadline=self._deadline(timeout)):
+            await self._metadata.updated.wait()
+            return self.cluster
+        failure = self._metadata.failure
+        why = f": {failure}" if failure is not None else ""
+        raise RequestTimeout(f"no metadata in time{why}") from failure
 
     async def wait_for_topics(
         self,
@@ -405,13 +380,8 @@ class Client:
             ClosedError: the client is closed.
         """
         self._check_open()
-        scope = asyncio.timeout_at(self._deadline(timeout))
-        try:
-            async with scope:
-                return await self._metadata.wait_for_topics(topics)
-        except TimeoutError:
-            if not scope.expired():
-                raise
+        with anyio.CancelScope(deadline=self._deadline(timeout)):
+            return await self._metadata.wait_for_topics(topics)
         raise self._metadata.why_missing(topics)
 
     def add_metadata_listener(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Iterable
 from math import inf
+
+import anyio
 
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import ClusterView, Endpoint, Epochs, merge, with_leader
@@ -148,17 +149,12 @@ class MetadataKeeper:
 
     async def _fetch(self, ask: Ask) -> tuple[MetadataResponse, int]:
         """Ask one broker, starting over from the bootstrap servers if none answers."""
-        limit = self._schedule.rebootstrap_at()
-        scope = asyncio.timeout_at(None if limit == inf else limit)
-        try:
-            async with scope:
+        with anyio.CancelScope(deadline=self._schedule.rebootstrap_at()):
+            try:
                 return await self._ask_any(ask)
-        except BrokerNotAvailable:
-            if not self._recovers or self._nodes.is_bootstrapping:
-                raise
-        except TimeoutError:
-            if not scope.expired():
-                raise
+            except BrokerNotAvailable:
+                if not self._recovers or self._nodes.is_bootstrapping:
+                    raise
         self._start_over()
         return await self._ask_any(ask)
 
@@ -193,13 +189,7 @@ class MetadataKeeper:
         if merged is None:
             raise BrokerNotAvailable("a Metadata answer names no broker")
         self.failure = None
-        self._schedule.succeeded(
-            ask,
-            progressed=merged.progressed,
-            settled=not merged.unsettled,
-            now=now(),
-            roll=roll(),
-        )
+        self._schedule.succeeded(ask, merged, now(), roll())
         self._publish(merged.view)
         self._observer.metadata_updated(len(self.view.brokers), len(self.view.topics))
         self.updated.tell()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar, assert_never
@@ -18,6 +17,7 @@ from kafkaio._net.lane import Lane
 from kafkaio._net.pool import Pool
 from kafkaio._runtime.clock import roll
 from kafkaio._runtime.observer import Observer
+from kafkaio.client.broadcast import Broadcast
 from kafkaio.client.destinations import (
     AnyBroker,
     Broker,
@@ -99,6 +99,8 @@ class Requester:
         self._metadata = metadata
         self._finder = finder
         self._observer = observer
+        #: Fails once the client is closed or has crashed; nothing else happens to it.
+        self.ended = Broadcast()
 
     async def request(
         self, request: Request[ResponseT], to: Destination, deadline: float
@@ -138,26 +140,21 @@ class Requester:
         """
         last: KafkaError | None = None
         attempts = 0
-        scope = asyncio.timeout_at(deadline)
-        try:
-            async with scope:
-                while True:
-                    try:
-                        return await attempt()
-                    except _Unknown as unknown:
-                        last = unknown.reason
-                        await self._learn_more()
-                    except KafkaError as error:
-                        if not error.retriable:
-                            raise
-                        last = error
-                        delay = self._backoff.delay(attempts, roll())
-                        attempts += 1
-                        self._observer.retrying(what, attempts, delay, error)
-                        await anyio.sleep(delay)
-        except TimeoutError:
-            if not scope.expired():
-                raise
+        with anyio.CancelScope(deadline=deadline):
+            while True:
+                try:
+                    return await attempt()
+                except _Unknown as unknown:
+                    last = unknown.reason
+                    await self._learn_more()
+                except KafkaError as error:
+                    if not error.retriable:
+                        raise
+                    last = error
+                    delay = self._backoff.delay(attempts, roll())
+                    attempts += 1
+                    self._observer.retrying(what, attempts, delay, error)
+                    await self._pause(delay)
         last = why() or last or self._metadata.failure
         detail = f": {last}" if last is not None else ""
         raise RequestTimeout(f"{what} has no answer in time{detail}") from last
@@ -169,6 +166,10 @@ class Requester:
             if self._metadata.view.partition_count(topic) is None:
                 return self._metadata.why_missing([topic])
         return None
+
+    async def _pause(self, seconds: float) -> None:
+        with anyio.move_on_after(seconds):
+            await self.ended.wait()
 
     async def _learn_more(self) -> None:
         """Wait until metadata was asked for once more; that has its own back-off."""
