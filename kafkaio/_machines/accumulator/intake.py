@@ -1,0 +1,280 @@
+"""Taking records in: room, partition, batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from kafkaio._machines.accumulator.batch import PlainRecord, ProduceBatch, Receipt
+from kafkaio._machines.accumulator.limits import Limits, too_large
+from kafkaio._machines.accumulator.node import NodeState
+from kafkaio._machines.accumulator.queue import PartitionQueue
+from kafkaio._machines.accumulator.topic import Chooser, TopicQueues, Undesignated
+from kafkaio._machines.metadata import ClusterView
+from kafkaio._machines.partitioner import StickyPartition
+from kafkaio._machines.reactions import reaction
+from kafkaio._machines.sequence import PartitionSequence, ProducerIdentity
+from kafkaio._records.batch import BatchBuilder
+from kafkaio.errors import BufferFull
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.types import TopicPartition
+
+__all__ = ["Intake"]
+
+
+class Intake:
+    """Takes records in and gives each its batch.
+
+    Args:
+        limits: sizes and times.
+        chooser: decides about partitions.
+        identity: the producer's identity, None without idempotence.
+        new_builder: makes the builder of a batch of the given target size.
+        on_lost: told of a receipt that failed and whose last handle went unseen.
+
+    Attributes:
+        has_news: set when something happened that the sender should look at; the
+            sender clears it.
+        has_new_topic: set when metadata of another topic is needed; likewise.
+        fresh_batches: batches begun since the sender looked last; likewise.
+        is_urgent: whether every batch should leave now: somebody waits for room.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        chooser: Chooser,
+        identity: ProducerIdentity | None,
+        new_builder: Callable[[int], BatchBuilder],
+        on_lost: Callable[[Receipt, int], None] | None = None,
+    ) -> None:
+        self._limits = limits
+        self._chooser = chooser
+        self._identity = identity
+        self._new_builder = new_builder
+        self._on_lost = on_lost
+        self._largest = min(limits.max_request_size, limits.buffer_memory)
+        self._topics: dict[str, TopicQueues] = {}
+        # Queues with a batch that waits or is on the wire, in order of appearance.
+        self._active: dict[TopicPartition, PartitionQueue] = {}
+        self._nodes: dict[int, NodeState] = {}
+        self._view = ClusterView()
+        # Invariant: the charges of all batches and undesignated records, and what
+        # was promised by reserve(), add up to it; at most limits.buffer_memory.
+        self._used = 0
+        self.has_news = False
+        self.has_new_topic = False
+        self.fresh_batches = 0
+        self.is_urgent = False
+
+    # Taking records in.
+
+    def size_of(self, record: PlainRecord) -> int:
+        """Return the most that a record can take up, in bytes.
+
+        Raises:
+            RecordTooLarge: it can never be sent under the limits in force.
+        """
+        _, key, value, headers = record
+        size = BatchBuilder.size_of(key, value, headers)
+        if size > self._largest:
+            raise too_large(size, self._limits)
+        return size
+
+    def reserve(self, size: int) -> bool:
+        """Set ``size`` bytes aside; False if there is no room."""
+        if self._used + size > self._limits.buffer_memory:
+            return False
+        self._used += size
+        return True
+
+    def release(self, size: int) -> None:
+        """Return bytes that were set aside."""
+        self._used -= size
+
+    def append(
+        self, topic: str, partition: int | None, record: PlainRecord, now: float
+    ) -> Receipt:
+        """Take a record in; it is the last one that the returned receipt counts.
+
+        Raises:
+            RecordTooLarge: it can never be sent under the limits in force.
+            BufferFull: there is no room now.
+            ValueError: a custom partitioner returned no partition of the topic.
+        """
+        size = self.size_of(record)
+        if not self.reserve(size):
+            raise BufferFull(
+                f"{self._used} of buffer_memory={self._limits.buffer_memory} bytes "
+                f"are taken, and the record needs up to {size}"
+            )
+        return self.append_reserved(topic, partition, record, now, size)
+
+    def append_reserved(
+        self,
+        topic: str,
+        partition: int | None,
+        record: PlainRecord,
+        now: float,
+        size: int,
+    ) -> Receipt:
+        """Take a record in for which ``size`` bytes were set aside.
+
+        Raises:
+            ValueError: a custom partitioner returned no partition of the topic.
+        """
+        queues = self._topics.get(topic) or self._begin_topic(topic)
+        queues.used_at = now
+        self._used -= size
+        if queues.partition_count > (partition or 0):
+            return self._designate(queues, partition, record, now)
+        self._used += size
+        self.has_new_topic = True
+        receipt = self._new_receipt(topic, -1 if partition is None else partition, 1)
+        queues.undesignated.append(Undesignated(receipt, partition, record, now, size))
+        self.has_news = True
+        return receipt
+
+    def _begin_topic(self, name: str) -> TopicQueues:
+        queues = TopicQueues(name, StickyPartition(self._limits.batch_size))
+        queues.learn(self._view)
+        self.has_new_topic = True
+        self._topics[name] = queues
+        return queues
+
+    def _new_receipt(self, topic: str, partition: int, count: int = 0) -> Receipt:
+        return Receipt(topic, partition, count=count, on_lost=self._on_lost)
+
+    def _designate(
+        self,
+        topic: TopicQueues,
+        partition: int | None,
+        record: PlainRecord,
+        created: float,
+    ) -> Receipt:
+        is_sticky = False
+        if partition is None:
+            slow = self._slow_nodes(created)
+            partition, is_sticky = self._chooser.choose(topic, record, slow)
+        queue = topic.queues.get(partition) or self._begin_queue(topic, partition)
+        before = self._used
+        receipt = self._put(queue, record, created)
+        if is_sticky:
+            topic.sticky.took(self._used - before)
+        return receipt
+
+    def _slow_nodes(self, now: float) -> Collection[int]:
+        patience = self._limits.availability_timeout
+        if not patience:
+            return ()
+        return [
+            node
+            for node, state in self._nodes.items()
+            if state.is_stalled(now, patience)
+        ]
+
+    def _begin_queue(self, topic: TopicQueues, partition: int) -> PartitionQueue:
+        tp = TopicPartition(topic.name, partition)
+        sequence = None
+        if self._identity is not None:
+            sequence = PartitionSequence[ProduceBatch](self._identity)
+        queue = PartitionQueue(tp, sequence)
+        topic.queues[partition] = queue
+        view = self._view.partition(tp)
+        if view is not None:
+            queue.led_by(view.leader, view.leader_epoch)
+        return queue
+
+    def _put(
+        self, queue: PartitionQueue, record: PlainRecord, created: float
+    ) -> Receipt:
+        batch = queue.open_batch
+        if batch is not None:
+            builder = batch.builder
+            before = builder.size_bytes
+            if builder.try_append(*record) >= 0:
+                added = builder.size_bytes - before
+                batch.charged += added
+                self._used += added
+                batch.receipt.count += 1
+                batch.created = min(batch.created, created)
+                return batch.receipt
+            batch.is_sealed = True
+        batch = self._begin_batch(queue, record, created)
+        queue.waiting.append(batch)
+        self._active[queue.partition] = queue
+        self.fresh_batches += 1
+        self.has_news = True
+        return batch.receipt
+
+    def _begin_batch(
+        self, queue: PartitionQueue, record: PlainRecord, created: float
+    ) -> ProduceBatch:
+        builder = self._new_builder(self._limits.batch_size)
+        builder.try_append(*record)
+        receipt = self._new_receipt(*queue.partition, 1)
+        rank = queue.new_rank()
+        batch = ProduceBatch(queue.partition, rank, builder, receipt, created)
+        batch.charged = builder.size_bytes
+        self._used += batch.charged
+        return batch
+
+    def node(self, node_id: int) -> NodeState:
+        """Return what is known of a node."""
+        state = self._nodes.get(node_id)
+        if state is None:
+            state = self._nodes[node_id] = NodeState()
+        return state
+
+    # What the metadata says.
+
+    def topics_in_use(self, since: float) -> frozenset[str]:
+        """The topics that records wait for, or were appended to after ``since``."""
+        return frozenset(
+            name
+            for name, topic in self._topics.items()
+            if topic.used_at > since or not topic.is_idle
+        )
+
+    def unknown_topics(self) -> list[str]:
+        """Topics for whose metadata records wait."""
+        return [t.name for t in self._topics.values() if t.undesignated]
+
+    def learn(self, view: ClusterView) -> None:
+        """Take over new metadata: leaders move, waiting records get partitions."""
+        self._view = view
+        self.has_news = True
+        for topic in self._topics.values():
+            topic.learn(view)
+            if topic.undesignated:
+                self._designate_waiting(topic)
+
+    def _designate_waiting(self, topic: TopicQueues) -> None:
+        code = self._view.topic_error(topic.name)
+        if code and not reaction(ApiKey.METADATA, code).retry:
+            error = broker_error(code, f"topic {topic.name!r} cannot be written")
+            self._fail_undesignated(topic, error)
+            return
+        # Records for a partition that does not exist (yet) stay, without holding up
+        # the others; order is a promise within a partition only.
+        waiting, still = topic.undesignated, topic.undesignated.__class__()
+        topic.undesignated = still
+        for entry in waiting:
+            if topic.partition_count <= (entry.partition or 0):
+                still.append(entry)
+                continue
+            self._used -= entry.charged
+            try:
+                receipt = self._designate(
+                    topic, entry.partition, entry.record, entry.created
+                )
+            except Exception as error:  # noqa: BLE001 - the user's partitioner
+                entry.receipt.fail(error)
+            else:
+                entry.receipt.move([(receipt, receipt.count - 1)])
+
+    def _fail_undesignated(self, topic: TopicQueues, error: Exception) -> None:
+        waiting, topic.undesignated = topic.undesignated, topic.undesignated.__class__()
+        for entry in waiting:
+            self._used -= entry.charged
+            entry.receipt.fail(error)

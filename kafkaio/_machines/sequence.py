@@ -1,0 +1,303 @@
+"""Sequence numbers: how an idempotent producer is never written twice or out of order.
+
+Theory (KIP-98, KIP-360, KIP-679). A producer has an identity, its id and epoch. Each
+batch carries that identity and the sequence number of its first record, counted per
+partition. The broker takes a batch only if it continues the sequence, and recognises
+the last five batches of each partition when they come again. So up to five batches
+may be under way, provided that
+
+* numbers are given when a batch is first sent and do not change while the batch may
+  have been appended;
+* after a failure, batches are sent again in order, and only the lowest one of those
+  under way may be sent again.
+
+A batch that fails for good leaves a gap that no later batch can cross. Then the
+partition is *settling*: nothing new is numbered; every batch whose fate is uncertain
+(sent, never answered) is sent once more with its old number, which tells whether it
+was appended; and when none is on the wire or uncertain any more, the partition either
+turns out whole, or its remaining batches are numbered from 0 in a new epoch. For a
+producer without transactions that epoch is simply the next one, taken without asking
+the broker; after 32767 a new id is needed. Other partitions go over to the new
+identity when they have nothing under way, so no partition has two epochs under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+__all__ = [
+    "MAX_UNDER_WAY",
+    "Identity",
+    "Numbered",
+    "PartitionSequence",
+    "ProducerIdentity",
+    "advance",
+]
+
+#: Brokers recognise this many batches per producer and partition.
+MAX_UNDER_WAY = 5
+#: Epochs are int16, and brokers refuse to go past this one.
+LAST_EPOCH = 32767
+_MODULUS = 2**31
+UNNUMBERED = -1
+
+
+def advance(sequence: int, count: int) -> int:
+    """Return the sequence number ``count`` records later: 0 follows 2**31 - 1."""
+    return (sequence + count) % _MODULUS
+
+
+def _is_ahead(a: int, b: int) -> bool:
+    # In a circle: a comes after b if that is the short way round.
+    return 0 < (a - b) % _MODULUS < _MODULUS // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who the producer is to the brokers."""
+
+    producer_id: int
+    epoch: int
+
+
+class ProducerIdentity:
+    """The identity of one producer, which all its partitions share.
+
+    Attributes:
+        current: the identity, None while one must be asked for.
+    """
+
+    __slots__ = ("_bumps", "current")
+
+    def __init__(self) -> None:
+        self.current: Identity | None = None
+        self._bumps = 0
+
+    def obtained(self, identity: Identity) -> None:
+        """Note what the broker gave us."""
+        self.current = identity
+
+    def bump(self) -> Identity | None:
+        """Go to the next epoch; None when the epochs of this id are used up."""
+        if self.current is None:
+            return None
+        if self.current.epoch >= LAST_EPOCH:
+            self.current = None
+            return None
+        self._bumps += 1
+        self.current = Identity(self.current.producer_id, self.current.epoch + 1)
+        return self.current
+
+    @property
+    def bumps(self) -> int:
+        """How often the epoch was raised."""
+        return self._bumps
+
+
+class Numbered:
+    """What the sequence knows of one batch; the accumulator's batches are these.
+
+    Attributes:
+        count: records in the batch; fixed from the moment it is first sent.
+        identity: the identity it was numbered under, None before.
+        base_sequence: number of its first record, -1 before.
+        is_on_wire: sent, and neither answered nor lost.
+        is_uncertain: an earlier sending was never answered: it may be in the log.
+    """
+
+    __slots__ = (
+        "base_sequence",
+        "identity",
+        "is_on_wire",
+        "is_uncertain",
+    )
+
+    def __init__(self) -> None:
+        self.identity: Identity | None = None
+        self.base_sequence = UNNUMBERED
+        self.is_on_wire = False
+        self.is_uncertain = False
+
+    @property
+    def count(self) -> int:
+        """Records in the batch."""
+        raise NotImplementedError
+
+
+BatchT = TypeVar("BatchT", bound=Numbered)
+
+
+class PartitionSequence(Generic[BatchT]):
+    """The sequence of one partition.
+
+    Attributes:
+        under_way: batches numbered and not done, lowest first: on the wire or waiting
+            to be sent again.
+        is_settling: a gap is possible; nothing new is numbered until it is settled.
+        next_sequence: number that the next new batch gets.
+        expected: number after the last one acknowledged: what the broker expects.
+    """
+
+    __slots__ = (
+        "_identity",
+        "_producer",
+        "expected",
+        "is_settling",
+        "next_sequence",
+        "under_way",
+    )
+
+    def __init__(self, producer: ProducerIdentity) -> None:
+        self._producer = producer
+        self._identity: Identity | None = None
+        # Invariant: all members carry self._identity, with contiguous numbers that
+        # end at next_sequence, unless is_settling.
+        self.under_way: list[BatchT] = []
+        self.is_settling = False
+        self.next_sequence = 0
+        self.expected = 0
+
+    def sendable(self, head: BatchT | None) -> BatchT | None:
+        """Return the batch that may be sent now, if any.
+
+        Args:
+            head: the first batch that waits to be sent, numbered or not.
+        """
+        if self.is_settling:
+            self.settle()
+        if self.is_settling:
+            return self._to_find_out()
+        if head is None:
+            return None
+        if head.identity is not None:
+            return head if head is self.under_way[0] else None
+        if len(self.under_way) >= MAX_UNDER_WAY or not self._has_identity():
+            return None
+        return head
+
+    def _to_find_out(self) -> BatchT | None:
+        if any(batch.is_on_wire for batch in self.under_way):
+            return None
+        return next((batch for batch in self.under_way if batch.is_uncertain), None)
+
+    def _has_identity(self) -> bool:
+        current = self._producer.current
+        if self.under_way or current == self._identity:
+            return self._identity is not None
+        if current is None:
+            return False
+        self._restart(current)
+        return True
+
+    def _restart(self, identity: Identity) -> None:
+        self._identity = identity
+        self.next_sequence = self.expected = 0
+
+    def sent(self, batch: BatchT) -> None:
+        """Note that ``batch`` goes out now; a new one gets its numbers here."""
+        if batch.identity is None:
+            self._number(batch)
+            self.under_way.append(batch)
+        batch.is_on_wire = True
+
+    def _number(self, batch: BatchT) -> None:
+        batch.identity = self._identity
+        batch.base_sequence = self.next_sequence
+        self.next_sequence = advance(self.next_sequence, batch.count)
+
+    def acked(self, batch: BatchT) -> None:
+        """Note that the broker has ``batch``."""
+        self._remove(batch)
+        end = advance(batch.base_sequence, batch.count)
+        if _is_ahead(end, self.expected):
+            self.expected = end
+
+    def refused(self, batch: BatchT) -> None:
+        """Note that the broker did not append ``batch`` this time; it goes again."""
+        batch.is_on_wire = False
+
+    def lost(self, batch: BatchT) -> None:
+        """Note that no answer came, or one that leaves open whether it is written."""
+        batch.is_on_wire = False
+        batch.is_uncertain = True
+
+    def out_of_order(self, batch: BatchT) -> None:
+        """Note that the broker saw a gap before ``batch``; it goes again.
+
+        If it is the batch that the broker should expect, then the broker has lost
+        what it had acknowledged, and waiting does not help. Otherwise an earlier
+        batch is still to come.
+        """
+        batch.is_on_wire = batch.is_uncertain = False
+        if batch.base_sequence == self.expected:
+            self.forgotten(batch)
+
+    def forgotten(self, batch: BatchT) -> None:
+        """Note that the broker has no trace of the sequence ``batch`` belongs to.
+
+        Then none of the batches after it can have been appended either.
+        """
+        batch.is_on_wire = batch.is_uncertain = False
+        self.is_settling = True
+        later = self.under_way.index(batch) + 1
+        for follower in self.under_way[later:]:
+            follower.is_uncertain = False
+
+    def failed(self, batch: BatchT) -> None:
+        """Note that ``batch`` is given up: what follows it meets a gap."""
+        self._remove(batch)
+        self.is_settling = True
+
+    def expired(self, batch: BatchT) -> None:
+        """Note that nobody waits for ``batch`` any more, which is on the wire.
+
+        Its answer still counts, so it stays under way until it is answered or lost.
+        """
+        assert batch.is_on_wire
+        self.is_settling = True
+
+    def replaced(self, batch: BatchT, parts: Sequence[BatchT]) -> None:
+        """Put ``parts`` in the place of ``batch``, which was refused.
+
+        If they have as many records they take over its numbers one after the other,
+        else they and all that follows are numbered anew.
+        """
+        at = self.under_way.index(batch)
+        self.under_way[at : at + 1] = parts
+        sequence = batch.base_sequence
+        for part in parts:
+            part.identity = batch.identity
+            part.base_sequence = sequence
+            sequence = advance(sequence, part.count)
+        if sequence != advance(batch.base_sequence, batch.count):
+            self.is_settling = True
+
+    def settle(self) -> None:
+        """End the settling if all that was under way is certain by now.
+
+        It stays as it is while no identity is at hand to number the rest under.
+        """
+        if any(batch.is_on_wire or batch.is_uncertain for batch in self.under_way):
+            return
+        if not self.under_way and self.expected == self.next_sequence:
+            self.is_settling = False
+            return
+        identity = self._new_identity()
+        if identity is None:
+            return
+        self._restart(identity)
+        for batch in self.under_way:
+            self._number(batch)
+        self.is_settling = False
+
+    def _new_identity(self) -> Identity | None:
+        # Another partition may have moved the producer on already, and one new epoch
+        # serves all of them.
+        current = self._producer.current
+        return current if current != self._identity else self._producer.bump()
+
+    def _remove(self, batch: BatchT) -> None:
+        batch.is_on_wire = False
+        self.under_way.remove(batch)

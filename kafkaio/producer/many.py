@@ -1,0 +1,84 @@
+"""Sending several records in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Self
+
+from kafkaio._machines.accumulator import PlainRecord
+from kafkaio.producer.arguments import check_destination
+from kafkaio.types import Headers, NewRecord, RecordMetadata
+
+__all__ = ["DeliveriesFailed", "plan"]
+
+
+class DeliveriesFailed(ExceptionGroup[Exception]):
+    """Some of the records of one ``send_many`` failed.
+
+    As an exception group it holds each error once, also where it befell several
+    records; ``except*`` works on it.
+
+    Attributes:
+        failures: the error of each record that failed, by its index in ``values``.
+        delivered: where the other records were written, by index.
+    """
+
+    failures: Mapping[int, Exception]
+    delivered: Mapping[int, RecordMetadata]
+
+    @classmethod
+    def of(
+        cls, failures: Mapping[int, Exception], delivered: Mapping[int, RecordMetadata]
+    ) -> Self:
+        """Make the group of what became of each record."""
+        total = len(failures) + len(delivered)
+        listed = ", ".join(str(index) for index in sorted(failures)[:10])
+        more = ", ..." if len(failures) > 10 else ""
+        group = cls(
+            f"{len(failures)} of {total} records failed (index {listed}{more})",
+            list({id(error): error for error in failures.values()}.values()),
+        )
+        group.failures = dict(sorted(failures.items()))
+        group.delivered = dict(delivered)
+        return group
+
+    # The base class is typed for groups of any kind of exception; this one only ever
+    # holds, and so is only ever divided into, groups of ``Exception``.
+    def derive(  # type: ignore[override]
+        self, excs: Sequence[Exception], /
+    ) -> DeliveriesFailed:
+        """Make the part of the group that ``split`` and ``except*`` ask for."""
+        part = DeliveriesFailed(self.message, excs)
+        kept = {id(error) for error in excs}
+        part.failures = {
+            index: error for index, error in self.failures.items() if id(error) in kept
+        }
+        part.delivered = self.delivered
+        return part
+
+
+def plan(
+    topic: str,
+    values: Sequence[object],
+    make: Callable[[object, object, Headers, int | None], PlainRecord],
+) -> list[tuple[int | None, PlainRecord]]:
+    """Check all values; return the partition asked for and the record of each.
+
+    Raises:
+        TypeError: an argument is of the wrong type; the message says which.
+        ValueError: an argument is impossible.
+    """
+    if isinstance(values, str | bytes | bytearray | memoryview):
+        raise TypeError(
+            f"values must be a sequence of values, not one {type(values).__name__}"
+        )
+    planned: list[tuple[int | None, PlainRecord]] = []
+    check_destination(topic, None)
+    for value in values:
+        if isinstance(value, NewRecord):
+            check_destination(topic, value.partition)
+            record = make(value.key, value.value, value.headers, value.timestamp)
+            planned.append((value.partition, record))
+        else:
+            planned.append((None, make(None, value, (), None)))
+    return planned

@@ -1,0 +1,220 @@
+"""What the answer to a Produce request means for each of its batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from kafkaio._machines.accumulator import Accumulator, ProduceBatch
+from kafkaio._machines.backoff import Backoff
+from kafkaio._machines.reactions import Reaction, Step, known_code, reaction
+from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.observer import Observer
+from kafkaio.client.client import Client
+from kafkaio.config import ProducerConfig
+from kafkaio.errors import BrokerError, KafkaError, ProtocolError, RecordTooLarge
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.produce import (
+    PartitionProduceResponse,
+    ProduceResponse,
+)
+
+__all__ = ["Replies"]
+
+#: The broker may have appended the batch all the same.
+_MAY_BE_WRITTEN = frozenset(
+    (
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    )
+)
+#: Answers that tell who leads instead (KIP-951).
+_LEADS_ELSEWHERE = frozenset(
+    (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+    )
+)
+
+
+class Replies:
+    """Tells the accumulator what became of batches.
+
+    Args:
+        client: learns of leaders that moved.
+        config: retries and back-off.
+        accumulator: whose batches these are.
+    """
+
+    def __init__(
+        self, client: Client, config: ProducerConfig, accumulator: Accumulator
+    ) -> None:
+        self._client = client
+        self._accumulator = accumulator
+        self._retries = config.retries
+        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self._is_idempotent = bool(config.enable_idempotence)
+
+    @property
+    def _observer(self) -> Observer:
+        return self._client.observer
+
+    def answered(
+        self,
+        batches: Sequence[ProduceBatch],
+        ids: Mapping[str, UUID],
+        response: ProduceResponse,
+    ) -> None:
+        """Settle the batches of one request by the broker's answer.
+
+        Args:
+            batches: what the request carried.
+            ids: topic ids that the request was made with.
+            response: the answer.
+        """
+        names = {topic_id: name for name, topic_id in ids.items()}
+        answers: dict[tuple[str, int], PartitionProduceResponse] = {}
+        for topic in response.responses:
+            name = topic.name or names.get(topic.topic_id, "")
+            for answer in topic.partition_responses:
+                answers[name, answer.index] = answer
+        for batch in batches:
+            answer_to_batch = answers.get(batch.partition)
+            if answer_to_batch is None:
+                self._no_answer(batch)
+            else:
+                self._judge(batch, answer_to_batch, response)
+
+    def unanswered(self, batches: Sequence[ProduceBatch], error: Exception) -> None:
+        """Settle the batches of a request that was lost, timed out or could not go."""
+        is_retriable = isinstance(error, KafkaError) and error.retriable
+        for batch in batches:
+            if is_retriable:
+                self._again(batch, error, may_be_written=True)
+                self._client.request_refresh(batch.partition.topic)
+            else:
+                self._fail(batch, error)
+
+    def unacknowledged(self, batches: Sequence[ProduceBatch]) -> None:
+        """Settle the batches of a request that asked for no answer (``acks=0``)."""
+        for batch in batches:
+            self._accumulator.acknowledged(batch, -1, -1)
+
+    def _no_answer(self, batch: ProduceBatch) -> None:
+        topic, partition = batch.partition
+        error = ProtocolError(f"the broker's answer leaves {topic}-{partition} out")
+        self._again(batch, error, may_be_written=True)
+
+    def _judge(
+        self,
+        batch: ProduceBatch,
+        answer: PartitionProduceResponse,
+        response: ProduceResponse,
+    ) -> None:
+        code = known_code(answer.error_code)
+        asked = reaction(ApiKey.PRODUCE, code)
+        if asked.step is Step.SUCCESS:
+            self._accumulator.acknowledged(
+                batch, answer.base_offset, answer.log_append_time_ms
+            )
+            return
+        topic, partition = batch.partition
+        said = f": {answer.error_message}" if answer.error_message else ""
+        error = broker_error(answer.error_code, f"{topic}-{partition}{said}")
+        if code in _LEADS_ELSEWHERE and answer.current_leader.leader_id >= 0:
+            self._client.apply_leader_hint(
+                batch.partition,
+                answer.current_leader.leader_id,
+                answer.current_leader.leader_epoch,
+                response.node_endpoints,
+            )
+        if asked.refresh_metadata:
+            self._client.request_refresh(topic)
+        self._refused(batch, answer, asked, error)
+
+    def _refused(
+        self,
+        batch: ProduceBatch,
+        answer: PartitionProduceResponse,
+        asked: Reaction,
+        error: BrokerError,
+    ) -> None:
+        if asked.step is Step.SPLIT_BATCH:
+            self._too_large(batch, error)
+        elif asked.step is Step.CHECK_SEQUENCE and self._is_idempotent:
+            self._check_sequence(batch, answer, error)
+        elif asked.retry:
+            code = known_code(answer.error_code)
+            self._again(batch, error, may_be_written=code in _MAY_BE_WRITTEN)
+        elif answer.record_errors:
+            self._blame(batch, answer, error)
+        else:
+            self._fail(batch, error)
+
+    def _again(
+        self, batch: ProduceBatch, error: Exception, *, may_be_written: bool
+    ) -> None:
+        if batch.attempts > self._retries:
+            self._fail(batch, error)
+        elif may_be_written:
+            self._accumulator.lost(batch, error, self._retry_at(batch, error))
+        else:
+            self._accumulator.refused(batch, error, self._retry_at(batch, error))
+
+    def _retry_at(self, batch: ProduceBatch, error: Exception) -> float:
+        delay = self._backoff.delay(batch.attempts - 1, roll())
+        topic, partition = batch.partition
+        what = f"produce to {topic}-{partition}"
+        self._observer.retrying(what, batch.attempts, delay, error)
+        return now() + delay
+
+    def _check_sequence(
+        self, batch: ProduceBatch, answer: PartitionProduceResponse, error: BrokerError
+    ) -> None:
+        # A gap is never the record's fault, so retries do not count here: the
+        # delivery timeout is the limit.
+        retry_at = self._retry_at(batch, error)
+        if known_code(answer.error_code) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            self._accumulator.out_of_order(batch, error, retry_at)
+        elif answer.log_start_offset == -1:
+            self._accumulator.refused(batch, error, retry_at)
+        else:
+            self._accumulator.forgotten(batch, error, retry_at)
+
+    def _too_large(self, batch: ProduceBatch, error: BrokerError) -> None:
+        if batch.count > 1:
+            self._accumulator.divide(batch, error)
+            return
+        too_large = RecordTooLarge(
+            f"{error}: the record of {batch.builder.size_bytes} bytes is larger than "
+            "the topic's max.message.bytes or the broker's limit"
+        )
+        too_large.__cause__ = error
+        self._fail(batch, too_large)
+
+    def _blame(
+        self, batch: ProduceBatch, answer: PartitionProduceResponse, error: BrokerError
+    ) -> None:
+        # The broker dropped the whole batch because of the records it lists.
+        bad: dict[int, Exception] = {}
+        for entry in answer.record_errors:
+            said = entry.batch_index_error_message
+            if 0 <= entry.batch_index < batch.count:
+                bad[entry.batch_index] = broker_error(
+                    answer.error_code, said or str(answer.error_message or error)
+                )
+        if not bad:
+            self._fail(batch, error)
+            return
+        self._observer.record_failed(batch.partition, error, len(bad))
+        self._accumulator.without(batch, bad, error)
+
+    def _fail(self, batch: ProduceBatch, error: Exception) -> None:
+        if not batch.is_expired:
+            self._observer.record_failed(batch.partition, error, batch.count)
+        self._accumulator.failed(batch, error)

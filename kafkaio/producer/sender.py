@@ -1,0 +1,361 @@
+"""The sender: the one task that moves batches from the accumulator to the brokers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeAlias
+from uuid import UUID
+
+import anyio
+
+from kafkaio._machines.accumulator import Accumulator, ProduceBatch, Receipt
+from kafkaio._machines.backoff import Backoff
+from kafkaio._machines.metadata import ClusterView
+from kafkaio._machines.sequence import Identity, ProducerIdentity
+from kafkaio._net.connection import Connection
+from kafkaio._net.lane import Lane
+from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.client.client import Client
+from kafkaio.client.destinations import ANY
+from kafkaio.config import ProducerConfig
+from kafkaio.errors import KafkaError, UnsupportedVersion
+from kafkaio.producer.replies import Replies
+from kafkaio.producer.room import Room
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
+from kafkaio.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from kafkaio.protocol.schema import ZERO_UUID
+from kafkaio.types import TopicPartition
+
+__all__ = ["Sender"]
+
+#: From this version on, topics go by their ids alone.
+_BY_TOPIC_ID = 13
+#: Brokers that know zstd know this version (KIP-110).
+_WITH_ZSTD = 7
+_NO_TRANSACTION_TIMEOUT = 2**31 - 1
+
+_NEVER = float("inf")
+
+_Step: TypeAlias = Callable[[], Awaitable[None]]
+
+
+class Sender:
+    """Sends what the accumulator has ready, and hears what became of it.
+
+    The task sleeps until there is news or a deadline; then it asks the accumulator
+    which nodes have something to send, fills one request after the other, and hands
+    them to the connections. Answers settle their batches where they arrive, in the
+    futures' callbacks. Connections are opened, and the producer's identity asked for,
+    in short-lived tasks beside it, so that no slow broker holds up the others.
+
+    Args:
+        client: whose connections and metadata are used.
+        config: the producer's options.
+        accumulator: the records.
+        identity: the producer's identity, None without idempotence.
+        room: those who wait for buffer room.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        config: ProducerConfig,
+        accumulator: Accumulator,
+        identity: ProducerIdentity | None,
+        room: Room,
+    ) -> None:
+        self._client = client
+        self._config = config
+        self._accumulator = accumulator
+        self._identity = identity
+        self._room = room
+        self._replies = Replies(client, config, accumulator)
+        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self._request_timeout = config.request_timeout_ms / 1000
+        self._topic_max_idle = config.metadata_max_idle_ms / 1000
+        self._wakeup = Wakeup()
+        self._is_stopping = False
+        self._failure: BaseException | None = None
+        # Nodes whose connection is being opened.
+        self._opening: set[int] = set()
+        self._is_obtaining = False
+        # Scopes of all tasks of this sender; stop() cancels them.
+        self._scopes: set[anyio.CancelScope] = set()
+        self._on_idle: asyncio.Future[None] | None = None
+        self._watched: frozenset[str] = frozenset()
+        #: Called when the task ends although nobody stopped it.
+        self.on_end: Callable[[], None] = _nothing
+
+    def start(self) -> None:
+        """Start the task; the client must have been started."""
+        self._start(self._run, "producer")
+        if self._identity is not None:
+            self._obtain_identity()
+
+    def wake(self) -> None:
+        """Look at the accumulator soon."""
+        self._wakeup.notify()
+
+    def stop(self) -> None:
+        """Stop sending; what is on the wire is no longer waited for."""
+        self._is_stopping = True
+        for scope in list(self._scopes):
+            scope.cancel()
+
+    async def stopped(self) -> None:
+        """Wait until all tasks have ended."""
+        if self._scopes:
+            self._on_idle = asyncio.get_running_loop().create_future()
+            await self._on_idle
+
+    def metadata_changed(self, view: ClusterView) -> None:
+        """Hear of new metadata."""
+        self._accumulator.learn(view)
+        self._wakeup.notify()
+
+    def _start(self, step: _Step, name: str) -> None:
+        scope = anyio.CancelScope()
+        self._scopes.add(scope)
+
+        async def child() -> None:
+            try:
+                with scope:
+                    await step()
+            finally:
+                self._scopes.discard(scope)
+                if not self._scopes and self._on_idle and not self._on_idle.done():
+                    self._on_idle.set_result(None)
+
+        self._client.start_soon(child, name)
+
+    async def _run(self) -> None:
+        try:
+            await self._send_forever()
+        except Exception:
+            raise
+        except BaseException:
+            if not self._is_stopping:  # the client ends, and we with it
+                self.on_end()
+            raise
+
+    async def _send_forever(self) -> None:
+        while not self._is_stopping:
+            wake_at = self._turn(now())
+            if self._failure is not None:
+                raise self._failure
+            await self._wakeup.wait(None if wake_at == _NEVER else wake_at)
+
+    def _turn(self, at: float) -> float:
+        """Do all that can be done now; return when to look again."""
+        accumulator = self._accumulator
+        for receipt in accumulator.expire(at):
+            self._report(receipt)
+        self._room.grant()
+        accumulator.is_urgent = len(self._room) > 0
+        self._watch_topics(at)
+        while True:
+            accumulator.has_news = False
+            accumulator.fresh_batches = 0
+            outlook = accumulator.outlook(at)
+            if self._needs_identity():
+                self._obtain_identity()
+                return outlook.wake_at
+            if sum(self._send_to(node, at) for node in outlook.nodes) == 0:
+                break
+        if outlook.is_leaderless:
+            self._client.request_refresh()
+        return outlook.wake_at
+
+    def _watch_topics(self, at: float) -> None:
+        topics = self._accumulator.topics_in_use(at - self._topic_max_idle)
+        if topics != self._watched:
+            self._watched = topics
+            self._client.watch_topics(self, topics)
+        if self._accumulator.has_new_topic:
+            self._accumulator.has_new_topic = False
+            unknown = self._accumulator.unknown_topics()
+            if unknown:
+                self._client.request_refresh(*unknown)
+
+    # Requests.
+
+    def _send_to(self, node: int, at: float) -> bool:
+        connection = self._client.ready_connection(node, Lane.PRODUCE)
+        if connection is None:
+            if node not in self._opening:
+                self._opening.add(node)
+                self._start(partial(self._open, node), f"producer to node {node}")
+            return False
+        batches = self._accumulator.drain(node, at)
+        if not batches:
+            return False
+        try:
+            self._submit(connection, batches)
+        except KafkaError as error:
+            self._accumulator.node(node).answered()
+            self._replies.unanswered(batches, error)
+        return True
+
+    def _submit(self, connection: Connection, batches: list[ProduceBatch]) -> None:
+        self._check_codec(connection)
+        request, ids = self._request(batches)
+        max_version = None if len(ids) == len(request.topic_data) else _BY_TOPIC_ID - 1
+        observer = self._client.observer
+        for batch in batches:
+            size = batch.builder.size_bytes
+            observer.batch_sent(batch.partition, batch.count, size)
+        if request.acks == 0:
+            connection.submit_oneway(request, max_version=max_version)
+            self._accumulator.node(connection.node_id).answered()
+            self._replies.unacknowledged(batches)
+            return
+        future = connection.submit(
+            request, timeout=self._request_timeout, max_version=max_version
+        )
+        future.add_done_callback(
+            partial(self._on_answer, connection.node_id, batches, ids)
+        )
+
+    def _check_codec(self, connection: Connection) -> None:
+        if self._config.compression_type != "zstd":
+            return
+        version = connection.versions.usable(ProduceRequest)
+        if version < _WITH_ZSTD:
+            raise UnsupportedVersion(
+                f"broker {connection.node_id} knows Produce up to version {version}; "
+                f"compression_type='zstd' wants {_WITH_ZSTD} (Kafka 2.1)"
+            )
+
+    def _request(
+        self, batches: list[ProduceBatch]
+    ) -> tuple[ProduceRequest, dict[str, UUID]]:
+        view = self._client.cluster
+        topics: dict[str, TopicProduceData] = {}
+        ids: dict[str, UUID] = {}
+        for batch in batches:
+            name, index = batch.partition
+            data = topics.get(name)
+            if data is None:
+                topic_id = view.topic_id(name)
+                if topic_id is not None:
+                    ids[name] = topic_id
+                data = TopicProduceData(name=name, topic_id=topic_id or ZERO_UUID)
+                topics[name] = data
+            data.partition_data.append(
+                PartitionProduceData(index=index, records=batch.encode())
+            )
+        request = ProduceRequest(
+            acks=self._config.required_acks,
+            timeout_ms=self._config.request_timeout_ms,
+            topic_data=list(topics.values()),
+        )
+        return request, ids
+
+    def _on_answer(
+        self,
+        node: int,
+        batches: list[ProduceBatch],
+        ids: dict[str, UUID],
+        future: asyncio.Future[ProduceResponse],
+    ) -> None:
+        # A callback's exception would end in the loop's handler and the batches
+        # would hang. So it goes to the task, whose crash fails everything that waits.
+        try:
+            self._accumulator.node(node).answered()
+            error = future.exception()
+            if error is None:
+                self._replies.answered(batches, ids, future.result())
+            elif isinstance(error, Exception):
+                self._replies.unanswered(batches, error)
+            self._room.grant()
+        except Exception as failure:  # noqa: BLE001 - see above
+            self._failure = failure
+        self._wakeup.notify()
+
+    async def _open(self, node: int) -> None:
+        try:
+            await self._client.connection(node, Lane.PRODUCE)
+        except KafkaError as error:
+            self._accumulator.note_cause(node, error)
+            self._client.request_refresh()
+            # The pool keeps the back-off of connections; this is for errors that
+            # come at once, such as a node that has left the cluster.
+            await anyio.sleep(self._backoff.delay(0, roll()))
+        finally:
+            self._opening.discard(node)
+            self._wakeup.notify()
+
+    # Identity.
+
+    def _needs_identity(self) -> bool:
+        identity = self._identity
+        return (
+            identity is not None
+            and identity.current is None
+            and not self._accumulator.is_empty
+        )
+
+    def _obtain_identity(self) -> None:
+        if not self._is_obtaining:
+            self._is_obtaining = True
+            self._start(self._obtain, "producer id")
+
+    async def _obtain(self) -> None:
+        assert self._identity is not None
+        attempt = 0
+        try:
+            while (error := await self._ask_for_identity(self._identity)) is not None:
+                if not error.retriable:
+                    self._refuse_all(error)
+                delay = self._backoff.delay(attempt, roll())
+                self._accumulator.note_cause(None, error)
+                self._client.observer.retrying(
+                    "get a producer id", attempt, delay, error
+                )
+                attempt += 1
+                await anyio.sleep(delay)
+                if self._accumulator.is_empty:
+                    break
+        finally:
+            self._is_obtaining = False
+            self._wakeup.notify()
+
+    def _refuse_all(self, error: Exception) -> None:
+        # Each record fails with the reason; later ones ask again, so that the
+        # producer recovers when somebody grants what was missing.
+        for receipt in self._accumulator.fail_all(lambda _: error):
+            self._report(receipt)
+        self._room.grant()
+
+    def _report(self, receipt: Receipt) -> None:
+        assert receipt.error is not None
+        tp = TopicPartition(receipt.topic, receipt.partition)
+        self._client.observer.record_failed(tp, receipt.error, receipt.count)
+
+    async def _ask_for_identity(self, identity: ProducerIdentity) -> KafkaError | None:
+        request = InitProducerIdRequest(
+            transactional_id=None, transaction_timeout_ms=_NO_TRANSACTION_TIMEOUT
+        )
+        try:
+            response = await self._client.request(
+                request, ANY, timeout=self._request_timeout
+            )
+        except KafkaError as error:
+            return error
+        if response.error_code:
+            return broker_error(response.error_code, "cannot get a producer id")
+        identity.obtained(Identity(response.producer_id, response.producer_epoch))
+        return None
+
+
+def _nothing() -> None:
+    pass
