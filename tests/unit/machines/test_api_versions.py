@@ -1,0 +1,154 @@
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkaio._machines.api_versions import (
+    THROTTLED_FROM,
+    ApiVersions,
+    next_attempt,
+    software_version,
+)
+from kafkaio.errors import UnsupportedVersion
+from kafkaio.protocol.api_keys import ApiKey, request_type
+from kafkaio.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from kafkaio.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from kafkaio.protocol.messages.fetch import FetchRequest
+from kafkaio.protocol.messages.produce import ProduceRequest
+
+
+def announced(api: ApiKey, low: int, high: int) -> ApiVersions:
+    return ApiVersions(ranges={api: (low, high)})
+
+
+def test_reads_an_answer() -> None:
+    versions = ApiVersions.from_response(
+        ApiVersionsResponse(
+            api_keys=[ApiVersion(api_key=1, min_version=4, max_version=18)],
+            supported_features=[
+                SupportedFeatureKey(name="group.version", max_version=1)
+            ],
+            finalized_features_epoch=7,
+            finalized_features=[
+                FinalizedFeatureKey(name="transaction.version", max_version_level=2)
+            ],
+        )
+    )
+    assert versions.ranges == {1: (4, 18)}
+    assert versions.max_version(ApiKey.FETCH) == 18
+    assert versions.max_version(ApiKey.PRODUCE) is None
+    assert versions.finalized_features == {"transaction.version": 2}
+    assert versions.finalized_features_epoch == 7
+    assert versions.supported_features == {"group.version": 1}
+
+
+def test_takes_the_highest_version_of_both() -> None:
+    top = FetchRequest.MAX_VERSION
+    assert announced(ApiKey.FETCH, 0, 10).usable(FetchRequest) == 10
+    assert announced(ApiKey.FETCH, 0, top + 5).usable(FetchRequest) == top
+    assert announced(ApiKey.FETCH, 0, top).usable(FetchRequest, 12) == 12
+
+
+def test_an_unknown_api_is_named() -> None:
+    with pytest.raises(UnsupportedVersion, match="FetchRequest"):
+        ApiVersions().usable(FetchRequest)
+
+
+def test_no_common_version_names_both_ranges() -> None:
+    with pytest.raises(UnsupportedVersion, match="the broker knows 99 to 120, kafka"):
+        announced(ApiKey.FETCH, 99, 120).usable(FetchRequest)
+    with pytest.raises(UnsupportedVersion, match="at most 3 here"):
+        announced(ApiKey.FETCH, 4, 18).usable(FetchRequest, 3)
+
+
+def test_versions_that_are_advertised_and_not_served() -> None:
+    with pytest.raises(UnsupportedVersion):
+        announced(ApiKey.PRODUCE, 0, 2).usable(ProduceRequest)
+    assert announced(ApiKey.PRODUCE, 0, 3).usable(ProduceRequest) == 3
+    txn = announced(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5)
+    assert txn.usable(AddPartitionsToTxnRequest) == 3
+
+
+@given(st.integers(0, 20), st.integers(0, 20), st.none() | st.integers(0, 20))
+def test_what_is_usable_is_known_to_both(
+    low: int, high: int, limit: int | None
+) -> None:
+    try:
+        version = announced(ApiKey.FETCH, low, high).usable(FetchRequest, limit)
+    except UnsupportedVersion:
+        floor = max(low, FetchRequest.MIN_VERSION)
+        top = min(high, FetchRequest.MAX_VERSION, 20 if limit is None else limit)
+        assert floor > top
+    else:
+        assert low <= version <= high
+        assert FetchRequest.MIN_VERSION <= version <= FetchRequest.MAX_VERSION
+        assert limit is None or version <= limit
+
+
+def test_negotiation_ends_without_an_error() -> None:
+    assert next_attempt(4, ApiVersionsResponse()) is None
+
+
+def test_negotiation_asks_again_at_the_announced_version() -> None:
+    answer = ApiVersionsResponse(
+        error_code=35,
+        api_keys=[
+            ApiVersion(api_key=3, max_version=9),
+            ApiVersion(api_key=18, max_version=3),
+        ],
+    )
+    assert next_attempt(5, answer) == 3
+
+
+def test_negotiation_falls_back_to_zero_where_nothing_is_said() -> None:
+    assert next_attempt(4, ApiVersionsResponse(error_code=35)) == 0
+    other = ApiVersion(api_key=3, max_version=9)
+    assert next_attempt(4, ApiVersionsResponse(error_code=35, api_keys=[other])) == 0
+
+
+@given(st.integers(1, 4), st.integers(-(2**15), 2**15 - 1))
+def test_negotiation_never_repeats_a_version(asked: int, announced: int) -> None:
+    answer = ApiVersionsResponse(
+        error_code=35, api_keys=[ApiVersion(api_key=18, max_version=announced)]
+    )
+    retry = next_attempt(asked, answer)
+    assert retry is not None
+    assert 0 <= retry < asked
+
+
+@pytest.mark.parametrize(("asked", "code"), [(0, 35), (4, 42), (0, 1)])
+def test_negotiation_fails_on_other_errors(asked: int, code: int) -> None:
+    with pytest.raises(UnsupportedVersion, match=f"error code {code}"):
+        next_attempt(asked, ApiVersionsResponse(error_code=code))
+
+
+@pytest.mark.parametrize(
+    ("version", "shown"),
+    [
+        ("1.2.3", "1.2.3"),
+        ("1.0+local_2", "1.0-local-2"),
+        ("0.1.0.dev0", "0.1.0.dev0"),
+        ("-x-", "x"),
+        ("+", "unknown"),
+        ("", "unknown"),
+    ],
+)
+def test_software_version(version: str, shown: str) -> None:
+    assert software_version(version) == shown
+
+
+@given(st.text())
+def test_brokers_accept_every_software_version(version: str) -> None:
+    rule = r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?"
+    assert re.fullmatch(rule, software_version(version))
+
+
+def test_throttled_versions_exist() -> None:
+    for key, version in THROTTLED_FROM.items():
+        assert version <= request_type(key).MAX_VERSION

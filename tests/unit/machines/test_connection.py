@@ -1,0 +1,607 @@
+"""The laws of a connection: answers in order, every ticket ends once, deadlines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+)
+
+from kafkaio._machines.connection import (
+    RESERVED_IDS,
+    TRANSITIONS,
+    Answer,
+    Closing,
+    ConnectionMachine,
+    ConnectionState,
+    Identity,
+    Ticket,
+    next_correlation_id,
+)
+from kafkaio.errors import (
+    ConnectionLost,
+    InternalError,
+    ProtocolError,
+    RequestTimeout,
+    UnsupportedVersion,
+)
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.framing import FrameBuffer
+from kafkaio.protocol.headers import decode_request, encode_response
+from kafkaio.protocol.message import Response
+from kafkaio.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from kafkaio.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kafkaio.protocol.messages.list_groups import ListGroupsRequest
+from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from kafkaio.protocol.messages.produce import ProduceRequest
+
+IDENTITY = Identity(
+    peer="broker 1 (host:9092)",
+    client_id="me",
+    software_name="kafkaio",
+    software_version="1.0",
+    request_timeout=30.0,
+    idle_timeout=540.0,
+)
+VERSIONS = ApiVersionsResponse(
+    api_keys=[
+        ApiVersion(api_key=ApiKey.PRODUCE, min_version=0, max_version=13),
+        ApiVersion(api_key=ApiKey.METADATA, min_version=0, max_version=13),
+        ApiVersion(api_key=ApiKey.HEARTBEAT, min_version=0, max_version=4),
+        ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=0, max_version=4),
+    ]
+)
+
+
+def frame(response: Response, version: int, correlation_id: int) -> bytes:
+    return encode_response(response, version, correlation_id)[4:]
+
+
+def written(machine: ConnectionMachine) -> list[tuple[Any, Any]]:
+    """What the machine wrote: (header, request) of each frame."""
+    stream = b"".join(bytes(part) for part in machine.take_output())
+    return [decode_request(each) for each in FrameBuffer(2**20).feed(stream)]
+
+
+def negotiating(now: float = 0.0, last_id: int = -1) -> ConnectionMachine:
+    machine = ConnectionMachine(IDENTITY, now, last_id=last_id)
+    machine.opened(now)
+    return machine
+
+
+def ready(now: float = 0.0, last_id: int = -1) -> ConnectionMachine:
+    machine = negotiating(now, last_id)
+    [(header, _)] = written(machine)
+    answer = frame(VERSIONS, header.request_api_version, header.correlation_id)
+    assert machine.receive(answer, now) is None
+    assert machine.state is ConnectionState.READY
+    return machine
+
+
+def heartbeat(
+    machine: ConnectionMachine, now: float = 0.0, timeout: float = 30.0
+) -> Any:
+    return machine.send(HeartbeatRequest(), now=now, timeout=timeout)
+
+
+def answer_to(ticket: Any, throttle_ms: int = 0) -> bytes:
+    response = HeartbeatResponse(throttle_time_ms=throttle_ms)
+    return frame(response, ticket.version, ticket.correlation_id)
+
+
+# ---- correlation ids -------------------------------------------------------------
+
+
+def test_correlation_ids_leave_out_what_sasl_reserves() -> None:
+    assert next_correlation_id(-1) == 0
+    assert next_correlation_id(RESERVED_IDS - 2) == RESERVED_IDS - 1
+    assert next_correlation_id(RESERVED_IDS - 1) == 0
+
+
+def test_ids_wrap_on_a_connection() -> None:
+    machine = ready(last_id=RESERVED_IDS - 3)
+    tickets = [heartbeat(machine), heartbeat(machine), heartbeat(machine)]
+    assert [t.correlation_id for t in tickets] == [RESERVED_IDS - 1, 0, 1]
+    for ticket in tickets:
+        assert isinstance(machine.receive(answer_to(ticket), 1.0), Answer)
+
+
+# ---- negotiation -----------------------------------------------------------------
+
+
+def test_asks_for_versions_first() -> None:
+    machine = negotiating()
+    [(header, request)] = written(machine)
+    assert header.request_api_key == ApiKey.API_VERSIONS
+    assert header.request_api_version == 4
+    assert header.client_id == "me"
+    assert request.client_software_name == "kafkaio"
+    assert request.client_software_version == "1.0"
+    assert "NEGOTIATING" in repr(machine)
+
+
+def test_learns_what_the_broker_knows() -> None:
+    assert ready().versions.max_version(ApiKey.HEARTBEAT) == 4
+
+
+def test_asks_again_at_the_version_of_the_broker() -> None:
+    machine = negotiating()
+    written(machine)
+    refusal = ApiVersionsResponse(
+        error_code=35,
+        api_keys=[ApiVersion(api_key=ApiKey.API_VERSIONS, max_version=2)],
+    )
+    assert machine.receive(frame(refusal, 0, 0), 1.0) is None
+    [(header, _)] = written(machine)
+    assert (header.request_api_version, header.correlation_id) == (2, 1)
+    assert machine.receive(frame(VERSIONS, 2, 1), 1.0) is None
+    assert machine.state is ConnectionState.READY
+
+
+def test_asks_an_old_broker_in_version_0() -> None:
+    machine = negotiating()
+    written(machine)
+    machine.receive(frame(ApiVersionsResponse(error_code=35), 0, 0), 1.0)
+    [(header, _)] = written(machine)
+    assert header.request_api_version == 0
+    machine.receive(frame(VERSIONS, 0, 1), 1.0)
+    assert machine.state is ConnectionState.READY
+
+
+def test_gives_up_when_version_0_is_refused_too() -> None:
+    machine = negotiating()
+    machine.receive(frame(ApiVersionsResponse(error_code=35), 0, 0), 1.0)
+    closing = machine.receive(frame(ApiVersionsResponse(error_code=35), 0, 1), 1.0)
+    assert isinstance(closing, Closing)
+    assert isinstance(closing.cause, UnsupportedVersion)
+    assert machine.state is ConnectionState.CLOSED
+
+
+def test_gives_up_on_nonsense() -> None:
+    closing = negotiating().receive(b"\0\0\0\0\0", 1.0)
+    assert isinstance(closing, Closing)
+    assert isinstance(closing.cause, ProtocolError)
+
+
+def test_negotiation_has_the_request_timeout() -> None:
+    machine = negotiating(now=100.0)
+    assert machine.next_deadline == 130.0
+    assert machine.expire(129.9) is None
+    closing = machine.expire(130.0)
+    assert closing is not None
+    assert isinstance(closing.cause, RequestTimeout)
+    assert "ApiVersions" in str(closing.cause)
+
+
+def test_a_throttle_in_the_first_answer_counts() -> None:
+    machine = negotiating()
+    written(machine)
+    throttled = ApiVersionsResponse(api_keys=VERSIONS.api_keys, throttle_time_ms=2_000)
+    machine.receive(frame(throttled, 4, 0), 10.0)
+    assert machine.throttled_until == 12.0
+
+
+# ---- the table -------------------------------------------------------------------
+
+
+def test_nothing_can_be_sent_before_ready_or_after_closed() -> None:
+    closed = ready()
+    closed.closed(None)
+    for machine in (ConnectionMachine(IDENTITY, 0.0), negotiating(), closed):
+        with pytest.raises(ConnectionLost, match=machine.state.name.lower()):
+            heartbeat(machine)
+        with pytest.raises(ConnectionLost):
+            machine.send_oneway(ProduceRequest(acks=0), now=0.0)
+
+
+def test_a_step_that_is_not_listed_raises_and_changes_nothing() -> None:
+    machine = ready()
+    with pytest.raises(InternalError, match="OPENED while READY"):
+        machine.opened(0.0)
+    assert machine.state is ConnectionState.READY
+
+
+def test_every_state_can_close() -> None:
+    closed = {old for (old, _), new in TRANSITIONS.items() if new.name == "CLOSED"}
+    assert closed == set(ConnectionState)
+
+
+def test_a_closed_connection_stays_closed() -> None:
+    machine = ready()
+    ticket = heartbeat(machine)
+    first = machine.closed(OSError("cut"))
+    assert [each for each, _ in first.failed] == [ticket]
+    assert machine.closed(OSError("again")).failed == ()
+    assert machine.receive(answer_to(ticket), 1.0) is None
+    assert machine.expire(10**6) is None
+    assert machine.next_deadline is None
+    assert machine.take_output() == []
+
+
+def test_the_clock_does_not_matter_while_connecting() -> None:
+    machine = ConnectionMachine(IDENTITY, 0.0)
+    assert machine.expire(10**6) is None
+    assert machine.state is ConnectionState.CONNECTING
+
+
+# ---- requests and answers ----------------------------------------------------------
+
+
+def test_an_answer_belongs_to_its_request() -> None:
+    machine = ready()
+    first = heartbeat(machine)
+    second = machine.send(MetadataRequest(), now=0.0, timeout=5.0, max_version=9)
+    assert [h.request_api_version for h, _ in written(machine)] == [4, 9]
+    assert machine.in_flight == 2
+    answer = machine.receive(answer_to(first), 1.0)
+    assert isinstance(answer, Answer)
+    assert answer.ticket is first
+    assert answer.response == HeartbeatResponse()
+    answer = machine.receive(frame(MetadataResponse(), 9, second.correlation_id), 1.0)
+    assert isinstance(answer, Answer)
+    assert answer.ticket is second
+    assert machine.in_flight == 0
+
+
+def test_an_answer_out_of_order_ends_the_connection() -> None:
+    machine = ready()
+    first, second = heartbeat(machine), heartbeat(machine)
+    closing = machine.receive(answer_to(second), 1.0)
+    assert isinstance(closing, Closing)
+    assert isinstance(closing.cause, ProtocolError)
+    assert [ticket for ticket, _ in closing.failed] == [first, second]
+    assert all(isinstance(error, ConnectionLost) for _, error in closing.failed)
+    assert "broker 1 (host:9092)" in str(closing.failed[0][1])
+    assert closing.failed[0][1].__cause__ is closing.cause
+
+
+def test_an_answer_to_nothing_ends_the_connection() -> None:
+    closing = ready().receive(b"\0\0\0\7", 1.0)
+    assert isinstance(closing, Closing)
+    assert "to no request" in str(closing.cause)
+
+
+def test_an_answer_that_cannot_be_decoded_is_not_worth_a_retry() -> None:
+    machine = ready()
+    first, second = heartbeat(machine), heartbeat(machine)
+    closing = machine.receive(answer_to(first)[:-1], 1.0)
+    assert isinstance(closing, Closing)
+    errors = dict(closing.failed)
+    assert type(errors[first]) is ProtocolError
+    assert "Heartbeat v4" in str(errors[first])
+    assert type(errors[second]) is ConnectionLost
+
+
+def test_what_cannot_be_sent_leaves_no_trace() -> None:
+    machine = ready()
+    with pytest.raises(UnsupportedVersion):
+        machine.send(ListGroupsRequest(), now=0.0, timeout=1.0)
+    with pytest.raises(UnsupportedVersion):  # a static member needs version 3
+        machine.send(
+            HeartbeatRequest(group_instance_id="x"),
+            now=0.0,
+            timeout=1.0,
+            max_version=2,
+        )
+    assert machine.in_flight == 0
+    assert machine.take_output() == []
+    ticket = heartbeat(machine)
+    assert ticket.correlation_id == 1
+
+
+def test_a_oneway_request_waits_for_nothing() -> None:
+    machine = ready()
+    assert machine.send_oneway(ProduceRequest(acks=0), now=0.0, max_version=9) == 9
+    assert len(written(machine)) == 1
+    assert machine.in_flight == 0
+    ticket = heartbeat(machine)
+    assert isinstance(machine.receive(answer_to(ticket), 1.0), Answer)
+
+
+# ---- deadlines -------------------------------------------------------------------
+
+
+def test_one_late_answer_fails_all() -> None:
+    machine = ready()
+    late, other = heartbeat(machine, timeout=5.0), heartbeat(machine, timeout=60.0)
+    assert machine.next_deadline == 5.0
+    closing = machine.expire(5.0)
+    assert closing is not None
+    errors = dict(closing.failed)
+    assert isinstance(errors[late], RequestTimeout)
+    assert isinstance(errors[other], ConnectionLost)
+    assert closing.cause is errors[late]
+
+
+def test_an_answered_request_no_longer_expires() -> None:
+    machine = ready()
+    ticket = heartbeat(machine, timeout=5.0)
+    machine.receive(answer_to(ticket), 1.0)
+    assert machine.expire(5.0) is None
+    assert machine.next_deadline == 541.0
+
+
+def test_an_idle_connection_closes() -> None:
+    machine = ready(now=10.0)
+    assert machine.next_deadline is not None
+    assert machine.expire(549.0) is None
+    closing = machine.expire(550.0)
+    assert closing == Closing(None, ())
+    assert machine.state is ConnectionState.CLOSED
+
+
+def test_a_connection_in_use_is_not_idle() -> None:
+    machine = ready()
+    heartbeat(machine, now=500.0, timeout=3_000.0)
+    assert machine.expire(1_100.0) is None
+    assert machine.state is ConnectionState.READY
+
+
+def test_a_oneway_request_is_use() -> None:
+    machine = ready()
+    machine.send_oneway(ProduceRequest(acks=0), now=500.0)
+    assert machine.expire(540.0) is None
+    assert machine.next_deadline == 1_040.0
+
+
+def test_a_retired_connection_finishes_what_is_in_flight() -> None:
+    machine = ready()
+    ticket = heartbeat(machine)
+    machine.retire()
+    assert not machine.is_finished
+    machine.receive(answer_to(ticket), 1.0)
+    assert machine.is_finished
+
+
+# ---- throttling ------------------------------------------------------------------
+
+
+def throttled(until: float = 10.0) -> ConnectionMachine:
+    machine = ready()
+    ticket = heartbeat(machine)
+    written(machine)
+    answer = machine.receive(answer_to(ticket, int(until * 1000)), 0.0)
+    assert isinstance(answer, Answer)
+    assert answer.throttled == until
+    return machine
+
+
+def test_a_throttled_connection_holds_requests_back() -> None:
+    machine = throttled()
+    first, second = heartbeat(machine, now=1.0), heartbeat(machine, now=1.0)
+    assert machine.take_output() == []
+    assert machine.in_flight == 2
+    assert machine.next_deadline == 10.0
+    assert machine.expire(9.9) is None
+    assert machine.take_output() == []
+    assert machine.expire(10.0) is None
+    ids = [header.correlation_id for header, _ in written(machine)]
+    assert ids == [first.correlation_id, second.correlation_id]
+    assert first.sent_at == 10.0
+    assert isinstance(machine.receive(answer_to(first), 11.0), Answer)
+
+
+def test_order_holds_when_the_throttle_ends_before_the_timer() -> None:
+    machine = throttled()
+    held = heartbeat(machine, now=1.0)
+    late = heartbeat(machine, now=10.5)
+    assert machine.take_output() == []
+    machine.expire(10.5)
+    ids = [header.correlation_id for header, _ in written(machine)]
+    assert ids == [held.correlation_id, late.correlation_id]
+
+
+def test_a_throttle_is_added_to_timeouts() -> None:
+    machine = ready()
+    first, second = heartbeat(machine), heartbeat(machine)
+    machine.receive(answer_to(first, 10_000), 1.0)
+    assert second.deadline == 40.0
+    third = heartbeat(machine, now=2.0)
+    assert third.deadline == 41.0
+    assert machine.expire(39.0) is None
+
+
+def test_a_throttle_never_shrinks() -> None:
+    machine = ready()
+    first, second = heartbeat(machine), heartbeat(machine)
+    machine.receive(answer_to(first, 10_000), 0.0)
+    machine.receive(answer_to(second, 1_000), 0.0)
+    assert machine.throttled_until == 10.0
+
+
+def test_an_old_version_is_not_throttled_by_us() -> None:
+    machine = ready()
+    ticket = machine.send(HeartbeatRequest(), now=0.0, timeout=1.0, max_version=1)
+    answer = machine.receive(answer_to(ticket, 10_000), 0.0)
+    assert isinstance(answer, Answer)
+    assert answer.throttled == 0.0
+    assert machine.throttled_until == 0.0
+
+
+def test_a_oneway_request_is_held_back_too() -> None:
+    machine = throttled()
+    machine.send_oneway(ProduceRequest(acks=0), now=1.0)
+    assert machine.take_output() == []
+    machine.expire(10.0)
+    assert len(written(machine)) == 1
+
+
+def test_a_held_request_can_be_withdrawn() -> None:
+    machine = throttled()
+    held, kept = heartbeat(machine, now=1.0), heartbeat(machine, now=1.0)
+    assert machine.withdraw(held)
+    machine.expire(10.0)
+    ids = [header.correlation_id for header, _ in written(machine)]
+    assert ids == [kept.correlation_id]
+    assert not machine.withdraw(kept)
+    assert isinstance(machine.receive(answer_to(kept), 11.0), Answer)
+
+
+def test_held_requests_fail_with_the_connection() -> None:
+    machine = throttled()
+    held = heartbeat(machine, now=1.0)
+    machine.send_oneway(ProduceRequest(acks=0), now=1.0)
+    closing = machine.closed(None)
+    assert [(t, type(error)) for t, error in closing.failed] == [(held, ConnectionLost)]
+    assert "closed" in str(closing.failed[0][1])
+
+
+def test_a_cause_without_text_is_named() -> None:
+    machine = ready()
+    heartbeat(machine)
+    [(_, error)] = machine.closed(EOFError()).failed
+    assert "EOFError" in str(error)
+
+
+# ---- all of it, in any order ---------------------------------------------------------
+
+
+class Connections(RuleBasedStateMachine):
+    """A client and a broker that answers in order, throttles, stalls and breaks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.machine = ready()
+        self.sent: list[Ticket[Any]] = []
+        self.ended: list[int] = []
+        # What the broker has and did not answer.
+        self.at_broker: list[tuple[Any, Any]] = []
+        self.written_ids: list[int] = []
+
+    def pump(self) -> None:
+        for header, request in written(self.machine):
+            self.written_ids.append(header.correlation_id)
+            if header.request_api_key != ApiKey.PRODUCE:
+                self.at_broker.append((header, request))
+
+    def note(self, closing: Closing | None) -> None:
+        if closing is not None:
+            self.ended += [ticket.correlation_id for ticket, _ in closing.failed]
+            self.at_broker.clear()
+            assert self.machine.state is ConnectionState.CLOSED
+
+    def is_ready(self) -> bool:
+        return self.machine.state is ConnectionState.READY
+
+    @precondition(is_ready)
+    @rule(timeout=st.floats(0.5, 40))
+    def send(self, timeout: float) -> None:
+        ticket = heartbeat(self.machine, self.now, timeout)
+        assert ticket.deadline >= self.now + timeout
+        self.sent.append(ticket)
+        self.pump()
+
+    @precondition(is_ready)
+    @rule()
+    def send_oneway(self) -> None:
+        self.machine.send_oneway(ProduceRequest(acks=0), now=self.now)
+        self.pump()
+
+    @precondition(is_ready)
+    @rule(index=st.integers(0, 5))
+    def withdraw(self, index: int) -> None:
+        pending = [t for t in self.sent if t.correlation_id not in self.ended]
+        if index < len(pending) and self.machine.withdraw(pending[index]):
+            self.ended.append(pending[index].correlation_id)
+            assert pending[index].correlation_id not in self.written_ids
+
+    @precondition(lambda self: bool(self.at_broker))
+    @rule(throttle=st.sampled_from([0, 0, 0, 500, 3_000]))
+    def answer(self, throttle: int) -> None:
+        header, _ = self.at_broker.pop(0)
+        response = HeartbeatResponse(throttle_time_ms=throttle)
+        data = frame(response, header.request_api_version, header.correlation_id)
+        outcome = self.machine.receive(data, self.now)
+        assert isinstance(outcome, Answer)
+        assert outcome.ticket.correlation_id == header.correlation_id
+        assert outcome.throttled == throttle / 1000
+        if throttle:
+            assert self.machine.throttled_until >= self.now + outcome.throttled
+        self.ended.append(header.correlation_id)
+
+    @precondition(lambda self: len(self.at_broker) > 1)
+    @rule()
+    def answer_out_of_order(self) -> None:
+        header, _ = self.at_broker.pop()
+        data = frame(HeartbeatResponse(), 4, header.correlation_id)
+        outcome = self.machine.receive(data, self.now)
+        assert isinstance(outcome, Closing)
+        self.note(outcome)
+
+    @rule(seconds=st.floats(0, 20))
+    def pass_time(self, seconds: float) -> None:
+        """As a driver does: never past a deadline without asking."""
+        until = self.now + seconds
+        while (due := self.machine.next_deadline) is not None and due <= until:
+            self.now = max(self.now, due)
+            self.note(self.machine.expire(self.now))
+            self.pump()
+        self.now = until
+
+    @rule()
+    def lose(self) -> None:
+        self.note(self.machine.closed(OSError("cut")))
+
+    @precondition(lambda self: not self.is_ready())
+    @rule()
+    def connect_again(self) -> None:
+        self.sent.clear()
+        self.ended.clear()
+        self.written_ids.clear()
+        self.machine = ready(self.now)
+
+    @invariant()
+    def every_ticket_ends_at_most_once(self) -> None:
+        assert len(self.ended) == len(set(self.ended))
+
+    @invariant()
+    def none_is_forgotten(self) -> None:
+        open_tickets = len(self.sent) - len(self.ended)
+        held = self.machine.in_flight - len(self.at_broker)
+        assert open_tickets <= self.machine.in_flight
+        assert held >= 0
+        if not self.is_ready():
+            assert open_tickets == 0
+
+    @invariant()
+    def requests_are_written_in_order(self) -> None:
+        assert self.written_ids == sorted(self.written_ids)
+
+    @invariant()
+    def nothing_is_overdue(self) -> None:
+        due = self.machine.next_deadline
+        for ticket in self.sent:
+            if ticket.correlation_id not in self.ended:
+                assert due is not None
+                assert due <= ticket.deadline
+
+    @invariant()
+    def nothing_is_written_while_throttled(self) -> None:
+        assert not self.machine.take_output()
+
+
+Connections.TestCase.settings = settings(
+    max_examples=120, stateful_step_count=40, deadline=None
+)
+TestConnections = Connections.TestCase
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=60))
+def test_hostile_bytes_end_in_a_closing_or_an_answer(data: bytes) -> None:
+    machine = ready()
+    heartbeat(machine)
+    outcome = machine.receive(data, 1.0)
+    if isinstance(outcome, Closing):
+        assert isinstance(outcome.cause, ProtocolError)
+        assert len(outcome.failed) == 1
+    else:
+        assert isinstance(outcome, Answer)

@@ -1,0 +1,62 @@
+import asyncio
+from typing import Any
+
+from kafkaio._runtime.observer import Observer, guarded
+
+METHODS = {name for name in vars(Observer) if not name.startswith("_")}
+
+
+def test_no_observer_hears_nothing() -> None:
+    observer = guarded(None)
+    assert observer.connection_opened(1, "shared", "h", 9092) is None
+    assert vars(observer) == {}
+
+
+def test_any_object_with_some_methods_can_observe() -> None:
+    heard: list[Any] = []
+
+    class Mine:
+        def throttled(self, node_id: int, seconds: float) -> None:
+            heard.append((node_id, seconds))
+
+    observer = guarded(Mine())
+    observer.throttled(1, seconds=0.5)
+    observer.loop_blocked(1.0)
+    assert heard == [(1, 0.5)]
+
+
+def test_only_overridden_methods_are_wrapped() -> None:
+    class Mine(Observer):
+        def loop_blocked(self, seconds: float) -> None: ...
+
+    assert vars(guarded(Mine())).keys() == {"loop_blocked"}
+
+
+def test_an_attribute_that_is_no_method_is_ignored() -> None:
+    class Mine:
+        throttled = None
+
+    assert guarded(Mine()).throttled(1, 0.5) is None
+
+
+async def test_an_observer_that_raises_harms_nobody() -> None:
+    class Mine:
+        def loop_blocked(self, seconds: float) -> None:
+            raise ValueError("oops")
+
+    reports: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: reports.append(context))
+    guarded(Mine()).loop_blocked(1.0)
+    [report] = reports
+    assert report["message"] == "observer failed in loop_blocked"
+    assert isinstance(report["exception"], ValueError)
+
+
+def test_every_method_does_nothing_by_default() -> None:
+    observer = Observer()
+    assert "rebalance" in METHODS
+    for name in METHODS:
+        method = getattr(observer, name)
+        arguments = method.__code__.co_argcount - 1
+        assert method(*[None] * arguments) is None
