@@ -237,22 +237,30 @@ def _decode_headers(data: bytes, position: int) -> tuple[tuple[Header, ...], int
     if raw & 1 or count > (len(data) - position) // 2:
         raise CorruptRecord(f"a record claims {_unzigzag(raw)} headers")
     headers: list[Header] = []
+    value: bytes | None
     for _ in range(count):
-        raw, position = _long_varint(data, position)
+        raw = data[position]
+        position += 1
+        if raw > 127:
+            raw, position = _long_varint(data, position - 1)
         if raw & 1:
             raise CorruptRecord(f"a header name has the length {_unzigzag(raw)}")
         after = position + (raw >> 1)
         # As Java does: a name that is not UTF-8 shows U+FFFD, it stops nobody.
         name = data[position:after].decode("utf-8", "replace")
-        raw, position = _long_varint(data, after)
+        raw = data[after]
+        position = after + 1
+        if raw > 127:
+            raw, position = _long_varint(data, after)
         if raw == 1:
-            headers.append((name, None))
-            continue
-        if raw & 1:
-            raise CorruptRecord(f"a header value has the length {_unzigzag(raw)}")
-        after = position + (raw >> 1)
-        headers.append((name, data[position:after]))
-        position = after
+            value = None
+        else:
+            if raw & 1:
+                raise CorruptRecord(f"a header value has the length {_unzigzag(raw)}")
+            after = position + (raw >> 1)
+            value = data[position:after]
+            position = after
+        headers.append((name, value))
     return tuple(headers), position
 
 
@@ -404,20 +412,23 @@ def _encode_size(field: bytes, what: str) -> bytes:
 
 
 def _encode_headers(headers: Headers) -> bytes:
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    parts = [_encode_varint(len(headers))]
-    for name, value in pairs:
+    # A list or tuple is told first: asking whether it is a mapping takes far longer.
+    if not isinstance(headers, (tuple, list)) and isinstance(headers, Mapping):
+        headers = tuple(headers.items())
+    count = len(headers)
+    parts = [_VARINTS[count] if count < _COUNT else _encode_varint(count)]
+    for name, value in headers:
         if not isinstance(name, str):
             raise TypeError(f"a header's name is str, not {type(name).__name__}")
         try:
             encoded = name.encode()
         except UnicodeEncodeError:
             raise UsageError(f"the header name {name!r} is not Unicode text") from None
-        parts.append(_encode_size(encoded, "header name"))
-        parts.append(encoded)
-        if value is None:
-            parts.append(_NULL)
-        else:
-            parts.append(_encode_size(value, "header value"))
-            parts.append(value)
+        size = len(encoded)
+        parts += (
+            _VARINTS[size] if size < _COUNT else _encode_varint(size),
+            encoded,
+            _NULL if value is None else _encode_size(value, "header value"),
+            value or b"",
+        )
     return b"".join(parts)

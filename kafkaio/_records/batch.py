@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from kafkaio._records._layout import BATCH_HEADER_SIZE, LENGTH_END, MAGIC_OFFSET
 from kafkaio._records.builder import (
@@ -35,6 +36,7 @@ from kafkaio._records.view import RecordBatch
 from kafkaio.errors import CorruptRecord
 
 __all__ = [
+    "Batch",
     "BatchBuilder",
     "Compression",
     "Compressor",
@@ -53,6 +55,9 @@ __all__ = [
     "with_log_append_time",
 ]
 
+#: A batch of any format: each has the attributes and methods of `RecordBatch`.
+Batch: TypeAlias = RecordBatch | LegacyBatch
+
 _PREFIX = struct.Struct(">qi")
 _MIN_LENGTH = BATCH_HEADER_SIZE - LENGTH_END
 
@@ -63,7 +68,7 @@ def read_batches(
     check_crcs: bool = True,
     max_decompressed: int = DEFAULT_LIMIT,
     decompressor: Decompressor | None = None,
-) -> Iterator[RecordBatch | LegacyBatch]:
+) -> Iterator[Batch]:
     """Yields the batches of one partition's records in a Fetch response, one by one.
 
     Each batch is a copy, so ``data`` may be overwritten once the iteration is over. A
@@ -88,7 +93,7 @@ def read_batches(
         if size is None or position + size > len(view):
             return
         raw = bytes(view[position : position + size])
-        batch: RecordBatch | LegacyBatch
+        batch: Batch
         if raw[MAGIC_OFFSET] == 2:
             batch = RecordBatch(raw, decompressor, max_decompressed)
         else:

@@ -66,7 +66,7 @@ class BatchBuilder(RecordWriter):
         max_timestamp: the greatest timestamp; -1 in an empty batch.
     """
 
-    __slots__ = ("_attributes", "_body", "_compressor")
+    __slots__ = ("_attributes", "_body", "_compressor", "_is_built")
 
     def __init__(
         self,
@@ -85,6 +85,7 @@ class BatchBuilder(RecordWriter):
             self._attributes |= TRANSACTIONAL
         if control:
             self._attributes |= CONTROL
+        self._is_built = False
         self._body: bytes | None = None
 
     @staticmethod
@@ -115,13 +116,12 @@ class BatchBuilder(RecordWriter):
         Raises:
             UsageError: the batch holds no record.
         """
-        if self._body is None:
-            self.close()
-            self._body = self._compressor.compress(self.section())
+        self.close()
+        body = self._encoded()
         header = bytearray(
             _HEADER.pack(
                 0,
-                BATCH_HEADER_SIZE - LENGTH_END + len(self._body),
+                BATCH_HEADER_SIZE - LENGTH_END + len(body),
                 partition_leader_epoch,
                 2,
                 0,
@@ -136,8 +136,16 @@ class BatchBuilder(RecordWriter):
             )
         )
         checksum = crc32c(header[ATTRIBUTES_OFFSET:])
-        _CRC.pack_into(header, CRC_OFFSET, crc32c(self._body, checksum))
-        return b"".join((header, self._body))
+        _CRC.pack_into(header, CRC_OFFSET, crc32c(body, checksum))
+        return b"".join((header, body))
+
+    def _encoded(self) -> bytes:
+        self._is_built = True
+        if self._compressor.codec is Compression.NONE:
+            return self.section()  # to keep it would be to keep it twice
+        if self._body is None:
+            self._body = self._compressor.compress(self.section())
+        return self._body
 
     def records(self) -> Iterator[PlainRecord]:
         """The records appended so far, in order; to split a batch that is too large."""
@@ -156,7 +164,7 @@ class BatchBuilder(RecordWriter):
             yield record.timestamp, record.key, record.value, record.headers
 
     def __repr__(self) -> str:
-        state = "open" if self._body is None else "built"
+        state = "built" if self._is_built else "open"
         codec = self._compressor.codec.name.lower()
         return (
             f"<BatchBuilder {state} {codec} | {self.count} records, "

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 import zlib
 from enum import IntEnum
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 import cramjam
 import lz4.frame
@@ -87,6 +87,8 @@ class Compressor:
                 return self._lz4(data)
             case Compression.ZSTD:
                 return self._zstandard(data)
+            case never:
+                assert_never(never)
 
     def _gzip(self, data: BytesLike) -> bytes:
         stream = zlib.compressobj(self._level, zlib.DEFLATED, _GZIP_WBITS)
@@ -127,7 +129,9 @@ class Decompressor:
 
         Raises:
             CorruptRecord: ``data`` is not what the codec writes, or holds more than
-                ``limit`` bytes; no more than the limit and one chunk is allocated.
+                ``limit`` bytes; no more output than the limit and one chunk is
+                made. (zstd reserves a window of up to 128 MiB beside it, as high
+                levels ask for, but touches no more of it than it has output.)
         """
         try:
             return self._decompress(codec, data, limit)
@@ -152,6 +156,8 @@ class Decompressor:
                 return _unlz4(data, limit)
             case Compression.ZSTD:
                 return self._unzstd(data, limit)
+            case never:
+                assert_never(never)
 
     def _unzstd(self, data: BytesLike, limit: int) -> bytes:
         if self._zstd is None:

@@ -255,7 +255,8 @@ def _parse_messages(data: bytes, *, check_crcs: bool) -> list[_Message]:
 
 
 def _parse_message(data: bytes) -> _Message:
-    # `data` holds at least the offset, the length and MIN_LEGACY_LENGTH bytes.
+    # `data` holds at least the offset, the length and MIN_LEGACY_LENGTH bytes, which
+    # is enough for a timestamp.
     magic, attributes = data[MAGIC_OFFSET], data[_ATTRIBUTES_OFFSET]
     codec = _CODECS.get(attributes & CODEC_MASK)
     if magic > 1 or codec is None:
@@ -264,8 +265,6 @@ def _parse_message(data: bytes) -> _Message:
         )
     timestamp, timestamp_type = -1, TimestampType.NONE
     if magic == 1:
-        if len(data) < _BODY_OFFSETS[1]:
-            raise CorruptRecord("a message ends before its key")
         (timestamp,) = _INT64.unpack_from(data, _TIMESTAMP_OFFSET)
         timestamp_type = TimestampType(attributes & LOG_APPEND_TIME != 0)
     key, position = _parse_field(data, _BODY_OFFSETS[magic])

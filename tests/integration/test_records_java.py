@@ -34,6 +34,7 @@ JAVA_FILES = sorted(
     + [f"v1-{codec}-{kind}" for codec in CODECS[:-1] for kind in (0, 1)]
     + [f"v0-{codec}--1" for codec in CODECS[:-1]]
     + ["marker-0", "marker-1", "marker-leader", "marker-gone"]
+    + ["high-gzip", "high-lz4", "high-zstd"]
     + ["compacted-none", "compacted-zstd", "mixed"]
 )
 

@@ -49,6 +49,7 @@ public final class RecordsProof {
         RecordsProof proof = new RecordsProof(
             Files.createDirectories(directory.resolve("java")));
         proof.writeCurrent();
+        proof.writeHighLevels();
         proof.writeMarkers();
         proof.writeCompacted();
         proof.writeLegacy();
@@ -85,6 +86,17 @@ public final class RecordsProof {
                 fill(builder, true);
                 write("v2-" + codec.name + "-" + type.id, builder.build().buffer());
             }
+        }
+    }
+
+    private void writeHighLevels() throws IOException {
+        for (Compression compression : List.of(Compression.gzip().level(9).build(),
+                Compression.lz4().level(17).build(),
+                Compression.zstd().level(22).build())) {
+            MemoryRecordsBuilder builder = MemoryRecords.builder(
+                ByteBuffer.allocate(1 << 20), compression, TimestampType.CREATE_TIME, 0L);
+            fill(builder, true);
+            write("high-" + compression.type().name, builder.build().buffer());
         }
     }
 
