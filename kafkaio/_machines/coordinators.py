@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
-from kafkaio._machines.reactions import known_code
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -158,7 +157,7 @@ def read_answer(
 def _outcome(
     key: str, broker: Broker, code: int, message: str | None
 ) -> Found | NotFound:
-    error = known_code(code)
+    error = ErrorCode(code)
     if error:
         return NotFound(key, error, message or "")
     if broker.node_id < 0:

@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Protocol
 from uuid import UUID
 
-from kafkaio._machines.reactions import known_code, reaction
+from kafkaio._machines.reactions import reaction
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.metadata import (
@@ -311,7 +311,7 @@ class _Merger:
     def topic(self, name: str, topic: MetadataResponseTopic) -> TopicView:
         topic_id = topic.topic_id if topic.topic_id != ZERO_UUID else None
         self._epochs.identify(name, topic_id)
-        error = known_code(topic.error_code)
+        error = ErrorCode(topic.error_code)
         if error:
             return self._failed_topic(name, topic, topic_id, error)
         former = self._old.by_name.get(name)
@@ -350,7 +350,7 @@ class _Merger:
         self, name: str, p: MetadataResponsePartition, cached: PartitionView | None
     ) -> PartitionView:
         tp = TopicPartition(name, p.partition_index)
-        error = known_code(p.error_code)
+        error = ErrorCode(p.error_code)
         if reaction(ApiKey.METADATA, error).refresh_metadata or p.leader_id < 0:
             self.unsettled.add(name)
         epoch = p.leader_epoch if self._trust_epochs else -1

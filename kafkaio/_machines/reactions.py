@@ -17,7 +17,7 @@ from enum import Enum, auto
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 
-__all__ = ["BASE", "OVERRIDES", "Reaction", "Step", "known_code", "reaction"]
+__all__ = ["BASE", "OVERRIDES", "Reaction", "Step", "reaction"]
 
 
 class Step(Enum):
@@ -422,17 +422,9 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
 }
 
 
-def known_code(code: int) -> ErrorCode:
-    """The error code of that number; a newer broker's own is UNKNOWN_SERVER_ERROR."""
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
-
-
 def reaction(api_key: int, code: int) -> Reaction:
     """What ``code`` in an answer of ``api_key`` asks for; never raises."""
-    error = known_code(code)
+    error = ErrorCode(code)
     particular = OVERRIDES.get(api_key)
     if particular is not None and error in particular:
         return particular[error]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kafkaio._machines.reactions import known_code, reaction
+from kafkaio._machines.reactions import reaction
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Response, Struct
 
@@ -58,7 +58,7 @@ def misrouted(response: Response) -> ErrorCode | None:
     """
     found: ErrorCode | None = None
     for code in _outcomes(response):
-        error = known_code(code)
+        error = ErrorCode(code)
         if not reaction(response.API_KEY, error).reroute:
             return None
         found = found or error

@@ -9,7 +9,7 @@ import anyio
 
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import ClusterView, Endpoint, Epochs, merge, with_leader
-from kafkaio._machines.reactions import Step, known_code, reaction
+from kafkaio._machines.reactions import Step, reaction
 from kafkaio._machines.refresh import Ask, RefreshSchedule, Topics
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
@@ -180,7 +180,7 @@ class MetadataKeeper:
         return answer, version
 
     def _take(self, ask: Ask, response: MetadataResponse, version: int) -> None:
-        error = known_code(response.error_code)
+        error = ErrorCode(response.error_code)
         if reaction(ApiKey.METADATA, error).step is Step.REBOOTSTRAP:
             self._start_over()
         if error:

@@ -1,0 +1,89 @@
+import pytest
+
+from kafkaio._machines.reactions import BASE, OVERRIDES, Reaction, Step, reaction
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.error_codes import ErrorCode as E
+
+
+def test_every_code_is_mapped() -> None:
+    assert set(BASE) == set(E)
+
+
+@pytest.mark.parametrize("code", list(E))
+def test_the_base_retries_what_kafka_calls_retriable(code: E) -> None:
+    assert BASE[code].retry is code.retriable
+
+
+@pytest.mark.parametrize("code", list(E))
+def test_what_is_rerouted_is_retried(code: E) -> None:
+    for api in ApiKey:
+        wanted = reaction(api, code)
+        assert wanted.retry or not wanted.reroute
+        assert wanted.retry or not wanted.refresh_metadata
+        assert wanted.retry or not wanted.refind_coordinator
+
+
+def test_fatal_is_never_retried() -> None:
+    found = [
+        wanted
+        for table in OVERRIDES.values()
+        for wanted in table.values()
+        if wanted.step in {Step.FATAL, Step.ABORT, Step.SUCCESS}
+    ]
+    assert found
+    assert not any(wanted.retry for wanted in found)
+
+
+def test_overrides_are_of_known_apis_and_change_something() -> None:
+    assert set(OVERRIDES) <= set(ApiKey)
+    for table in OVERRIDES.values():
+        for code, wanted in table.items():
+            assert wanted != BASE[code], code
+
+
+def test_codes_of_newer_brokers_are_final() -> None:
+    assert reaction(ApiKey.PRODUCE, 30_000) == Reaction()
+    assert reaction(9_999, E.NOT_COORDINATOR).refind_coordinator
+
+
+@pytest.mark.parametrize(
+    ("api", "code", "step"),
+    [
+        (ApiKey.PRODUCE, E.DUPLICATE_SEQUENCE_NUMBER, Step.SUCCESS),
+        (ApiKey.PRODUCE, E.MESSAGE_TOO_LARGE, Step.SPLIT_BATCH),
+        (ApiKey.PRODUCE, E.OUT_OF_ORDER_SEQUENCE_NUMBER, Step.CHECK_SEQUENCE),
+        (ApiKey.PRODUCE, E.INVALID_PRODUCER_EPOCH, Step.ABORT),
+        (ApiKey.PRODUCE, E.INVALID_PRODUCER_ID_MAPPING, Step.FATAL),
+        (ApiKey.END_TXN, E.INVALID_PRODUCER_EPOCH, Step.FATAL),
+        (ApiKey.FETCH, E.OFFSET_OUT_OF_RANGE, Step.RESET_POSITION),
+        (ApiKey.FETCH, E.INVALID_FETCH_SESSION_EPOCH, Step.RESET_SESSION),
+        (ApiKey.FETCH, E.FETCH_SESSION_TOPIC_ID_ERROR, Step.RESET_SESSION),
+        (ApiKey.HEARTBEAT, E.REBALANCE_IN_PROGRESS, Step.REJOIN),
+        (ApiKey.HEARTBEAT, E.ILLEGAL_GENERATION, Step.RESET_GENERATION),
+        (ApiKey.SYNC_GROUP, E.UNKNOWN_MEMBER_ID, Step.RESET_MEMBER),
+        (ApiKey.JOIN_GROUP, E.MEMBER_ID_REQUIRED, Step.REJOIN),
+        (ApiKey.JOIN_GROUP, E.FENCED_INSTANCE_ID, Step.FATAL),
+        (ApiKey.LEAVE_GROUP, E.UNKNOWN_MEMBER_ID, Step.SUCCESS),
+        (ApiKey.CONSUMER_GROUP_HEARTBEAT, E.FENCED_MEMBER_EPOCH, Step.RESET_MEMBER),
+        (ApiKey.CONSUMER_GROUP_HEARTBEAT, E.UNRELEASED_INSTANCE_ID, Step.FATAL),
+        (ApiKey.TXN_OFFSET_COMMIT, E.ILLEGAL_GENERATION, Step.ABORT),
+        (ApiKey.METADATA, E.REBOOTSTRAP_REQUIRED, Step.REBOOTSTRAP),
+    ],
+)
+def test_what_an_api_does_besides(api: ApiKey, code: E, step: Step) -> None:
+    assert reaction(api, code).step is step
+
+
+def test_commit_and_fetch_of_offsets() -> None:
+    rebalancing = reaction(ApiKey.OFFSET_COMMIT, E.REBALANCE_IN_PROGRESS)
+    assert rebalancing == Reaction(step=Step.REJOIN)
+    late = reaction(ApiKey.OFFSET_COMMIT, E.REQUEST_TIMED_OUT)
+    assert late.retry
+    assert late.refind_coordinator
+    assert reaction(ApiKey.OFFSET_FETCH, E.UNSTABLE_OFFSET_COMMIT).retry
+    assert not reaction(ApiKey.OFFSET_COMMIT, E.OFFSET_METADATA_TOO_LARGE).retry
+
+
+def test_a_lagging_broker_is_no_reason_to_ask_for_metadata() -> None:
+    assert not reaction(ApiKey.FETCH, E.UNKNOWN_LEADER_EPOCH).refresh_metadata
+    assert reaction(ApiKey.FETCH, E.FENCED_LEADER_EPOCH).refresh_metadata
