@@ -1,1 +1,18 @@
-"""The consumer."""
+"""Reading records: the consumer and what it hands out."""
+
+from __future__ import annotations
+
+from kafkaio.consumer.consumer import Consumer
+from kafkaio.consumer.iteration import BatchIterator
+from kafkaio.consumer.places import ToCommit
+from kafkaio.consumer.poll import Batch, Poll
+from kafkaio.consumer.statistics import ConsumerStatistics
+
+__all__ = [
+    "Batch",
+    "BatchIterator",
+    "Consumer",
+    "ConsumerStatistics",
+    "Poll",
+    "ToCommit",
+]

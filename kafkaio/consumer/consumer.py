@@ -1,0 +1,363 @@
+"""The consumer: records of topics, for a group or for one reader alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from types import TracebackType
+from typing import Self, Unpack
+
+from kafkaio._runtime.clock import now
+from kafkaio.client.client import Client
+from kafkaio.config import ClientConfig, ConsumerConfig, ConsumerOptions
+from kafkaio.consumer.engine import Engine
+from kafkaio.consumer.events import PartitionsCallback
+from kafkaio.consumer.iteration import BatchIterator
+from kafkaio.consumer.places import Places, ToCommit
+from kafkaio.consumer.poll import Poll
+from kafkaio.consumer.statistics import ConsumerStatistics
+from kafkaio.consumer.wish import Topics, Wish
+from kafkaio.errors import UsageError
+from kafkaio.types import GroupMetadata, Record, TopicPartition
+
+__all__ = ["Consumer", "ConsumerStatistics", "ToCommit"]
+
+
+class Consumer(Places):
+    """Reads records, one at a time, in batches, or by polling.
+
+    ``async with`` opens and closes it; `start` and `close` are the same by hand. Only
+    one task may read at a time. Records of a partition come in the order of their
+    offsets; there is no order between partitions.
+
+    A record is *finished* when the next one (or batch, or poll) is asked for: leaving
+    the loop, by an exception or cancellation too, does not finish the record that
+    was being worked on. Auto-commit and ``commit()`` commit finished records alone,
+    so a crash repeats records and never skips one.
+
+    Args:
+        bootstrap: servers to start from, or a client to share.
+        topics: topics to subscribe to. With a ``group_id`` the group divides their
+            partitions among its members; without one this consumer reads all,
+            including partitions that are added later.
+        assign: fixed partitions to read instead.
+        on_assigned: called with partitions that were assigned, once their records may
+            come. Like the other two it may be a coroutine function; what it raises
+            reaches the consumer's next call.
+        on_revoked: called with partitions about to be given up; commits still count.
+        on_lost: called with partitions that are gone already; without it
+            ``on_revoked`` is.
+        observer: an object with any of the methods of `kafkaio.Observer`; not with a
+            client that is shared, which has its own.
+        **options: see `kafkaio.ConsumerConfig`.
+
+    Raises:
+        ConfigurationError: an option is unknown or impossible.
+        UsageError: both topics and partitions are given.
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        bootstrap: str | Sequence[str] | Client = "localhost:9092",
+        *,
+        topics: Topics | None = None,
+        assign: Iterable[TopicPartition] | None = None,
+        on_assigned: PartitionsCallback | None = None,
+        on_revoked: PartitionsCallback | None = None,
+        on_lost: PartitionsCallback | None = None,
+        observer: object | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> None:
+        client: Client | None = None
+        if isinstance(bootstrap, Client):
+            client, config = bootstrap, _shared(bootstrap.config, options)
+        else:
+            config = ConsumerConfig.of(bootstrap, options)
+        engine = Engine(
+            client or Client.from_config(config, observer),
+            config,
+            owns_client=client is None,
+            on_assigned=on_assigned,
+            on_revoked=on_revoked,
+            on_lost=on_lost,
+        )
+        if client is not None and observer is not None:
+            raise UsageError("a shared client has an observer of its own")
+        self._set_up(engine, Wish.of(topics, assign))
+
+    @classmethod
+    def from_config(  # noqa: PLR0913
+        cls,
+        config: ConsumerConfig,
+        *,
+        client: Client | None = None,
+        topics: Topics | None = None,
+        assign: Iterable[TopicPartition] | None = None,
+        on_assigned: PartitionsCallback | None = None,
+        on_revoked: PartitionsCallback | None = None,
+        on_lost: PartitionsCallback | None = None,
+        observer: object | None = None,
+    ) -> Self:
+        """Make a consumer of options that were checked before.
+
+        Args:
+            config: the options.
+            client: a client made for this consumer alone, which starts and closes it;
+                None makes one.
+            topics: as for the constructor, like all that follow.
+            assign: fixed partitions.
+            on_assigned: hears of partitions assigned.
+            on_revoked: hears of partitions about to be given up.
+            on_lost: hears of partitions that are gone.
+            observer: hears what happens, where ``client`` is None.
+        """
+        consumer = cls.__new__(cls)
+        engine = Engine(
+            client or Client.from_config(config, observer),
+            config,
+            owns_client=True,
+            on_assigned=on_assigned,
+            on_revoked=on_revoked,
+            on_lost=on_lost,
+        )
+        consumer._set_up(engine, Wish.of(topics, assign))
+        return consumer
+
+    @classmethod
+    def from_properties(
+        cls,
+        properties: Mapping[str, object],
+        *,
+        topics: Topics | None = None,
+        assign: Iterable[TopicPartition] | None = None,
+        observer: object | None = None,
+    ) -> Self:
+        """Make a consumer of Kafka's dotted names, as Java and librdkafka use.
+
+        Raises:
+            ConfigurationError: a name is unknown, or a value is impossible.
+        """
+        config = ConsumerConfig.from_properties(properties)
+        return cls.from_config(config, topics=topics, assign=assign, observer=observer)
+
+    def _set_up(self, engine: Engine, wish: Wish) -> None:
+        Places.__init__(self, engine)
+        self._next_nowait = engine.reader.next_nowait
+        engine.apply(wish)
+
+    def __repr__(self) -> str:
+        numbers = self.statistics()
+        name = self._engine.config.group_id or self._engine.config.client_id
+        group = f" {numbers.group}" if numbers.group else ""
+        return (
+            f"<Consumer {name!r} {numbers.state}{group} | {numbers.assigned} assigned, "
+            f"{numbers.paused} paused | {numbers.fetches_in_flight} fetches in flight, "
+            f"{numbers.buffered_bytes} bytes buffered>"
+        )
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Connect, join, and find every position; then records can be read.
+
+        A record written after that is seen, also with ``auto_offset_reset="latest"``.
+        If the call fails or is cancelled, the consumer is closed.
+
+        Args:
+            timeout: seconds; without it ``default_api_timeout_ms`` bounds every step
+                but the group's rebalance, which may take as long as its members do.
+
+        Raises:
+            BrokerNotAvailable: no broker can be reached.
+            UnknownTopicOrPartition: there is no such topic or partition.
+            RequestTimeout: time ran out; the message says in which step.
+            ClosedError: the consumer was started before.
+        """
+        await self._engine.start(timeout)
+
+    async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Commit finished records (with auto-commit), leave the group, disconnect.
+
+        May be called again, and in every state. Whoever reads gets a ClosedError. If
+        the call is cancelled, everything ends all the same, without the commit.
+
+        Args:
+            timeout: seconds that it takes at most; 30 by default.
+        """
+        await self._engine.close(timeout)
+
+    # Reading
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Record:
+        """The next record. If cancelled, none was taken.
+
+        Raises:
+            OffsetOutOfRange: a position is invalid and there is no reset policy.
+            CorruptRecord: fetched data fails its checks; seek past it to go on.
+            UsageError: another task reads at the same time.
+            ClosedError: the consumer is not running.
+            Exception: what a callback or a deserializer raised, or what ended a
+                background task.
+        """
+        record = self._next_nowait()
+        return record if record is not None else await self._engine.next_record()
+
+    async def poll(
+        self,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+        max_records: int | None = None,
+    ) -> Poll:
+        """Take what is at hand; wait only where there is nothing.
+
+        Returns early and perhaps without records when the group asks for partitions
+        back, or has taken some. If cancelled, nothing was taken.
+
+        Args:
+            timeout: seconds to wait at most; None waits as long as it takes.
+            max_records: most records to take, ``max_poll_records`` by default.
+
+        Raises:
+            KafkaError: as iterating does.
+        """
+        engine, host = self._engine, self._engine.host
+        limit = engine.config.max_poll_records if max_records is None else max_records
+        if limit < 1:
+            raise UsageError(f"max_records={limit} leaves nothing to take")
+        engine.check()
+        deadline = None if timeout is None else now() + timeout
+
+        def take() -> list[Record] | None:
+            records = self._reader.take(limit)
+            return records if records or host.has_news else None
+
+        records = await engine.read(take, lambda: deadline)
+        lost = host.take_news()
+        return Poll(records or [], host.revoking_now, lost)
+
+    def batches(
+        self, *, max_records: int | None = None, max_wait: float = 0.0
+    ) -> BatchIterator:
+        """Iterate over batches of one partition each.
+
+        A batch comes when a partition has ``max_records`` at hand, or ``max_wait``
+        after there was something at hand. Asking for the next batch finishes the
+        one before. If cancelled, nothing was taken.
+
+        Args:
+            max_records: most records of a batch, ``max_poll_records`` by default.
+            max_wait: seconds to wait for a full batch.
+        """
+        limit = max_records or self._engine.config.max_poll_records
+        return BatchIterator(self._engine, limit, max_wait)
+
+    # What to read
+
+    @property
+    def to_be_revoked(self) -> frozenset[TopicPartition]:
+        """Partitions that the group asked back and that are not given up yet."""
+        return self._engine.host.revoking_now
+
+    @property
+    def lost(self) -> frozenset[TopicPartition]:
+        """Partitions lost since the last poll."""
+        return self._engine.host.lost_now
+
+    @property
+    def group_metadata(self) -> GroupMetadata:
+        """Who this consumer is to its group, to fence transactional commits.
+
+        Raises:
+            UsageError: there is no group.
+        """
+        self._engine.group_committer()
+        return self._engine.identity()
+
+    def subscribe(self, topics: Topics) -> None:
+        """Read these topics from now on, instead of those before.
+
+        Args:
+            topics: a name, names, or a pattern that matches whole names.
+
+        Raises:
+            UsageError: partitions are assigned; unsubscribe first.
+        """
+        self._engine.apply(Wish.of(topics, None))
+
+    def unsubscribe(self) -> None:
+        """Read nothing any more: topics, pattern and fixed partitions are given up."""
+        self._engine.apply(Wish())
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read exactly these partitions; those read already go on undisturbed.
+
+        Raises:
+            UsageError: topics are subscribed to; unsubscribe first.
+        """
+        self._engine.apply(Wish.of(None, partitions))
+
+    def enforce_rebalance(self, reason: str = "") -> None:
+        """Make the group divide its partitions anew.
+
+        Raises:
+            UsageError: this consumer is not a member of a group.
+        """
+        if self._engine.coordinator is None or not self._engine.wish.is_subscription:
+            raise UsageError("only a member of a group can ask for a rebalance")
+        self._engine.coordinator.enforce_rebalance(reason)
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Hand out no records of these partitions; what is buffered stays."""
+        for tp in self._assigned(partitions):
+            self._reader.pause(tp)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """End a pause."""
+        for tp in self._assigned(partitions):
+            self._reader.resume(tp)
+
+    @property
+    def paused(self) -> frozenset[TopicPartition]:
+        """The partitions that are paused."""
+        positions = self._reader.positions
+        return frozenset(tp for tp in positions if positions[tp].is_paused)
+
+    # Looking inside
+
+    def statistics(self) -> ConsumerStatistics:
+        """A snapshot of the consumer."""
+        engine = self._engine
+        coordinator = engine.coordinator
+        return ConsumerStatistics(
+            state=engine.state,
+            group=None if coordinator is None else coordinator.state.name,
+            assigned=len(self._reader.positions),
+            paused=len(self.paused),
+            to_be_revoked=len(self.to_be_revoked),
+            fetches_in_flight=engine.fetcher.in_flight,
+            buffered_bytes=self._reader.buffers.size,
+            stale_answers=engine.fetcher.stale_answers,
+        )
+
+
+def _shared(config: ClientConfig, options: Mapping[str, object]) -> ConsumerConfig:
+    """The options of a consumer that shares a client: the client's own stand."""
+    own = {field.name for field in fields(ClientConfig)}
+    for name in options:
+        if name in own:
+            raise UsageError(f"{name} is an option of the client, which is shared")
+    base = ConsumerConfig.of("localhost", options)
+    return replace(base, **{name: getattr(config, name) for name in own})

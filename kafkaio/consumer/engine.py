@@ -1,0 +1,445 @@
+"""The consumer's inner works: its tasks, and the calls that wait for them.
+
+Tasks, all owned by one supervisor: a fetch loop per broker, the positioner, the
+keeper (auto-commit, signs of life), and either the group coordinator's loop or, when
+topics are read without a group, the assigner. They meet in the reader, which is
+synchronous. A crash of any of them fails whoever waits, at once and with the cause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+import anyio
+
+from kafkaio._machines.metadata import ClusterView
+from kafkaio._machines.offsets import Commit
+from kafkaio._runtime.clock import now
+from kafkaio._runtime.supervisor import Supervisor
+from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.client.broadcast import Broadcast
+from kafkaio.client.client import Client
+from kafkaio.config import ConsumerConfig
+from kafkaio.consumer.commits import OffsetCommitter
+from kafkaio.consumer.coordinator import GroupCoordinator
+from kafkaio.consumer.events import Callbacks, PartitionsCallback
+from kafkaio.consumer.fetcher import Fetcher
+from kafkaio.consumer.host import Assigner, Host
+from kafkaio.consumer.keeper import Keeper
+from kafkaio.consumer.offset_lookup import OffsetLookup
+from kafkaio.consumer.positioner import Positioner
+from kafkaio.consumer.reader import Reader
+from kafkaio.consumer.wish import Wish
+from kafkaio.errors import (
+    ClosedError,
+    KafkaTimeout,
+    PartitionLost,
+    RequestTimeout,
+    UsageError,
+)
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.types import GroupMetadata, OffsetAndMetadata, Record, TopicPartition
+
+__all__ = ["CLOSE_TIMEOUT", "Engine"]
+
+T = TypeVar("T")
+
+#: Seconds that closing may take unless the caller says otherwise.
+CLOSE_TIMEOUT: Final = 30.0
+#: Seconds that a reader with data at hand runs before the loop gets a turn.
+_SLICE: Final = 0.001
+
+
+class Engine:
+    """Everything behind one consumer.
+
+    Args:
+        client: the way to the cluster.
+        owns_client: whether to start and close it.
+        config: the consumer's options.
+        on_assigned: the user's callback, or None.
+        on_revoked: the user's callback, or None.
+        on_lost: the user's callback, or None.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        config: ConsumerConfig,
+        *,
+        owns_client: bool,
+        on_assigned: PartitionsCallback | None,
+        on_revoked: PartitionsCallback | None,
+        on_lost: PartitionsCallback | None,
+    ) -> None:
+        self.client = client
+        self.config = config
+        self.wish = Wish()
+        self._owns_client = owns_client
+        self._news = Wakeup()
+        self._positioned = Broadcast()
+        self.reader = Reader(config, on_change=self.look, on_news=self._news.notify)
+        self._supervisor = Supervisor("kafkaio consumer", self._crashed)
+        self.fetcher = Fetcher(client, config, self.reader, self._supervisor.start_soon)
+        isolation = int(config.isolation_level == "read_committed")
+        self.lookup = OffsetLookup(client, isolation)
+        callbacks = Callbacks(on_assigned, on_revoked, on_lost, self.reader.fail)
+        self.host = Host(self, callbacks)
+        self.committer: OffsetCommitter | None = None
+        self.coordinator: GroupCoordinator | None = None
+        if config.group_id is not None:
+            self.committer = OffsetCommitter(client, config, self.identity)
+            self.coordinator = GroupCoordinator(
+                client, config, self.host, self.committer
+            )
+        self._assigner = Assigner(self.host)
+        self._positioner = Positioner(
+            client,
+            self.reader,
+            self.lookup,
+            self._fetch_committed if self.committer else None,
+            self._on_positions,
+        )
+        self._keeper = Keeper(self)
+        self._state = "new"
+        self._fatal: BaseException | None = None
+        self._slice_end = 0.0
+        self._takes_part = False
+        self._undo: list[Callable[[], None]] = []
+        self.is_reading = False
+
+    # Life
+
+    @property
+    def state(self) -> str:
+        """``new``, ``starting``, ``running``, ``failed``, ``closing`` or ``closed``."""
+        return "failed" if self._fatal and self._state == "running" else self._state
+
+    async def start(self, within: float | None) -> None:
+        """Begin; return when there is an assignment and every position is known."""
+        if self._state != "new":
+            raise ClosedError(f"the consumer is {self._state}: it starts once")
+        self._state = "starting"
+        try:
+            limit = self.config.default_api_timeout_ms / 1000
+            deadline = now() + (limit if within is None else within)
+            if self._owns_client:
+                await self.client.start(within)
+            self._undo = [
+                self.client.add_metadata_listener(self._on_metadata),
+                self.client.add_crash_listener(self._crashed),
+            ]
+            self._supervisor.start(self._positioner.run, self._keeper.run)
+            self._state = "running"
+            with _limit(within, "the consumer has no assignment yet"):
+                await self._begin(self.wish, deadline)
+            self._supervisor.start_soon(self._assigner.run, "assign")
+            await self._wait_for_positions(deadline)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self.close(1.0)
+            raise
+
+    async def _begin(self, wish: Wish, deadline: float) -> None:
+        self.apply(wish)
+        if wish.partitions:
+            await self.check_exist(wish.partitions, deadline - now())
+        if not wish.is_subscription:
+            return
+        if self.coordinator is not None:
+            await self.coordinator.wait_joined()
+        else:
+            await self._assigner.look(deadline - now())
+
+    async def check_exist(
+        self, partitions: Collection[TopicPartition], within: float
+    ) -> None:
+        """Wait until the partitions' topics are known.
+
+        Raises:
+            UnknownTopicOrPartition: the cluster has no such topic or partition.
+        """
+        names = {tp.topic for tp in partitions}
+        cluster = await self.client.wait_for_topics(names, within)
+        for tp in partitions:
+            if tp.partition >= (cluster.partition_count(tp.topic) or 0):
+                raise broker_error(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    f"there is no partition {tp.partition} of topic {tp.topic!r}",
+                )
+
+    async def _wait_for_positions(self, deadline: float) -> None:
+        while not self.reader.positions.is_settled():
+            self.reader.raise_errors()
+            self.check()
+            try:
+                async with asyncio.timeout(deadline - now()):
+                    await self._positioned.wait()
+            except TimeoutError:
+                raise RequestTimeout(
+                    f"no position was found in time: {self.reader.positions}"
+                ) from None
+        self.reader.raise_errors()
+
+    async def close(self, within: float | None = None) -> None:
+        """End, in bounded time and in every state. May be called again."""
+        if self._state in {"closing", "closed"}:
+            return
+        was_running = self._state == "running" and self._fatal is None
+        self._state = "closing"
+        self.reader.must_look = True
+        self._news.notify()
+        self._positioned.fail(_closed)
+        deadline = now() + (CLOSE_TIMEOUT if within is None else within)
+        try:
+            if was_running:
+                with anyio.move_on_at(anyio.current_time() + deadline - now()):
+                    await self._part()
+        finally:
+            self._state = "closed"
+            for undo in self._undo:
+                undo()
+            self.client.watch_topics(self, None)
+            try:
+                await self._supervisor.aclose()
+            finally:
+                if self._owns_client:
+                    await self.client.close(max(0.0, deadline - now()))
+
+    async def _part(self) -> None:
+        self.fetcher.close_sessions()
+        if self.config.enable_auto_commit:
+            await self._keeper.commit_quietly()
+        if self.coordinator is not None and self._takes_part:
+            await self.coordinator.leave()
+        await self.host.left()
+
+    def check(self) -> None:
+        """Raise unless the consumer is running.
+
+        Raises:
+            ClosedError: it is not.
+            BaseException: the crash of a background task.
+        """
+        if self._fatal is not None and self._state == "running":
+            raise self._fatal
+        if self._state in {"running", "starting"}:
+            return
+        raise ClosedError(
+            "the consumer was not started"
+            if self._state == "new"
+            else f"the consumer is {self._state}"
+        )
+
+    def _crashed(self, cause: BaseException) -> None:
+        if self._fatal is None:
+            self._fatal = cause
+        self.reader.must_look = True
+        self._news.notify()
+        self._positioned.tell()
+
+    # What is read
+
+    def apply(self, wish: Wish) -> None:
+        """Take up what the user wants to read; in the background if need be."""
+        if wish.is_subscription and self.wish.partitions is not None:
+            raise UsageError("partitions are assigned: unsubscribe first")
+        if wish.partitions is not None and self.wish.is_subscription:
+            raise UsageError("topics are subscribed to: unsubscribe first")
+        self.wish = wish
+        if self._state not in {"running", "starting"}:
+            return
+        if wish.is_subscription and self.coordinator is not None:
+            self._subscribe(self.coordinator)
+            return
+        if self._takes_part and self.coordinator is not None:
+            self.coordinator.unsubscribe()
+            if wish.partitions is None:
+                return  # what there is goes the group's way
+        if not wish.is_subscription:
+            self.host.assign_fixed(wish.partitions or ())
+        self._assigner.wake()
+
+    def _subscribe(self, coordinator: GroupCoordinator) -> None:
+        wish = self.wish
+        coordinator.subscribe(wish.pattern or wish.topics or frozenset())
+        if not self._takes_part:
+            self._takes_part = True
+            self._supervisor.start_soon(coordinator.run, "group")
+
+    def identity(self) -> GroupMetadata:
+        """Who commits: a member of the group, or nobody in particular."""
+        if self.coordinator is not None and self._takes_part:
+            return self.coordinator.metadata
+        return GroupMetadata(group_id=self.config.group_id or "")
+
+    def look(self) -> None:
+        """Something changed: every task looks again at what it has to do."""
+        if self._state == "running":
+            self.fetcher.update()
+            self._positioner.wake()
+
+    def _on_positions(self) -> None:
+        self._positioned.tell()
+        self._news.notify()
+        self.fetcher.update()
+
+    def _on_metadata(self, cluster: ClusterView) -> None:
+        del cluster  # the fetcher reads the client's
+        self.look()
+        self._assigner.wake()
+
+    # Reading
+
+    async def read(
+        self, take: Callable[[], T | None], until: Callable[[], float | None]
+    ) -> T | None:
+        """Wait until ``take`` brings something; None when time is up.
+
+        Every await comes before the taking: a cancelled call has taken nothing.
+
+        Args:
+            take: takes what is at hand; None for nothing.
+            until: when to stop waiting; asked after each time nothing was taken.
+        """
+        with self.reading():
+            while True:
+                await self._yield()
+                self.step()
+                taken = take()
+                if taken is not None:
+                    return taken
+                if await self._is_over(until()):
+                    return None
+
+    async def _is_over(self, until: float | None) -> bool:
+        # Wait for news; there is no more to wait for when time is up.
+        has_news = await self._news.wait(until)
+        self._slice_end = now() + _SLICE
+        return not has_news and until is not None and now() >= until
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Keep every other reader out.
+
+        Raises:
+            UsageError: another task reads already.
+        """
+        if self.is_reading:
+            raise UsageError("another task is reading from this consumer")
+        self.is_reading = True
+        try:
+            yield
+        finally:
+            self.is_reading = False
+
+    def step(self) -> None:
+        """The user asks for more: what was handed out before is finished."""
+        self.check()
+        self.reader.finish()
+        if self.coordinator is not None and self.host.revoking_now:
+            self.coordinator.step_taken()
+        self.reader.step()
+
+    async def next_record(self) -> Record:
+        """The next record, waiting for it as long as it takes."""
+        record = await self.read(self.reader.take_one, _never)
+        assert record is not None  # without a time limit
+        return record
+
+    async def _yield(self) -> None:
+        # A reader that always has data at hand must not starve heartbeats.
+        moment = now()
+        if moment >= self._slice_end:
+            await asyncio.sleep(0)
+            self._slice_end = now() + _SLICE
+
+    # Offsets
+
+    async def commit(self, commit: Commit, within: float) -> None:
+        """Commit offsets, in the order of the calls."""
+        committer = self.group_committer()
+        if not commit.offsets:
+            return
+        await committer.commit(commit.offsets, timeout=within)
+        self.reader.ledger.committed(commit)
+
+    async def commit_finished(
+        self, within: float, partitions: Collection[TopicPartition] | None = None
+    ) -> None:
+        """Commit what is finished and not committed yet."""
+        self.reader.sync()
+        await self.commit(self.reader.ledger.due(partitions), within)
+
+    def fence(self, partitions: Collection[TopicPartition]) -> None:
+        """Refuse what this member may not commit: a broker would accept it.
+
+        Raises:
+            PartitionLost: a partition is not assigned to this member any more.
+        """
+        if not self.wish.is_subscription or self.coordinator is None:
+            return
+        gone = sorted(tp for tp in partitions if tp not in self.reader.ledger)
+        if gone:
+            raise PartitionLost(
+                f"{gone[0].topic}-{gone[0].partition} is not assigned to this "
+                "consumer any more"
+            )
+
+    def group_committer(self) -> OffsetCommitter:
+        """What commits for the group.
+
+        Raises:
+            UsageError: there is no group.
+        """
+        if self.committer is None:
+            raise UsageError("offsets are kept for a group: give a group_id")
+        return self.committer
+
+    async def position(self, tp: TopicPartition, within: float) -> int:
+        """The partition's position, waiting until it is known."""
+        deadline = now() + within
+        while True:
+            self.reader.sync()
+            entry = self.reader.positions.get(tp)
+            if entry is None:
+                raise UsageError(f"{tp.topic}-{tp.partition} is not assigned")
+            if entry.position >= 0:
+                return entry.position
+            self.check()
+            self.reader.raise_stranded(tp)
+            try:
+                async with asyncio.timeout(deadline - now()):
+                    await self._positioned.wait()
+            except TimeoutError:
+                raise RequestTimeout(
+                    f"the position of {tp.topic}-{tp.partition} is not known yet"
+                ) from None
+
+    async def _fetch_committed(
+        self, partitions: Collection[TopicPartition], within: float
+    ) -> Mapping[TopicPartition, OffsetAndMetadata | None]:
+        return await self.group_committer().fetch(partitions, timeout=within)
+
+
+@contextmanager
+def _limit(within: float | None, what: str) -> Iterator[None]:
+    try:
+        with anyio.fail_after(within):
+            yield
+    except KafkaTimeout:
+        raise
+    except TimeoutError:
+        raise RequestTimeout(f"{what} after {within} s") from None
+
+
+def _never() -> None:
+    """No time limit."""
+
+
+def _closed() -> Exception:
+    return ClosedError("the consumer is closed")

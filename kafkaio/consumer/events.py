@@ -1,0 +1,61 @@
+"""The user's callbacks about partitions that come and go."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from kafkaio.types import TopicPartition
+
+__all__ = ["Callbacks", "PartitionsCallback"]
+
+#: Hears of partitions; may be a coroutine function, which is then awaited.
+PartitionsCallback: TypeAlias = Callable[
+    [AbstractSet[TopicPartition]], Awaitable[object] | object
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Callbacks:
+    """The callbacks of one consumer.
+
+    Attributes:
+        on_assigned: partitions were assigned; their positions may be set by a seek.
+        on_revoked: partitions are about to be given up; commits of them still count.
+        on_lost: partitions are gone already.
+        report: hears what a callback raised; the consumer's next call raises it.
+    """
+
+    on_assigned: PartitionsCallback | None
+    on_revoked: PartitionsCallback | None
+    on_lost: PartitionsCallback | None
+    report: Callable[[BaseException], None]
+
+    async def assigned(self, partitions: AbstractSet[TopicPartition]) -> None:
+        """Tell of an assignment."""
+        await self._call(self.on_assigned, partitions)
+
+    async def revoked(self, partitions: AbstractSet[TopicPartition]) -> None:
+        """Tell of a revocation."""
+        await self._call(self.on_revoked, partitions)
+
+    async def lost(self, partitions: AbstractSet[TopicPartition]) -> None:
+        """Tell of a loss; without a callback of its own it counts as a revocation."""
+        await self._call(self.on_lost or self.on_revoked, partitions)
+
+    async def _call(
+        self,
+        callback: PartitionsCallback | None,
+        partitions: AbstractSet[TopicPartition],
+    ) -> None:
+        if callback is None or not partitions:
+            return
+        try:
+            outcome = callback(frozenset(partitions))
+            if inspect.isawaitable(outcome):
+                await outcome
+        except Exception as error:  # noqa: BLE001  (it belongs to the user's next call)
+            self.report(error)

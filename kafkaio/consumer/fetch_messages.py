@@ -1,0 +1,119 @@
+"""Fetch requests and answers, between the plan of a session and the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from kafkaio._machines.fetch_session import FetchPlan, FetchTarget
+from kafkaio.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+)
+from kafkaio.types import TopicPartition
+
+__all__ = [
+    "FIRST_VERSION_BY_ID",
+    "LAST_VERSION_BY_NAME",
+    "FetchLimits",
+    "answers",
+    "fetch_request",
+]
+
+#: Fetch names topics by id from version 13 on (KIP-516).
+FIRST_VERSION_BY_ID: Final = 13
+LAST_VERSION_BY_NAME: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """What a fetch asks for beside its partitions.
+
+    Attributes:
+        max_wait_ms: how long the broker may wait for ``min_bytes``.
+        min_bytes: what it waits for.
+        max_bytes: most bytes of the answer.
+        isolation_level: 1 reads committed transactions only.
+        rack: the client's rack, empty to fetch from leaders alone (KIP-392).
+    """
+
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    isolation_level: int
+    rack: str = ""
+
+
+def fetch_request(plan: FetchPlan, limits: FetchLimits) -> FetchRequest:
+    """Make the request that says what the plan decided."""
+    return FetchRequest(
+        max_wait_ms=limits.max_wait_ms,
+        min_bytes=limits.min_bytes,
+        max_bytes=limits.max_bytes,
+        isolation_level=limits.isolation_level,
+        session_id=plan.session_id,
+        session_epoch=plan.epoch,
+        topics=_topics(plan.to_send),
+        forgotten_topics_data=_forgotten(plan.forgotten),
+        rack_id=limits.rack,
+    )
+
+
+def _topics(targets: Mapping[TopicPartition, FetchTarget]) -> list[FetchTopic]:
+    # Partitions keep their order; only neighbours of one topic share an entry, so
+    # that the broker serves them in the order wanted.
+    topics: list[FetchTopic] = []
+    for (name, number), target in targets.items():
+        if not topics or topics[-1].topic != name:
+            topics.append(FetchTopic(topic=name, topic_id=target.topic_id))
+        topics[-1].partitions.append(
+            FetchPartition(
+                partition=number,
+                current_leader_epoch=target.leader_epoch,
+                fetch_offset=target.offset,
+                partition_max_bytes=target.max_bytes,
+            )
+        )
+    return topics
+
+
+def _forgotten(
+    partitions: Iterable[tuple[TopicPartition, UUID]],
+) -> list[ForgottenTopic]:
+    topics: dict[tuple[str, UUID], ForgottenTopic] = {}
+    for (name, number), topic_id in partitions:
+        topic = topics.setdefault(
+            (name, topic_id), ForgottenTopic(topic=name, topic_id=topic_id)
+        )
+        topic.partitions.append(number)
+    return list(topics.values())
+
+
+def answers(
+    plan: FetchPlan, response: FetchResponse
+) -> dict[TopicPartition, PartitionData]:
+    """The answer's partitions by name.
+
+    A topic id that the plan does not know comes out as its text, which fits no
+    partition asked for: the session takes that for what it is, a stray answer.
+    """
+    names = (
+        {target.topic_id: tp.topic for tp, target in plan.wanted.items()}
+        if plan.by_id
+        else {}
+    )
+    found: dict[TopicPartition, PartitionData] = {}
+    for topic in response.responses:
+        name = names.get(topic.topic_id, str(topic.topic_id))
+        for data in topic.partitions:
+            tp = TopicPartition(
+                name if plan.by_id else topic.topic, data.partition_index
+            )
+            found[tp] = data
+    return found

@@ -1,0 +1,220 @@
+"""One broker's fetch loop: wait, decide, fetch, hand over; and again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+from kafkaio._machines.backoff import Backoff
+from kafkaio._machines.fetch_session import FetchPlan, FetchSession, FetchTarget
+from kafkaio._machines.positions import FetchPoint
+from kafkaio._machines.reactions import reaction
+from kafkaio._net.connection import Connection
+from kafkaio._net.lane import Lane
+from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.consumer.fetch_messages import (
+    FIRST_VERSION_BY_ID,
+    LAST_VERSION_BY_NAME,
+    FetchLimits,
+    answers,
+    fetch_request,
+)
+from kafkaio.errors import KafkaError, KafkaTimeout, NetworkError
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.messages.fetch import FetchRequest, FetchResponse
+from kafkaio.protocol.schema import ZERO_UUID
+from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio.consumer.fetcher import Fetcher
+
+__all__ = ["NodeFetcher"]
+
+#: The wait of a fetch that leaves a full partition out: short at first, so that the
+#: partition is fetched again before the user has read it empty.
+_SHORT_WAIT_MS: Final = 20
+
+
+class NodeFetcher:
+    """Fetches from one broker until the broker is gone.
+
+    Args:
+        fetcher: decides what to fetch and judges what comes back.
+        node_id: the broker.
+
+    Attributes:
+        reserved: bytes that the fetch in flight may bring.
+    """
+
+    def __init__(self, fetcher: Fetcher, node_id: int) -> None:
+        self.reserved = 0
+        self._fetcher = fetcher
+        self._node_id = node_id
+        self._wakeup = Wakeup()
+        self._session = FetchSession()
+        self._connection: Connection | None = None
+        config = fetcher.config
+        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self._failures = 0
+        self._turn = 0
+        self._short_wait_ms = _SHORT_WAIT_MS
+        self._progress = (-1, -1)
+
+    def __repr__(self) -> str:
+        state = f"fetching {self.reserved} bytes" if self.is_fetching else "idle"
+        return f"<NodeFetcher {self._node_id} {state} | {self._session}>"
+
+    @property
+    def is_fetching(self) -> bool:
+        """Whether a fetch is in flight."""
+        return self.reserved > 0
+
+    def wake(self) -> None:
+        """Look again whether there is something to fetch."""
+        self._wakeup.notify()
+
+    async def run(self) -> None:
+        """Fetch until the broker is not part of the cluster any more."""
+        fetcher = self._fetcher
+        try:
+            while True:
+                wanted, is_short = fetcher.wanted(self._node_id)
+                if not wanted or not fetcher.room():
+                    if not wanted and self._is_gone():
+                        return
+                    await self._wakeup.wait(fetcher.next_retry())
+                    continue
+                try:
+                    await self._fetch(wanted, is_short=is_short)
+                except (NetworkError, KafkaTimeout) as error:
+                    await self._on_failure(error, wanted)
+        finally:
+            fetcher.ended(self._node_id)
+
+    def _is_gone(self) -> bool:
+        return self._node_id not in self._fetcher.client.cluster.brokers
+
+    async def _fetch(
+        self, wanted: dict[FetchPoint, FetchTarget], *, is_short: bool
+    ) -> None:
+        fetcher = self._fetcher
+        if self._connection is None or not self._connection.is_ready:
+            self._session.reset()  # a session is not bound to it, but its answer was
+            self._connection = None
+            client = fetcher.client
+            self._connection = await client.connection(self._node_id, Lane.FETCH)
+            # Opening took its time: what is wanted may have changed.
+            wanted, is_short = fetcher.wanted(self._node_id)
+        room = fetcher.room()
+        if not wanted or not room:
+            return
+        plan = self._plan(self._connection, wanted)
+        limits = self._limits(room, is_short=is_short)
+        cap = None if plan.by_id else LAST_VERSION_BY_NAME
+        timeout = (fetcher.config.request_timeout_ms + limits.max_wait_ms) / 1000
+        self.reserved = room
+        try:
+            response = await self._connection.call(
+                fetch_request(plan, limits), timeout=timeout, max_version=cap
+            )
+        except BaseException:
+            self._session.reset()
+            raise
+        finally:
+            self.reserved = 0
+        self._failures = 0
+        if response.error_code:
+            self._session.failed(response.error_code)
+            await self._on_top_level(response.error_code, plan)
+            return
+        found = answers(plan, response)
+        if self._session.acked(plan, response.session_id, found):
+            fetcher.answered({p.tp: p for p in wanted}, found, response)
+
+    def _plan(
+        self, connection: Connection, wanted: dict[FetchPoint, FetchTarget]
+    ) -> FetchPlan:
+        targets = {point.tp: target for point, target in wanted.items()}
+        version = connection.versions.usable(FetchRequest)
+        by_id = version >= FIRST_VERSION_BY_ID and all(
+            target.topic_id != ZERO_UUID for target in targets.values()
+        )
+        if self._session.epoch == 0:
+            # Without a session the broker serves in our order: take turns. With one
+            # it does that by itself.
+            targets = _rotated(targets, self._turn)
+            self._turn += 1
+        return self._session.build(targets, by_id=by_id)
+
+    def _limits(self, room: int, *, is_short: bool) -> FetchLimits:
+        config = self._fetcher.config
+        wait_ms = config.fetch_max_wait_ms
+        if is_short:
+            progress = self._fetcher.progress()
+            if progress != self._progress:
+                self._short_wait_ms = _SHORT_WAIT_MS
+            else:
+                self._short_wait_ms *= 2
+            self._progress = progress
+            wait_ms = min(wait_ms, self._short_wait_ms)
+        return FetchLimits(
+            max_wait_ms=wait_ms,
+            min_bytes=config.fetch_min_bytes,
+            max_bytes=room,
+            isolation_level=int(config.isolation_level == "read_committed"),
+        )
+
+    async def _on_failure(
+        self, error: KafkaError, wanted: dict[FetchPoint, FetchTarget]
+    ) -> None:
+        fetcher = self._fetcher
+        self._connection = None
+        fetcher.failed(point.tp.topic for point in wanted)
+        await self._pause(error)
+
+    async def _on_top_level(self, code: int, plan: FetchPlan) -> None:
+        if reaction(ApiKey.FETCH, code).refresh_metadata:
+            self._fetcher.failed(tp.topic for tp in plan.wanted)
+        if plan.is_full:  # otherwise a full one goes out at once
+            await self._pause(None)
+
+    async def _pause(self, error: KafkaError | None) -> None:
+        delay = self._backoff.delay(self._failures, roll())
+        self._failures += 1
+        if error is not None:
+            self._fetcher.client.observer.retrying(
+                f"fetch from broker {self._node_id}", self._failures, delay, error
+            )
+        until = now() + delay
+        while now() < until:
+            await self._wakeup.wait(until)
+
+    def close_session(self) -> None:
+        """Let the broker forget the session, if it hears of it; it would expire too."""
+        plan = self._session.build_close()
+        connection = self._connection
+        if plan is None or connection is None or not connection.is_ready:
+            return
+        limits = FetchLimits(0, 0, 1, 0)
+        cap = None if plan.by_id else LAST_VERSION_BY_NAME
+        with contextlib.suppress(KafkaError):
+            request = fetch_request(plan, limits)
+            answer = connection.submit(request, timeout=1.0, max_version=cap)
+            answer.add_done_callback(_ignore)
+
+
+def _ignore(answer: asyncio.Future[FetchResponse]) -> None:
+    if not answer.cancelled():
+        answer.exception()
+
+
+def _rotated(
+    targets: dict[TopicPartition, FetchTarget], turn: int
+) -> dict[TopicPartition, FetchTarget]:
+    if not targets:
+        return targets
+    items = list(targets.items())
+    cut = turn % len(items)
+    return dict(items[cut:] + items[:cut])

@@ -1,0 +1,233 @@
+"""What partitions come and go, seen from the reader: group, fixed, or all of a topic.
+
+`Host` is what the group coordinator talks to. `Assigner` stands in for the group
+where topics are read without one: it assigns every partition, also those that appear
+later. A partition that appears while we read is new, so it is read from its start,
+whatever ``auto_offset_reset`` says: nothing written to it is missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from kafkaio._machines.positions import Reset, ResetTo
+from kafkaio._machines.refresh import ALL_TOPICS
+from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.consumer.events import Callbacks
+from kafkaio.consumer.wish import Wish
+from kafkaio.errors import KafkaError
+from kafkaio.protocol.messages.metadata import MetadataRequest
+from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio.consumer.engine import Engine
+
+__all__ = ["Assigner", "Host"]
+
+_NOTHING: frozenset[TopicPartition] = frozenset()
+
+
+class Host:
+    """Carries out what happens to the assignment.
+
+    Args:
+        engine: the consumer's inner works.
+        callbacks: the user's.
+    """
+
+    def __init__(self, engine: Engine, callbacks: Callbacks) -> None:
+        self.engine = engine
+        self.callbacks = callbacks
+        #: Partitions that the group asked back and that are not given up yet.
+        self.revoking_now: frozenset[TopicPartition] = _NOTHING
+        #: Partitions lost since the last poll.
+        self.lost_now: frozenset[TopicPartition] = _NOTHING
+        #: Whether partitions were asked back or lost since the last poll.
+        self.has_news = False
+
+    def take_news(self) -> frozenset[TopicPartition]:
+        """A poll returns: its news is told, and the partitions lost are returned."""
+        lost, self.lost_now = self.lost_now, _NOTHING
+        self.has_news = False
+        if self.engine.coordinator is not None:
+            self.engine.coordinator.clear_lost()
+        return lost
+
+    # What the group coordinator calls
+
+    def revoke_requested(
+        self, partitions: frozenset[TopicPartition], deadline: float
+    ) -> None:
+        """Hand out and fetch no more of the partitions; wake a waiting poll."""
+        del deadline  # the coordinator keeps it
+        self.has_news = True
+        for tp in partitions:
+            if tp in self.engine.reader.positions:
+                self.engine.reader.revoke_requested(tp)
+        self.revoking_now |= partitions
+
+    def has_unfinished(self, partitions: frozenset[TopicPartition]) -> bool:
+        """Whether the user still works on records of any of the partitions."""
+        reader = self.engine.reader
+        reader.sync()
+        return reader.ledger.has_unfinished(partitions)
+
+    async def revoking(self, partitions: frozenset[TopicPartition]) -> None:
+        """The partitions are about to be given up: commit, tell the user, let go."""
+        engine = self.engine
+        try:
+            if engine.config.enable_auto_commit:
+                await self._commit(partitions)
+            await self.callbacks.revoked(partitions & set(engine.reader.positions))
+        finally:
+            self._let_go(partitions)
+
+    async def lost(self, partitions: frozenset[TopicPartition]) -> None:
+        """The partitions are gone."""
+        mine = partitions & set(self.engine.reader.positions)
+        self.has_news = True
+        self.lost_now |= mine
+        self._let_go(partitions)
+        self.engine.reader.tell()
+        await self.callbacks.lost(mine)
+
+    async def assigned(
+        self, added: frozenset[TopicPartition], owned: frozenset[TopicPartition]
+    ) -> None:
+        """Partitions were added to the assignment, which now is ``owned``."""
+        self._watch(owned)
+        self.lost_now -= added
+        for tp in sorted(added):
+            self.engine.reader.assign(tp, has_commits=True)
+        await self.callbacks.assigned(added)
+
+    async def left(self) -> None:
+        """The consumer closes: what it still has is given up."""
+        mine = frozenset(self.engine.reader.positions)
+        if self.engine.wish.is_subscription:
+            await self.callbacks.revoked(mine)
+        self._let_go(mine)
+
+    # Without a group
+
+    def assign_fixed(self, partitions: Collection[TopicPartition]) -> None:
+        """Read exactly these partitions; those read already go on undisturbed."""
+        reader = self.engine.reader
+        self._let_go([tp for tp in reader.positions if tp not in partitions])
+        self._watch(partitions)
+        for tp in partitions:
+            if tp not in reader.positions:
+                has_commits = self.engine.committer is not None
+                reader.assign(tp, has_commits=has_commits)
+
+    async def assign_topics(
+        self, partitions: Collection[TopicPartition], *, from_start: bool
+    ) -> None:
+        """Read these partitions, all of the topics wanted; no commits exist.
+
+        Args:
+            partitions: every partition there is.
+            from_start: whether those added are new, and so are read from their start.
+        """
+        reader = self.engine.reader
+        gone = frozenset(tp for tp in reader.positions if tp not in partitions)
+        added = frozenset(tp for tp in partitions if tp not in reader.positions)
+        self._let_go(gone)
+        for tp in sorted(added):
+            reader.assign(tp, has_commits=False)
+            if from_start:
+                reader.seek_to(tp, Reset(ResetTo.EARLIEST))
+        await self.callbacks.revoked(gone)
+        await self.callbacks.assigned(added)
+
+    async def _commit(self, partitions: Collection[TopicPartition]) -> None:
+        engine = self.engine
+        timeout = engine.config.default_api_timeout_ms / 1000
+        try:
+            await engine.commit_finished(timeout, partitions)
+        except KafkaError as error:
+            # The partitions go whether that worked or not; their next owner reads
+            # the records again. The user's callback can still try.
+            engine.client.observer.retrying("commit before revoke", 1, 0.0, error)
+
+    def _watch(self, partitions: Collection[TopicPartition]) -> None:
+        names = {tp.topic for tp in partitions}
+        self.engine.client.watch_topics(self.engine, names or None)
+
+    def _let_go(self, partitions: Collection[TopicPartition]) -> None:
+        engine = self.engine
+        for tp in partitions:
+            engine.reader.unassign(tp)
+            engine.fetcher.forget(tp)
+        self.revoking_now -= frozenset(partitions)
+        if partitions:
+            engine.look()
+
+
+class Assigner:
+    """Assigns all partitions of the topics wanted, where there is no group.
+
+    Args:
+        host: carries it out.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._wakeup = Wakeup()
+        # The topics wanted when partitions were assigned last: what appears in them
+        # afterwards is new.
+        self._done_for: object = None
+
+    def wake(self) -> None:
+        """Look again: the wish or the cluster changed."""
+        self._wakeup.notify()
+
+    async def run(self) -> None:
+        """Assign what there is, whenever it changes."""
+        engine = self._host.engine
+        while True:
+            await self._wakeup.wait()
+            try:
+                await self.look(engine.config.default_api_timeout_ms / 1000)
+            except KafkaError as error:
+                engine.reader.fail(error)
+
+    async def look(self, within: float) -> None:
+        """Assign what there is now, once the topics wanted are known.
+
+        Raises:
+            UnknownTopicOrPartition: a topic wanted by name is not there in time.
+        """
+        engine = self._host.engine
+        wish = engine.wish
+        if not wish.is_subscription or engine.coordinator is not None:
+            self._done_for = None
+            return
+        is_new = self._done_for != wish
+        if is_new:
+            await self._discover(wish, within)
+            self._done_for = wish
+        there = wish.partitions_in(
+            engine.client.cluster, with_internal=not self._hides_internal
+        )
+        await self._host.assign_topics(there, from_start=not is_new)
+
+    async def _discover(self, wish: Wish, within: float) -> None:
+        client = self._host.engine.client
+        names = wish.topics
+        if wish.pattern is not None:
+            answer = await client.request(MetadataRequest(topics=None), timeout=within)
+            names = frozenset(
+                topic.name
+                for topic in answer.topics
+                if topic.name is not None
+                and wish.matches(topic.name)
+                and not (topic.is_internal and self._hides_internal)
+            )
+        client.watch_topics(self._host.engine, ALL_TOPICS if wish.pattern else names)
+        await client.wait_for_topics(names or (), within)
+
+    @property
+    def _hides_internal(self) -> bool:
+        return self._host.engine.config.exclude_internal_topics

@@ -1,0 +1,61 @@
+"""Iterating over batches: a class with ``__anext__``, so that ``break`` is harmless."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from kafkaio._runtime.clock import now
+from kafkaio.consumer.engine import Engine
+from kafkaio.consumer.poll import Batch
+
+__all__ = ["BatchIterator"]
+
+
+class BatchIterator:
+    """Yields batches of one partition each, as ``Consumer.batches`` says.
+
+    Args:
+        engine: the consumer's inner works.
+        max_records: most records of a batch.
+        max_wait: seconds to wait for that many, once there are any.
+    """
+
+    def __init__(self, engine: Engine, max_records: int, max_wait: float) -> None:
+        self._engine = engine
+        self._max_records = max_records
+        self._max_wait = max_wait
+        # When the wait for a full batch ends; None while there is nothing at hand.
+        self._until: float | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Batch:
+        """The next batch. If cancelled, nothing was taken."""
+        engine = self._engine
+        while True:
+            batch = await engine.read(self._take, self._deadline)
+            if batch is not None:
+                return batch
+
+    def _deadline(self) -> float | None:
+        return self._until
+
+    def _take(self) -> Batch | None:
+        reader = self._engine.reader
+        if not reader.has_any():
+            self._until = None
+            return None
+        if self._max_wait > 0 and not reader.has_full(self._max_records):
+            moment = now()
+            if self._until is None:
+                self._until = moment + self._max_wait
+            if moment < self._until:
+                return None
+        records = reader.take_partition(self._max_records, prefer_full=True)
+        self._until = None
+        if not records:
+            return None
+        tp = records[0].topic_partition
+        number = reader.ledger.number(tp)
+        return Batch(tp.topic, tp.partition, records, -1 if number is None else number)

@@ -1,0 +1,77 @@
+"""The task that commits finished records, and shows the group signs of life."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from kafkaio._runtime.clock import now
+from kafkaio.errors import BrokerError, Fenced, GroupError, KafkaError
+
+if TYPE_CHECKING:
+    from kafkaio.consumer.engine import Engine
+
+__all__ = ["Keeper"]
+
+#: Seconds between two looks at whether the user reads on.
+_LOOK_EVERY: Final = 1.0
+#: Looks within one poll interval, at least.
+_LOOKS: Final = 10
+
+
+class Keeper:
+    """Looks after the consumer while the user works.
+
+    Args:
+        engine: the consumer's inner works.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        config = engine.config
+        self._commit_every = config.auto_commit_interval_ms / 1000
+        self._tick = min(
+            _LOOK_EVERY, self._commit_every, config.max_poll_interval_ms / 1000 / _LOOKS
+        )
+        self._commits = config.enable_auto_commit and config.group_id is not None
+        # A commit that takes longer would be overtaken by the next one.
+        self._timeout = max(1.0, self._commit_every)
+
+    async def run(self) -> None:
+        """Look after the consumer until cancelled."""
+        engine = self._engine
+        next_commit = now() + self._commit_every
+        progress = engine.reader.progress
+        while True:
+            await anyio.sleep(self._tick)
+            # Whoever takes records, or waits for one, is alive: the clock need not
+            # be read with every record for that.
+            if engine.coordinator is not None and (
+                engine.is_reading or progress != engine.reader.progress
+            ):
+                engine.coordinator.polled(now())
+            progress = engine.reader.progress
+            if self._commits and now() >= next_commit:
+                await self.commit_quietly()
+                next_commit = now() + self._commit_every
+
+    async def commit_quietly(self) -> None:
+        """Commit what is finished; what fails is tried again with the next commit.
+
+        Only a refusal for good, such as a missing permission, reaches the user.
+        """
+        engine = self._engine
+        if not self._commits:
+            return
+        try:
+            await engine.commit_finished(self._timeout)
+        except KafkaError as error:
+            for_good = isinstance(error, BrokerError) and not error.retriable
+            # What the group says about the member is the coordinator's business.
+            if for_good and not isinstance(error, Fenced | GroupError):
+                engine.reader.fail(error)
+            else:
+                engine.client.observer.retrying(
+                    "auto-commit", 1, self._commit_every, error
+                )

@@ -1,0 +1,255 @@
+"""Where a consumer reads, and what it commits: the half of `Consumer` about offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TypeAlias
+
+from kafkaio._machines.offsets import Commit
+from kafkaio._machines.positions import Reset, ResetTo
+from kafkaio._runtime.clock import now
+from kafkaio.consumer.engine import Engine
+from kafkaio.consumer.offset_lookup import EARLIEST, LATEST
+from kafkaio.consumer.poll import Batch
+from kafkaio.errors import PartitionLost, UsageError
+from kafkaio.types import (
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    Record,
+    TopicPartition,
+)
+
+__all__ = ["Places", "ToCommit"]
+
+#: What may be committed: a record or batch that is done, or offsets of next records.
+ToCommit: TypeAlias = Record | Batch | Mapping[TopicPartition, int | OffsetAndMetadata]
+
+
+class Places:
+    """What `Consumer` offers about offsets.
+
+    Args:
+        engine: the consumer's inner works.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._reader = engine.reader
+        self._timeout = engine.config.default_api_timeout_ms / 1000
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions assigned now."""
+        return frozenset(self._reader.positions)
+
+    # Where to read
+
+    async def position(
+        self,
+        partition: TopicPartition,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> int:
+        """Offset of the next record to be handed out, once it is known.
+
+        Raises:
+            UsageError: the partition is not assigned.
+            RequestTimeout: it is not known in time.
+            OffsetOutOfRange: there is none, and no policy to find one.
+        """
+        return await self._engine.position(partition, self._within(timeout))
+
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Read on at an offset; it takes effect with the next record handed out.
+
+        Raises:
+            UsageError: the partition is not assigned, or the offset is negative.
+        """
+        (tp,) = self._assigned([partition])
+        where = _next_record(offset)
+        if where.offset < 0:
+            raise UsageError(f"cannot seek to the offset {where.offset}")
+        self._reader.seek(tp, where.offset, where.leader_epoch)
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Read on at the first record kept, of these or of all partitions."""
+        for tp in self._assigned(partitions or self.assignment):
+            self._reader.seek_to(tp, Reset(ResetTo.EARLIEST))
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Read on after the last record, of these or of all partitions."""
+        for tp in self._assigned(partitions or self.assignment):
+            self._reader.seek_to(tp, Reset(ResetTo.LATEST))
+
+    async def offsets_for_times(
+        self,
+        times: Mapping[TopicPartition, int],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first offset of each partition whose record is not older than a time.
+
+        Args:
+            times: milliseconds since the Unix epoch.
+            timeout: seconds, ``default_api_timeout_ms`` by default.
+
+        Returns:
+            None where every record is older.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such partition.
+            RequestTimeout: time ran out.
+        """
+        if any(time < 0 for time in times.values()):
+            raise UsageError("times are milliseconds since 1970, and not negative")
+        return await self._look_up(times, self._within(timeout))
+
+    async def beginning_offsets(
+        self,
+        partitions: Collection[TopicPartition],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, int]:
+        """Offset of the first record kept, of any partitions.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such partition.
+            RequestTimeout: time ran out.
+        """
+        return await self._ends(partitions, EARLIEST, timeout)
+
+    async def end_offsets(
+        self,
+        partitions: Collection[TopicPartition],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, int]:
+        """Offset after the last record that can be read, of any partitions.
+
+        With ``read_committed`` that is the last stable offset.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such partition.
+            RequestTimeout: time ran out.
+        """
+        return await self._ends(partitions, LATEST, timeout)
+
+    async def lag(
+        self,
+        *partitions: TopicPartition,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, int]:
+        """How many offsets the position is behind the end, as the leaders say now.
+
+        Args:
+            partitions: assigned ones; all that are assigned by default.
+            timeout: seconds, ``default_api_timeout_ms`` by default.
+        """
+        deadline = now() + self._within(timeout)
+        chosen = self._assigned(partitions or self.assignment)
+        ends = await self._ends(chosen, LATEST, deadline - now())
+        return {
+            tp: max(0, ends[tp] - await self._engine.position(tp, deadline - now()))
+            for tp in chosen
+            if tp in self._reader.positions
+        }
+
+    # Offsets of the group
+
+    async def commit(
+        self,
+        what: ToCommit | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> None:
+        """Commit offsets for the group; returns when the coordinator has them.
+
+        Commits take effect in the order of the calls. If the call is cancelled, the
+        offsets may be committed all the same.
+
+        Args:
+            what: a record or batch that is done, which commits the offset after it;
+                or offsets of the next record by partition; or None for every record
+                that is finished, which leaves out those handed out last.
+            timeout: seconds, ``default_api_timeout_ms`` by default.
+
+        Raises:
+            PartitionLost: a partition does not belong to this consumer any more.
+            RebalanceInProgress: read on to take part in it, then commit again.
+            CommitFailed: the group has moved on without this member.
+            BrokerError: the coordinator refused for another reason.
+            RequestTimeout: time ran out; the offsets may be committed all the same.
+            UsageError: there is no group.
+        """
+        engine = self._engine
+        engine.check()
+        if what is None:
+            await engine.commit_finished(self._within(timeout))
+            return
+        commit = self._commit_of(what)
+        engine.fence(commit.offsets)
+        await engine.commit(commit, self._within(timeout))
+
+    async def committed(
+        self,
+        partitions: Collection[TopicPartition] | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What is committed for the group; None where nothing is.
+
+        Args:
+            partitions: any partitions; those assigned by default.
+            timeout: seconds, ``default_api_timeout_ms`` by default.
+
+        Raises:
+            BrokerError: the coordinator refused.
+            RequestTimeout: time ran out.
+            UsageError: there is no group.
+        """
+        engine = self._engine
+        engine.check()
+        chosen = list(self.assignment if partitions is None else partitions)
+        committer = engine.group_committer()
+        if not chosen:
+            return {}
+        return dict(await committer.fetch(chosen, timeout=self._within(timeout)))
+
+    def _within(self, timeout: float | None) -> float:
+        return self._timeout if timeout is None else timeout
+
+    def _assigned(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
+        for tp in partitions:
+            if tp not in self._reader.positions:
+                raise UsageError(f"{tp[0]}-{tp[1]} is not assigned to this consumer")
+        return [TopicPartition(*tp) for tp in partitions]
+
+    async def _look_up(
+        self, times: Mapping[TopicPartition, int], within: float
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        engine = self._engine
+        engine.check()
+        deadline = now() + within
+        await engine.check_exist(times, within)
+        return await engine.lookup.offsets(times, within=deadline - now())
+
+    async def _ends(
+        self, partitions: Iterable[TopicPartition], which: int, within: float | None
+    ) -> dict[TopicPartition, int]:
+        times = {TopicPartition(*tp): which for tp in partitions}
+        found = await self._look_up(times, self._within(within))
+        return {tp: end.offset for tp, end in found.items() if end is not None}
+
+    def _commit_of(self, what: ToCommit) -> Commit:
+        ledger = self._reader.ledger
+        if isinstance(what, Batch):
+            tp = what.topic_partition
+            if what.assignment != ledger.number(tp):
+                raise PartitionLost(
+                    f"{tp.topic}-{tp.partition} was taken since the batch was read"
+                )
+            what = what.records[-1]
+        if isinstance(what, Record):
+            after = OffsetAndMetadata(what.offset + 1, leader_epoch=what.leader_epoch)
+            return ledger.numbered({what.topic_partition: after})
+        return ledger.numbered(
+            {TopicPartition(*tp): _next_record(at) for tp, at in what.items()}
+        )
+
+
+def _next_record(offset: int | OffsetAndMetadata) -> OffsetAndMetadata:
+    return OffsetAndMetadata(offset) if isinstance(offset, int) else offset
