@@ -17,7 +17,7 @@ from enum import Enum, auto
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 
-__all__ = ["BASE", "OVERRIDES", "Reaction", "Step", "reaction"]
+__all__ = ["BASE", "OVERRIDES", "Reaction", "Step", "known_code", "reaction"]
 
 
 class Step(Enum):
@@ -420,6 +420,11 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: {_E.THROTTLING_QUOTA_EXCEEDED: _FINAL},
     ApiKey.PUSH_TELEMETRY: {_E.THROTTLING_QUOTA_EXCEEDED: _FINAL},
 }
+
+
+def known_code(code: int) -> ErrorCode:
+    """The error code of that number; a newer broker's own is UNKNOWN_SERVER_ERROR."""
+    return ErrorCode(code)
 
 
 def reaction(api_key: int, code: int) -> Reaction:

@@ -1,6 +1,13 @@
 import pytest
 
-from kafkaio._machines.reactions import BASE, OVERRIDES, Reaction, Step, reaction
+from kafkaio._machines.reactions import (
+    BASE,
+    OVERRIDES,
+    Reaction,
+    Step,
+    known_code,
+    reaction,
+)
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode as E
 
@@ -42,6 +49,7 @@ def test_overrides_are_of_known_apis_and_change_something() -> None:
 
 
 def test_codes_of_newer_brokers_are_final() -> None:
+    assert known_code(30_000) is E.UNKNOWN_SERVER_ERROR
     assert reaction(ApiKey.PRODUCE, 30_000) == Reaction()
     assert reaction(9_999, E.NOT_COORDINATOR).refind_coordinator
 
