@@ -1,0 +1,58 @@
+"""Certificates that both sides take."""
+
+import socket
+import ssl
+import threading
+
+import pytest
+from cryptography.hazmat.primitives.serialization import pkcs12
+
+from kafkaio.testing.kafka.certs import Certificates, make_certificates
+from kafkaio.testing.kafka.properties import Tls
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Certificates, Tls]:
+    return make_certificates(tmp_path_factory.mktemp("tls") / "new", ["bob"])
+
+
+def test_the_brokers_store_holds_key_and_certificate(
+    made: tuple[Certificates, Tls],
+) -> None:
+    certificates, tls = made
+    key, certificate, _ = pkcs12.load_key_and_certificates(
+        tls.keystore.read_bytes(), tls.password.encode()
+    )
+    assert key is not None
+    assert certificate is not None
+    assert key.public_key() == certificate.public_key()
+    assert tls.truststore.read_bytes()
+    assert set(certificates.clients) == {"bob"}
+
+
+def test_a_clients_context_proves_the_broker_and_the_user(
+    made: tuple[Certificates, Tls],
+) -> None:
+    certificates, _ = made
+    server_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server_context.load_cert_chain(certificates.clients["bob"])
+    server_context.load_verify_locations(certificates.authority)
+    server_context.verify_mode = ssl.CERT_REQUIRED
+    left, right = socket.socketpair()
+    names = []
+
+    def serve() -> None:
+        with server_context.wrap_socket(left, server_side=True) as secured:
+            subject = secured.getpeercert() or {}
+            names.append(dict(pair[0] for pair in subject["subject"]))
+            secured.send(b"x")
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    context = certificates.client_context("bob")
+    context.check_hostname = False  # the socket pair has no host
+    with context.wrap_socket(right) as secured:
+        assert secured.recv(1) == b"x"
+    thread.join()
+    assert names[0]["commonName"] == "bob"
+    assert certificates.client_context().verify_mode is ssl.CERT_REQUIRED
