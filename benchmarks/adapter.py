@@ -1,0 +1,187 @@
+"""kafkaio in the side-by-side runner.
+
+Name this file in ``BENCH_ADAPTERS`` (``run.py`` does). What stands here is what a good
+user of kafkaio would write, and no more: every delivery is awaited, nothing is tuned
+beyond what the runner's spec carries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import islice
+
+from adapters.base import Client
+from core import settle
+
+WINDOW = 8192  # records outstanding before the oldest are awaited, as with aiokafka
+BATCH = 1000  # records asked for at a time, as of confluent's consume()
+
+
+class Kafkaio(Client):
+    """enqueue_nowait() with its Delivery awaited; async for."""
+
+    name = "kafkaio"
+    distribution = "kafkaio"
+    requires = ("kafkaio", "anyio", "cramjam", "crc32c", "lz4", "zstandard")
+    protocols = frozenset({"cooperative", "eager"})
+
+    def load(self):
+        from kafkaio import errors, types
+        from kafkaio.consumer.consumer import Consumer
+        from kafkaio.producer import Producer
+
+        self.producer_type, self.consumer_type = Producer, Consumer
+        self.buffer_full = errors.BufferFull
+        self.partition_type = types.TopicPartition
+
+    # ---- producing
+    async def open_producer(self):
+        s = self.spec
+        tuned = (
+            {}
+            if s.defaults
+            else {
+                "linger_ms": s.linger_ms,
+                "batch_size": s.batch_bytes,
+            }
+        )
+        self.producer = self.producer_type(
+            s.bootstrap,
+            acks="all",
+            enable_idempotence=s.idempotent,
+            compression_type=s.compression,
+            **tuned,
+        )
+        await self.producer.start()
+        self.posted = []
+
+    async def produce_all(self, topic, values):
+        enqueue_nowait, enqueue = self.producer.enqueue_nowait, self.producer.enqueue
+        older, newer, acked = [], [], 0
+        for value in values:
+            try:
+                newer.append(enqueue_nowait(topic, value))
+            except self.buffer_full:
+                newer.append(await enqueue(topic, value))
+            if len(newer) == WINDOW:
+                acked += await settle(older)
+                older, newer = newer, []
+        return acked + await settle(older) + await settle(newer)
+
+    async def send_and_wait(self, topic, value):
+        await self.producer.send(topic, value)
+
+    async def post(self, topic, value):
+        self.posted.append(self.producer.enqueue_nowait(topic, value))
+
+    async def settle_posts(self):
+        return await settle(self.posted)
+
+    async def close_producer(self):
+        await self.producer.close()
+
+    # ---- consuming
+    async def open_consumer(self):
+        s = self.spec
+        own = {}
+        if s.group:
+            strategy = "range" if s.protocol == "eager" else "cooperative-sticky"
+            own = {"group_id": s.group, "partition_assignment_strategy": (strategy,)}
+        self.consumer = self.consumer_type(
+            s.bootstrap, auto_offset_reset="earliest", **own
+        )
+        if not s.group:
+            await self.consumer.start()
+
+    async def join(self, topic, start):
+        consumer = self.consumer
+        if self.spec.group:
+            if start == "latest":
+                raise ValueError("join a group at the earliest offset")
+            consumer.subscribe([topic])
+            await consumer.start()
+            return
+        partitions = range(self.spec.partitions)
+        consumer.assign([self.partition_type(topic, p) for p in partitions])
+        if start == "latest":
+            consumer.seek_to_end()
+
+    async def consume_all(self, topic, tally):
+        await self.join(topic, "earliest")
+        buf, left = [], tally.target
+        row = as_row if tally.verify else None
+        async for record in self.consumer:
+            buf.append(record.value if row is None else row(record))
+            if len(buf) == 1000 or len(buf) == left:
+                left -= len(buf)
+                if not (tally.check(buf) if tally.verify else tally.take(buf)):
+                    break
+                buf = []
+                if tally.slow:
+                    await asyncio.sleep(tally.nap())
+
+    async def read(self, on_record):
+        async for record in self.consumer:
+            on_record(record.partition, record.offset, record.value)
+
+    async def stream(self, on_record, stop):
+        reader = asyncio.ensure_future(self.read(on_record))
+        # The runner's stop is a threading.Event, which the loop cannot wait for.
+        while not stop.is_set() and not reader.done():  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+        if reader.done():
+            reader.result()
+        reader.cancel()
+        await asyncio.wait([reader])
+
+    async def close_consumer(self):
+        await self.consumer.close()
+
+
+class KafkaioMany(Kafkaio):
+    """send_many() of a window of records, two calls on their way at a time."""
+
+    name = "kafkaio-many"
+    can = frozenset({"produce"})
+
+    async def produce_all(self, topic, values):
+        async def work():
+            acked = 0
+            while chunk := list(islice(values, WINDOW)):
+                acked += len(await self.producer.send_many(topic, chunk))
+            return acked
+
+        async with asyncio.TaskGroup() as group:
+            workers = [group.create_task(work()) for _ in range(2)]
+        return sum(worker.result() for worker in workers)
+
+
+class KafkaioBatches(Kafkaio):
+    """async for batch in consumer.batches()."""
+
+    name = "kafkaio-batches"
+    can = frozenset({"consume", "e2e"})
+
+    async def consume_all(self, topic, tally):
+        await self.join(topic, "earliest")
+        async for batch in self.consumer.batches(max_records=BATCH):
+            if tally.verify:
+                more = tally.check([as_row(record) for record in batch.records])
+            else:
+                more = tally.take([record.value for record in batch.records])
+            if not more:
+                break
+            if tally.slow:
+                await asyncio.sleep(tally.nap())
+
+    async def read(self, on_record):
+        async for batch in self.consumer.batches():
+            for record in batch.records:
+                on_record(batch.partition, record.offset, record.value)
+
+
+def as_row(record):
+    return record.partition, record.offset, record.value
+
+
+CLIENTS = [Kafkaio, KafkaioMany, KafkaioBatches]
