@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 import kafkaio
+from kafkaio.protocol.messages.create_topics import CreatableTopic
 from kafkaio.testing.kafka import Kafka
 
 PARTITIONS = 12
@@ -126,12 +127,11 @@ async def run(bootstrap: str, count: int, kafka: Kafka | None) -> bool:
 
 
 async def create_topic(client: kafkaio.Client, topic: str, replicas: int) -> None:
-    messages = kafkaio.messages
-    wanted = messages.create_topics.CreatableTopic(
+    wanted = CreatableTopic(
         name=topic, num_partitions=PARTITIONS, replication_factor=replicas
     )
     reply = await client.request(
-        messages.CreateTopicsRequest(topics=[wanted], timeout_ms=30_000),
+        kafkaio.messages.CreateTopicsRequest(topics=[wanted], timeout_ms=30_000),
         to=kafkaio.Controller,
     )
     if reply.topics[0].error_code:
