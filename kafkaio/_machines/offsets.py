@@ -22,15 +22,17 @@ __all__ = ["Commit", "OffsetLedger"]
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Offsets taken out of the ledger to be committed.
+    """Offsets to be committed, and what the ledger said when they were taken.
 
     Attributes:
         offsets: what to commit.
-        numbers: the assignment that each partition had.
+        numbers: the assignment that each open partition had.
+        finished: the offset up to which each open partition was finished.
     """
 
     offsets: Mapping[TopicPartition, OffsetAndMetadata]
     numbers: Mapping[TopicPartition, int]
+    finished: Mapping[TopicPartition, int]
 
 
 @dataclass(slots=True)
@@ -40,7 +42,13 @@ class _Entry:
     handed_epoch: int = -1
     finished: int = -1
     finished_epoch: int = -1
-    committed: int = -1
+    # Whether ``finished`` moved since the last commit. A commit that the user chose,
+    # ahead of it or behind, stays until then.
+    is_due: bool = False
+
+    def finish(self, offset: int, epoch: int) -> None:
+        self.is_due |= offset != self.finished
+        self.finished, self.finished_epoch = offset, epoch
 
 
 class OffsetLedger:
@@ -82,10 +90,10 @@ class OffsetLedger:
                 committed again.
         """
         entry = self._entries[tp]
-        entry.handed = entry.finished = offset
-        entry.handed_epoch = entry.finished_epoch = epoch
+        entry.handed, entry.handed_epoch = offset, epoch
+        entry.finish(offset, epoch)
         if committed:
-            entry.committed = offset
+            entry.is_due = False
         self._unfinished.discard(tp)
 
     def unpositioned(self, tp: TopicPartition) -> None:
@@ -108,20 +116,20 @@ class OffsetLedger:
             return
         entry.handed, entry.handed_epoch = offset, epoch
         if tp not in self._unfinished:
-            entry.finished, entry.finished_epoch = offset, epoch
+            entry.finish(offset, epoch)
 
     def finish(self) -> None:
         """The user asked for more: whatever was handed out before is finished."""
         for tp in self._unfinished:
             entry = self._entries[tp]
-            entry.finished, entry.finished_epoch = entry.handed, entry.handed_epoch
+            entry.finish(entry.handed, entry.handed_epoch)
         self._unfinished.clear()
 
     def finished_to(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
         """Records before ``offset`` are finished, those handed out after it are not."""
         entry = self._entries[tp]
         if entry.finished < offset <= entry.handed:
-            entry.finished, entry.finished_epoch = offset, epoch
+            entry.finish(offset, epoch)
             if offset == entry.handed:
                 self._unfinished.discard(tp)
 
@@ -129,40 +137,41 @@ class OffsetLedger:
         """Whether the user still works on records of any of the partitions."""
         return any(tp in self._unfinished for tp in partitions)
 
-    def finished(self, tp: TopicPartition) -> OffsetAndMetadata | None:
-        """What could be committed for a partition: None if nothing is known."""
-        entry = self._entries.get(tp)
-        if entry is None or entry.finished < 0:
-            return None
-        return OffsetAndMetadata(entry.finished, leader_epoch=entry.finished_epoch)
-
     def due(self, partitions: Collection[TopicPartition] | None = None) -> Commit:
-        """Take what is finished and not committed yet, of some or all partitions."""
-        entries = {
-            tp: entry
-            for tp, entry in self._entries.items()
-            if (partitions is None or tp in partitions)
-            and 0 <= entry.finished != entry.committed
-        }
-        return Commit(
+        """Take what was finished since the last commit, of some or all partitions."""
+        return self.commit_of(
             {
-                tp: OffsetAndMetadata(e.finished, leader_epoch=e.finished_epoch)
-                for tp, e in entries.items()
-            },
-            {tp: e.number for tp, e in entries.items()},
+                tp: OffsetAndMetadata(entry.finished, leader_epoch=entry.finished_epoch)
+                for tp, entry in self._entries.items()
+                if (partitions is None or tp in partitions)
+                and entry.is_due
+                and entry.finished >= 0
+            }
         )
 
-    def numbered(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Commit:
-        """Make a commit of the user's own offsets, with the assignments of now."""
-        numbers = {tp: self._entries[tp].number for tp in offsets if tp in self}
-        return Commit(offsets, numbers)
+    def commit_of(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Commit:
+        """Make a commit of offsets, under the assignments of now."""
+        entries = {tp: self._entries[tp] for tp in offsets if tp in self}
+        return Commit(
+            offsets,
+            {tp: entry.number for tp, entry in entries.items()},
+            {tp: entry.finished for tp, entry in entries.items()},
+        )
 
     def committed(self, commit: Commit) -> None:
-        """The broker has taken a commit. Assignments that have ended are left out."""
+        """The broker has taken a commit; assignments that have ended are left out.
+
+        Who commits records that were handed out says that they are finished.
+        """
         for tp, number in commit.numbers.items():
             entry = self._entries.get(tp)
-            if entry is not None and entry.number == number:
-                entry.committed = commit.offsets[tp].offset
+            if entry is None or entry.number != number:
+                continue
+            entry.is_due = entry.finished != commit.finished[tp]
+            offset = commit.offsets[tp]
+            if entry.finished < offset.offset <= entry.handed:
+                self.finished_to(tp, offset.offset, offset.leader_epoch)
+                entry.is_due = False
 
     def number(self, tp: TopicPartition) -> int | None:
         """The number of a partition's assignment: None where it is not open."""

@@ -366,6 +366,7 @@ class Engine:
         if not commit.offsets:
             return
         await committer.commit(commit.offsets, timeout=within)
+        self.reader.sync()
         self.reader.ledger.committed(commit)
 
     async def commit_finished(

@@ -235,6 +235,7 @@ class Places:
         return {tp: end.offset for tp, end in found.items() if end is not None}
 
     def _commit_of(self, what: ToCommit) -> Commit:
+        self._reader.sync()
         ledger = self._reader.ledger
         if isinstance(what, Batch):
             tp = what.topic_partition
@@ -245,8 +246,8 @@ class Places:
             what = what.records[-1]
         if isinstance(what, Record):
             after = OffsetAndMetadata(what.offset + 1, leader_epoch=what.leader_epoch)
-            return ledger.numbered({what.topic_partition: after})
-        return ledger.numbered(
+            return ledger.commit_of({what.topic_partition: after})
+        return ledger.commit_of(
             {TopicPartition(*tp): _next_record(at) for tp, at in what.items()}
         )
 

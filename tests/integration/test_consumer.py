@@ -1,0 +1,187 @@
+"""The consumer against a real Kafka. Records are written by plain Produce requests."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+
+import pytest
+
+from kafkaio._records.batch import Compression, encode_batch
+from kafkaio.client import Client, Leader
+from kafkaio.consumer import Consumer
+from kafkaio.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from kafkaio.testing.kafka import Kafka
+from kafkaio.testing.pytest_plugin import TopicFactory
+from kafkaio.types import TopicPartition
+
+pytestmark = pytest.mark.timeout(120)
+
+
+async def write(
+    client: Client,
+    tp: TopicPartition,
+    values: list[bytes],
+    compression: Compression = Compression.NONE,
+) -> int:
+    """Append one batch and return its first offset."""
+    batch = encode_batch(
+        [(time.time_ns() // 1_000_000, None, value, ()) for value in values],
+        compression=compression,
+    )
+    view = await client.wait_for_topics([tp.topic])
+    topic_id = view.topic_id(tp.topic)
+    assert topic_id is not None
+    request = ProduceRequest(
+        acks=-1,
+        timeout_ms=10_000,
+        topic_data=[
+            TopicProduceData(
+                name=tp.topic,
+                topic_id=topic_id,
+                partition_data=[
+                    PartitionProduceData(index=tp.partition, records=batch)
+                ],
+            )
+        ],
+    )
+    answer = await client.request(request, Leader(tp))
+    done = answer.responses[0].partition_responses[0]
+    assert done.error_code == 0
+    return done.base_offset
+
+
+async def read(consumer: Consumer, count: int) -> list[bytes | None]:
+    async with asyncio.timeout(30):
+        return [(await anext(consumer)).value for _ in range(count)]
+
+
+def numbers(stem: str, count: int) -> list[bytes]:
+    return [f"{stem}-{n}".encode() for n in range(count)]
+
+
+async def test_every_codec(real_kafka: Kafka, topic: TopicFactory):
+    tp = TopicPartition(topic(), 0)
+    async with Client(real_kafka.bootstrap_servers) as client:
+        wanted = []
+        for codec in Compression:
+            values = numbers(codec.name, 50)
+            wanted += values
+            await write(client, tp, values, codec)
+        async with Consumer(
+            client, assign=[tp], auto_offset_reset="earliest"
+        ) as consumer:
+            assert await read(consumer, len(wanted)) == wanted
+            assert await consumer.position(tp) == len(wanted)
+            assert await consumer.lag() == {tp: 0}
+            assert await consumer.beginning_offsets([tp]) == {tp: 0}
+
+
+async def test_a_record_after_start_is_seen(real_kafka: Kafka, topic: TopicFactory):
+    tp = TopicPartition(topic(), 0)
+    async with Client(real_kafka.bootstrap_servers) as client:
+        await write(client, tp, [b"before"])
+        async with Consumer(real_kafka.bootstrap_servers, topics=tp.topic) as consumer:
+            await write(client, tp, [b"after"])
+            assert await read(consumer, 1) == [b"after"]
+
+
+async def test_a_time_before_now_on_an_empty_topic(
+    real_kafka: Kafka, topic: TopicFactory
+):
+    tp = TopicPartition(topic(), 0)
+    async with (
+        Client(real_kafka.bootstrap_servers) as client,
+        Consumer(
+            client, topics=tp.topic, auto_offset_reset="by_duration:PT1H"
+        ) as consumer,
+    ):
+        await write(client, tp, [b"first"])
+        assert await read(consumer, 1) == [b"first"]
+
+
+async def test_auto_commit_and_resume(real_kafka: Kafka, topic: TopicFactory):
+    tp = TopicPartition(topic(), 0)
+    group = f"group-{uuid.uuid4().hex[:8]}"
+    async with Client(real_kafka.bootstrap_servers) as client:
+        await write(client, tp, numbers("r", 5))
+
+        def consumer() -> Consumer:
+            return Consumer(
+                client, assign=[tp], group_id=group, auto_offset_reset="earliest"
+            )
+
+        async with consumer() as first:
+            assert await read(first, 3) == numbers("r", 3)
+        async with consumer() as second:
+            # The third was handed out but never finished.
+            found = await second.committed()
+            assert found[tp] is not None
+            assert found[tp].offset == 2
+            assert await read(second, 3) == numbers("r", 5)[2:]
+            await second.commit({tp: 5})
+        async with consumer() as third:
+            assert await third.position(tp) == 5
+
+
+async def test_pause_resume_and_seek(real_kafka: Kafka, topic: TopicFactory):
+    name = topic(partitions=2)
+    left, right = TopicPartition(name, 0), TopicPartition(name, 1)
+    async with (
+        Client(real_kafka.bootstrap_servers) as client,
+        Consumer(client, assign=[left, right]) as consumer,
+    ):
+        consumer.pause(left)
+        await write(client, left, numbers("left", 3))
+        await write(client, right, numbers("right", 3))
+        assert await read(consumer, 3) == numbers("right", 3)
+        poll = await consumer.poll(timeout=0.5)
+        assert poll.records == []
+        consumer.resume(left)
+        assert await read(consumer, 3) == numbers("left", 3)
+        consumer.seek(right, 1)
+        assert await read(consumer, 2) == numbers("right", 3)[1:]
+        consumer.seek_to_beginning()
+        assert sorted(await read(consumer, 6)) == sorted(
+            numbers("left", 3) + numbers("right", 3)
+        )
+
+
+async def test_two_members_share_a_topic(real_kafka: Kafka, topic: TopicFactory):
+    name = topic(partitions=4)
+    group = f"group-{uuid.uuid4().hex[:8]}"
+    options = {"group_id": group, "auto_offset_reset": "earliest"}
+    async with Client(real_kafka.bootstrap_servers) as client:
+        for n in range(4):
+            await write(client, TopicPartition(name, n), numbers(f"p{n}", 2))
+        async with Consumer(
+            real_kafka.bootstrap_servers, topics=name, **options
+        ) as one:
+            assert len(one.assignment) == 4
+            first = await read(one, 8)
+            assert len(set(first)) == 8
+            async with Consumer(
+                real_kafka.bootstrap_servers, topics=name, **options
+            ) as two:
+                async with asyncio.timeout(60):
+                    while len(one.assignment) != 2 or len(two.assignment) != 2:
+                        await one.poll(timeout=0.1)
+                        await two.poll(timeout=0.1)
+                assert one.assignment | two.assignment == {
+                    TopicPartition(name, n) for n in range(4)
+                }
+                for n in range(4):
+                    await write(client, TopicPartition(name, n), [b"again-%d" % n])
+                found: list[bytes | None] = []
+                async with asyncio.timeout(30):
+                    while len(found) < 4:
+                        for consumer in (one, two):
+                            poll = await consumer.poll(timeout=0.1)
+                            found += [r.value for r in poll.records]
+                # All that was finished was committed before partitions moved.
+                assert sorted(found) == [b"again-%d" % n for n in range(4)]
