@@ -17,6 +17,7 @@ import asyncio
 import sys
 import time
 from collections import Counter
+from collections.abc import Set
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from uuid import uuid4
@@ -74,7 +75,7 @@ async def produce(bootstrap: str, topic: str, count: int, progress: Progress) ->
 async def consume(bootstrap: str, topic: str, name: str, progress: Progress) -> int:
     """Be one member of the group until all records were seen; return our share."""
 
-    def names(partitions: frozenset[kafkaio.TopicPartition]) -> str:
+    def names(partitions: Set[kafkaio.TopicPartition]) -> str:
         return ", ".join(str(tp.partition) for tp in sorted(partitions)) or "none"
 
     taken = 0
