@@ -50,11 +50,15 @@ class ReconnectSchedule:
     Attributes:
         backoff: the wait between attempts.
         set_up: the time that one attempt may take, growing with failed attempts.
+        failures: failed attempts and lost connections since the last READY.
+        set_up_failures: failed attempts since the last READY.
+        not_before: when the next attempt may start.
     """
 
     backoff: Backoff
     set_up: Backoff
     failures: int = 0
+    set_up_failures: int = 0
     # Invariant: never moves backwards while attempts keep failing.
     not_before: float = 0.0
 
@@ -64,15 +68,20 @@ class ReconnectSchedule:
 
     def set_up_timeout(self, roll: float) -> float:
         """Seconds that the next attempt may take."""
-        return self.set_up.delay(self.failures, roll)
+        return self.set_up.delay(self.set_up_failures, roll)
 
     def failed(self, now: float, roll: float) -> None:
-        """Note that an attempt failed, or that a connection was lost."""
+        """Note that an attempt failed."""
+        self.lost(now, roll)
+        self.set_up_failures += 1
+
+    def lost(self, now: float, roll: float) -> None:
+        """Note that a connection broke; that says nothing of how long set-up takes."""
         wait = self.backoff.delay(self.failures, roll)
         self.not_before = max(self.not_before, now + wait)
         self.failures += 1
 
     def ready(self) -> None:
         """Note that a connection reached READY: the next failure is a first one."""
-        self.failures = 0
+        self.failures = self.set_up_failures = 0
         self.not_before = 0.0

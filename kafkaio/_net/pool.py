@@ -279,7 +279,7 @@ class Pool:
             del self._open[key]
         if cause is not None:
             schedule = self._schedules.setdefault(key, self._settings.schedule())
-            schedule.failed(now(), roll())
+            schedule.lost(now(), roll())
         self._report(key, cause)
 
     def _report(self, key: _Key, cause: BaseException | None) -> None:

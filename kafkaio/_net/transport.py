@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Final, Protocol, TypeAlias
 
 from kafkaio._net.receive import FrameReceiver
@@ -41,7 +42,10 @@ class Transport(Protocol):
     """A connected stream."""
 
     def write(self, parts: Sequence[Buffer]) -> None:
-        """Send frames, lengths included; never blocks. Nothing happens once closed."""
+        """Send frames, lengths included; never blocks. Nothing happens once closed.
+
+        The buffers are not copied: they must not change afterwards.
+        """
 
     def close(self) -> None:
         """Send what was written, then close."""
@@ -120,8 +124,8 @@ class _TcpTransport(asyncio.BufferedProtocol):
     # ---- what asyncio calls ------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # Not checked: uvloop's transports have the methods, but not the base class.
+        self._transport = transport  # type: ignore[assignment]
 
     def get_buffer(self, sizehint: int) -> memoryview:
         del sizehint
@@ -216,8 +220,8 @@ def _is_refusal(cause: BaseException) -> bool:
     )
 
 
-def _told(error: OSError, options: DialOptions) -> str:
-    if isinstance(error, TimeoutError) and not error.errno:
+def _told(error: Exception, options: DialOptions) -> str:
+    if type(error) is TimeoutError and not error.errno:
         return f"no answer within {options.timeout:.3g} s"
     return str(error) or type(error).__name__
 
@@ -228,10 +232,13 @@ _Address: TypeAlias = tuple[socket.AddressFamily, tuple[str | int | bytes, ...]]
 
 async def _resolve(host: str, port: int, options: DialOptions) -> list[_Address]:
     loop = asyncio.get_running_loop()
+    with suppress(ValueError):  # an address needs no thread to be looked up in
+        family = socket.AF_INET if ip_address(host).version == 4 else socket.AF_INET6
+        return [(family, (host, port))]
     try:
         async with asyncio.timeout(options.timeout):
             found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         told = _told(error, options)
         raise BrokerNotAvailable(f"{host}:{port}: resolve name: {told}") from error
     return [

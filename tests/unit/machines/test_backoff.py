@@ -50,6 +50,13 @@ def test_waits_and_set_up_time_grow_with_failures() -> None:
     assert plan.set_up_timeout(0.5) == pytest.approx(30)
 
 
+def test_a_lost_connection_does_not_lengthen_the_set_up() -> None:
+    plan = schedule()
+    plan.lost(now=5.0, roll=0.5)
+    assert plan.remaining(5.0) == pytest.approx(0.05)
+    assert plan.set_up_timeout(0.5) == pytest.approx(10)
+
+
 def test_only_ready_resets() -> None:
     plan = schedule()
     for _ in range(10):

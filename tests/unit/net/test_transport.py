@@ -6,6 +6,7 @@ import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 import trustme
@@ -72,6 +73,8 @@ async def server(
     try:
         yield listener.sockets[0].getsockname()[1]
     finally:
+        for _ in range(20):  # let it see what its clients did last
+            await asyncio.sleep(0)
         listener.close()
         for writer in writers:
             writer.transport.abort()
@@ -190,16 +193,17 @@ async def test_every_address_of_a_name_is_tried(
     sink = Sink()
     dead = free_port()
     async with server(echo) as port:
+        loop = asyncio.get_running_loop()
+        resolve = loop.getaddrinfo
 
-        async def two_addresses(
-            host: str, port: int, **_: object
-        ) -> list[tuple[object, ...]]:
+        async def two_addresses(host: str, port: int, **how: Any) -> Any:
+            if host != "kafka.example":  # uvloop asks for numeric addresses too
+                return await resolve(host, port, **how)
             return [
-                (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", dead)),
-                (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)),
+                (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", each))
+                for each in (dead, port)
             ]
 
-        loop = asyncio.get_running_loop()
         monkeypatch.setattr(loop, "getaddrinfo", two_addresses)
         transport = await dial_tcp("kafka.example", port, sink, options())
         transport.write([framed(b"x")])
@@ -219,6 +223,16 @@ async def test_a_name_that_does_not_resolve(monkeypatch: pytest.MonkeyPatch) -> 
         BrokerNotAvailable, match=r"kafka\.example:9092: resolve name: .*not known"
     ):
         await dial_tcp("kafka.example", 9092, Sink(), options())
+
+
+async def test_a_name_that_is_none() -> None:
+    with pytest.raises(BrokerNotAvailable, match="resolve name"):
+        await dial_tcp("a" * 70 + ".example", 9092, Sink(), options())
+
+
+async def test_ipv6() -> None:
+    with pytest.raises(BrokerNotAvailable, match=r"::1: connect: "):
+        await dial_tcp("::1", free_port(), Sink(), options())
 
 
 async def test_a_cancelled_dial_leaves_nothing_open() -> None:
