@@ -11,6 +11,11 @@ may be under way, provided that
 * after a failure, batches are sent again in order, and only the lowest one of those
   under way may be sent again.
 
+A broker that knows nothing of a producer accepts any number as the first one. Were the
+first batch lost and the second not, the second would be taken and the first could not
+follow. So until the first batch of a numbering is acknowledged, it is the only one under
+way.
+
 A batch that fails for good leaves a gap that no later batch can cross. Then the
 partition is *settling*: nothing new is numbered; every batch whose fate is uncertain
 (sent, never answered) is sent once more with its old number, which tells whether it
@@ -142,6 +147,7 @@ class PartitionSequence(Generic[BatchT]):
 
     __slots__ = (
         "_identity",
+        "_is_known",
         "_producer",
         "expected",
         "is_settling",
@@ -152,6 +158,8 @@ class PartitionSequence(Generic[BatchT]):
     def __init__(self, producer: ProducerIdentity) -> None:
         self._producer = producer
         self._identity: Identity | None = None
+        # Whether a batch of the present numbering was acknowledged.
+        self._is_known = False
         # Invariant: all members carry self._identity, with contiguous numbers that
         # end at next_sequence, unless is_settling.
         self.under_way: list[BatchT] = []
@@ -173,7 +181,8 @@ class PartitionSequence(Generic[BatchT]):
             return None
         if head.identity is not None:
             return head if head is self.under_way[0] else None
-        if len(self.under_way) >= MAX_UNDER_WAY or not self._has_identity():
+        limit = MAX_UNDER_WAY if self._is_known else 1
+        if len(self.under_way) >= limit or not self._has_identity():
             return None
         return head
 
@@ -194,6 +203,7 @@ class PartitionSequence(Generic[BatchT]):
     def _restart(self, identity: Identity) -> None:
         self._identity = identity
         self.next_sequence = self.expected = 0
+        self._is_known = False
 
     def sent(self, batch: BatchT) -> None:
         """Note that ``batch`` goes out now; a new one gets its numbers here."""
@@ -210,6 +220,7 @@ class PartitionSequence(Generic[BatchT]):
     def acked(self, batch: BatchT) -> None:
         """Note that the broker has ``batch``."""
         self._remove(batch)
+        self._is_known = True
         end = advance(batch.base_sequence, batch.count)
         if _is_ahead(end, self.expected):
             self.expected = end
@@ -226,12 +237,12 @@ class PartitionSequence(Generic[BatchT]):
     def out_of_order(self, batch: BatchT) -> None:
         """Note that the broker saw a gap before ``batch``; it goes again.
 
-        If it is the batch that the broker should expect, then the broker has lost
-        what it had acknowledged, and waiting does not help. Otherwise an earlier
-        batch is still to come.
+        If it is the batch that the broker should expect (or one before that), then
+        the broker has lost what it had acknowledged, and waiting does not help.
+        Otherwise an earlier batch is still to come.
         """
         batch.is_on_wire = batch.is_uncertain = False
-        if batch.base_sequence == self.expected:
+        if not _is_ahead(batch.base_sequence, self.expected):
             self.forgotten(batch)
 
     def forgotten(self, batch: BatchT) -> None:

@@ -91,8 +91,7 @@ class Delivery:
     def _outcome(self, receipt: Receipt) -> RecordMetadata:
         if receipt.error is not None:
             receipt.see(self._index)
-            # Shared by the records of a batch, so it must not collect tracebacks.
-            raise receipt.error.with_traceback(None)
+            raise _twin(receipt.error)
         offset = receipt.base_offset
         log_append_time = receipt.log_append_time
         return RecordMetadata(
@@ -112,6 +111,20 @@ class Delivery:
         if receipt.error is not None:
             return f"<Delivery {where} failed: {receipt.error!r}>"
         return f"<Delivery {where} done, offset {self._outcome(receipt).offset}>"
+
+
+def _twin(error: Exception) -> Exception:
+    # The records of a batch share their error. Raised in several tasks, one object
+    # would collect all their tracebacks, and keep what these refer to.
+    try:
+        twin = type(error).__new__(type(error), *error.args)
+    except Exception:  # noqa: BLE001 - an exception class of the user's own making
+        return error.with_traceback(None)
+    twin.args = error.args
+    vars(twin).update(vars(error))
+    if error.__cause__ is not None:
+        twin.__cause__ = error.__cause__
+    return twin
 
 
 def _wait(receipt: Receipt) -> Generator[object, None, None]:

@@ -10,6 +10,9 @@ from kafkaio.config import ProducerConfig
 from kafkaio.producer import Producer
 from tests.fakes.broker import FakeCluster
 from tests.unit.producer.broker_log import Logs
+from tests.virtual_loop import pytest_asyncio_loop_factories
+
+__all__ = ["pytest_asyncio_loop_factories"]
 
 MakeProducer = Callable[..., Producer]
 

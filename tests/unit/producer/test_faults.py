@@ -1,0 +1,265 @@
+"""Laws of the whole producer under any schedule of faults."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kafkaio.client.client import Client
+from kafkaio.config import ProducerConfig
+from kafkaio.errors import ClosedError, KafkaError
+from kafkaio.producer import Producer
+from kafkaio.producer.delivery import Delivery
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.types import RecordMetadata
+from tests.fakes.broker import DEFAULT, DISCONNECT, HANG, FakeCluster
+from tests.unit.producer.broker_log import Logs
+from tests.virtual_loop import VirtualClockLoop
+
+REFUSALS = [
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.CORRUPT_MESSAGE,
+]
+FAULTS = st.sampled_from(
+    ["fine"] * 3
+    + ["cut", "write and cut", "hang", "write and hang", "refuse"]
+    + ["refuse one", "move", "slow"]
+)
+
+
+class Chaos:
+    """Treats each Produce request as the next fault of a schedule says."""
+
+    def __init__(self, cluster: FakeCluster, logs: Logs, schedule: list[str]) -> None:
+        self.cluster = cluster
+        self.logs = logs
+        self.schedule = list(schedule)
+        self.dice = random.Random(len(schedule))
+        cluster.on(ApiKey.PRODUCE, self.handle)
+
+    def handle(self, node: Any, header: Any, request: Any) -> Any:
+        fault = self.schedule.pop(0) if self.schedule else "fine"
+        if fault == "slow":
+            return self.slow()
+        if fault == "move":
+            for partition in range(2):
+                self.cluster.move_leader("t", partition, self.dice.randrange(2))
+        elif fault == "refuse":
+            return self.refuse(node, header, request, lambda index: True)
+        elif fault == "refuse one":
+            chosen = self.dice.randrange(2)
+            return self.refuse(node, header, request, lambda index: index == chosen)
+        if fault.startswith("write"):
+            self.logs.produce(node, header, request)
+        if fault.endswith("cut"):
+            return DISCONNECT
+        return HANG if fault.endswith("hang") else DEFAULT
+
+    async def slow(self) -> Any:
+        await asyncio.sleep(self.dice.choice([0.01, 0.7, 2.5]))
+        return DEFAULT
+
+    def refuse(self, node: Any, header: Any, request: Any, which: Any) -> Any:
+        code = self.dice.choice(REFUSALS)
+        self.logs.refuse = lambda topic, index, batch: code if which(index) else 0
+        try:
+            return self.logs.produce(node, header, request)
+        finally:
+            self.logs.refuse = lambda *_: 0
+
+
+def run(coroutine: Any) -> Any:
+    with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
+        return runner.run(coroutine)
+
+
+async def produce(
+    schedule: list[str], pauses: list[float], **options: Any
+) -> tuple[Logs, list[tuple[int, int, Delivery]]]:
+    """Send numbered records to both partitions of a topic; return what became."""
+    async with FakeCluster(nodes=2, topics={"t": 2}) as cluster:
+        logs = Logs(cluster)
+        Chaos(cluster, logs, schedule)
+        config = ProducerConfig.of(
+            cluster.bootstrap,
+            {
+                "batch_size": 120,  # one or two records each
+                "request_timeout_ms": 1_000,
+                "linger_ms": 5,
+                **options,
+            },
+        )
+        client = Client.from_config(config, dial=cluster.dial)
+        sent: list[tuple[int, int, Delivery]] = []
+        async with Producer.from_config(config, client=client) as producer:
+            for number, pause in enumerate(pauses):
+                partition = number % 2
+                value = b"%05d" % number
+                delivery = await producer.enqueue("t", value, partition=partition)
+                sent.append((number, partition, delivery))
+                used = producer.statistics().buffer.used_bytes
+                assert used <= config.buffer_memory
+                if pause:
+                    await asyncio.sleep(pause)
+        assert producer.statistics().buffer.used_bytes == 0
+        assert producer.statistics().buffer.batches_on_wire == 0
+        return logs, sent
+
+
+PAUSES = st.lists(
+    st.sampled_from([0.0, 0.0, 0.0, 0.001, 0.02, 0.4]), min_size=1, max_size=40
+)
+RELAXED = settings(
+    deadline=None, max_examples=60, suppress_health_check=list(HealthCheck)
+)
+
+
+@RELAXED
+@given(st.lists(FAULTS, max_size=25), PAUSES)
+def test_idempotence_loses_repeats_and_reorders_nothing(
+    schedule: list[str], pauses: list[float]
+) -> None:
+    logs, sent = run(produce(schedule, pauses))
+    for partition in range(2):
+        numbers = [number for number, where, _ in sent if where == partition]
+        log = logs.log("t", partition)
+        assert [int(value) for value in log.values] == numbers
+        for number, where, delivery in sent:
+            if where == partition:
+                meta = delivery.result()
+                assert meta.offset in {-1, numbers.index(number)}
+        check_numbering(logs, partition)
+
+
+def check_numbering(logs: Logs, partition: int) -> None:
+    """Sequences per epoch are 0, 1, 2, ... and epochs only grow."""
+    expected, epoch = 0, 0
+    for batch in logs.log("t", partition).batches:
+        if batch.producer_epoch != epoch:
+            assert batch.producer_epoch > epoch
+            epoch, expected = batch.producer_epoch, 0
+        assert batch.base_sequence == expected
+        expected += batch.count
+
+
+@RELAXED
+@given(st.lists(FAULTS, max_size=40), PAUSES, st.integers(1_100, 4_000))
+def test_every_delivery_ends_once_and_in_time(
+    schedule: list[str], pauses: list[float], timeout: int
+) -> None:
+    # The timeout is so short that batches expire while waiting and on the wire.
+    logs, sent = run(produce(schedule, pauses, delivery_timeout_ms=timeout))
+    for partition in range(2):
+        written = [int(value) for value in logs.log("t", partition).values]
+        assert written == sorted(set(written))  # in order, and none twice
+        acked = {
+            number
+            for number, where, delivery in sent
+            if where == partition and not isinstance(delivery.exception(), KafkaError)
+        }
+        assert acked <= set(written)
+
+
+@RELAXED
+@given(st.lists(FAULTS, max_size=25), PAUSES)
+def test_without_idempotence_order_is_kept_all_the_same(
+    schedule: list[str], pauses: list[float]
+) -> None:
+    logs, sent = run(produce(schedule, pauses, acks=1))
+    for partition in range(2):
+        numbers = [number for number, where, _ in sent if where == partition]
+        written = [int(value) for value in logs.log("t", partition).values]
+        # Whole batches may repeat, but what comes first, comes first.
+        assert set(written) == set(numbers)
+        first_seen = sorted(set(written), key=written.index)
+        assert first_seen == numbers
+    assert all(isinstance(d.result(), RecordMetadata) for _, _, d in sent)
+
+
+@RELAXED
+@given(st.lists(FAULTS, max_size=25), PAUSES, st.integers(400, 1_000))
+def test_a_small_buffer_is_never_exceeded(
+    schedule: list[str], pauses: list[float], memory: int
+) -> None:
+    logs, sent = run(produce(schedule, pauses, buffer_memory=memory))
+    assert len(logs.values("t", 0)) + len(logs.values("t", 1)) == len(sent)
+
+
+@RELAXED
+@given(st.lists(st.sampled_from(["fine", "poison", "large"]), max_size=40), st.data())
+def test_bad_records_fail_alone(kinds: list[str], data: Any) -> None:
+    schedule = data.draw(st.lists(st.sampled_from(["fine", "cut", "write and cut"])))
+    failures = run(produce_kinds(kinds, schedule))
+    assert failures == {i for i, kind in enumerate(kinds) if kind != "fine"}
+
+
+async def produce_kinds(kinds: list[str], schedule: list[str]) -> set[int]:
+    async with FakeCluster(nodes=1, topics={"t": 2}) as cluster:
+        logs = Logs(cluster)
+        logs.max_message_bytes = 2_000
+        # State exists before the first refusal, as on a partition written before.
+        Chaos(cluster, logs, ["fine", *schedule])
+        config = ProducerConfig.of(cluster.bootstrap, {"batch_size": 600})
+        client = Client.from_config(config, dial=cluster.dial)
+        async with Producer.from_config(config, client=client) as producer:
+            await producer.send("t", b"warm up", partition=0)
+            deliveries = [
+                await producer.enqueue(
+                    "t",
+                    {"fine": b"%d" % i, "poison": b"POISON", "large": b"x" * 3_000}[
+                        kind
+                    ],
+                    partition=0,
+                )
+                for i, kind in enumerate(kinds)
+            ]
+        good = [b"%d" % i for i, kind in enumerate(kinds) if kind == "fine"]
+        assert logs.values("t", 0) == [b"warm up", *good]
+        return {i for i, d in enumerate(deliveries) if d.exception() is not None}
+
+
+@pytest.mark.parametrize("turns", range(1, 60, 3))
+def test_cancelling_a_send_anywhere_writes_the_record_at_most_once(turns: int) -> None:
+    async def cancel() -> list[bytes]:
+        async with FakeCluster(nodes=2, topics={"t": 2}) as cluster:
+            logs = Logs(cluster)
+            config = ProducerConfig.of(cluster.bootstrap, {})
+            client = Client.from_config(config, dial=cluster.dial)
+            async with Producer.from_config(config, client=client) as producer:
+                task = asyncio.create_task(producer.send("t", b"c", partition=0))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                task.cancel()
+                await asyncio.wait([task])
+                await producer.send("t", b"d", partition=0)
+            return logs.values("t", 0)
+
+    assert run(cancel()) in ([b"c", b"d"], [b"d"])
+
+
+@pytest.mark.parametrize("turns", range(1, 60, 3))
+def test_closing_anywhere_ends_every_delivery(turns: int) -> None:
+    async def close() -> list[Delivery]:
+        async with FakeCluster(nodes=2, topics={"t": 2}) as cluster:
+            Logs(cluster)
+            config = ProducerConfig.of(cluster.bootstrap, {})
+            client = Client.from_config(config, dial=cluster.dial)
+            async with Producer.from_config(config, client=client) as producer:
+                deliveries = [producer.enqueue_nowait("t", b"c") for _ in range(10)]
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                await producer.close(timeout=0)
+            return deliveries
+
+    for delivery in run(close()):
+        assert delivery.is_done
+        error = delivery.exception()
+        assert error is None or isinstance(error, ClosedError)
