@@ -113,6 +113,11 @@ def test_wire_format_is_what_the_specification_says(
     assert section == record(key=key, value=value, headers=encoded)
 
 
+def test_a_record_that_just_fits(codec: ModuleType) -> None:
+    writer = codec.RecordWriter(61 + 2 * len(record()))
+    assert [writer.try_append(NOW, None, b"v") for _ in range(3)] == [0, 1, -1]
+
+
 def test_long_batches_count_past_two_byte_deltas(codec: ModuleType) -> None:
     records = [(NOW + i * 1_000, None, b"", ()) for i in range(9_000)]
     section, base = write(codec, records)
@@ -196,6 +201,11 @@ CORRUPT = {
     "length ends amid a varint": (b"\xff" * 8, 1, {}),
     "varint of eleven bytes": (b"\x80" * 10 + b"\1" + bytes(20), 1, {}),
     "varint of 65 bits": (b"\xff" * 9 + b"\2" + bytes(20), 1, {}),
+    "timestamp delta of 65 bits": (
+        body(b"\0" + b"\x80" * 9 + b"\2" + b"\0\1\1\0"),
+        1,
+        {"log_append_time": 9},
+    ),
     "length too short for the record": (b"\2" + record()[1:], 1, {}),
     "length too long for the record": (body(record()[1:] + b"\0"), 1, {}),
     "offset delta past the last one": (
@@ -243,6 +253,11 @@ CORRUPT = {
     "left-out record past its length": (
         varint(2) + record()[1:],
         1,
+        {"start_offset": 10**9},
+    ),
+    "left-out record whose offset is the next record's length": (
+        b"\4\0\0" + record(value=b"v" * 20),
+        2,
         {"start_offset": 10**9},
     ),
     "left-out record past the end": (

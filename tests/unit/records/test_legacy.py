@@ -244,6 +244,13 @@ def test_fields_past_the_message() -> None:
             list(read_batches(with_own_crc(bytes(data))))
 
 
+def test_length_below_that_of_an_absent_value() -> None:
+    data = bytearray(message(1, 0, None))
+    struct.pack_into(">i", data, 30, -2)
+    with pytest.raises(CorruptRecord, match="claims -2 bytes"):
+        list(read_batches(with_own_crc(bytes(data))))
+
+
 def test_message_that_ends_before_its_fields() -> None:
     for magic, least in ((0, 14), (1, 22)):
         good = message(magic, 0, None)
