@@ -1,0 +1,63 @@
+"""What type checkers tell users; checked by `mypy tests/typing`, never run."""
+
+from collections.abc import Set
+from typing import assert_type
+
+import kafkaio
+from kafkaio import messages
+
+
+async def produce() -> None:
+    async with kafkaio.Producer("localhost:9092", acks="all", linger_ms=5) as producer:
+        meta = await producer.send("t", b"v", key=b"k", headers=[("a", b"1")])
+        assert_type(meta, kafkaio.RecordMetadata)
+        delivery = await producer.enqueue("t", b"v", headers={"a": None})
+        assert_type(delivery.is_done, bool)
+        assert_type(await delivery, kafkaio.RecordMetadata)
+        another: kafkaio.Delivery = producer.enqueue_nowait("t", None)
+        assert another is not delivery
+        metas = await producer.send_many("t", [b"a", kafkaio.NewRecord(b"c", key=b"k")])
+        assert_type(metas, list[kafkaio.RecordMetadata])
+        await producer.flush(timeout=30)
+
+
+async def consume() -> None:
+    def lost(partitions: Set[kafkaio.TopicPartition]) -> None:
+        assert partitions
+
+    async with kafkaio.Consumer(
+        ["a:1", "b"], topics=["t"], group_id="g", on_lost=lost, session_timeout_ms=6000
+    ) as consumer:
+        async for record in consumer:
+            assert_type(record, kafkaio.Record)
+            assert_type(record.key, bytes | None)
+            await consumer.commit(record)
+        async for batch in consumer.batches(max_records=500, max_wait=0.2):
+            assert_type(batch, kafkaio.Batch)
+            await consumer.commit(batch)
+        poll = await consumer.poll(timeout=1.0, max_records=500)
+        assert_type(poll.lost, frozenset[kafkaio.TopicPartition])
+        tp = kafkaio.TopicPartition("t", 0)
+        await consumer.commit({tp: 5})
+        await consumer.commit({tp: kafkaio.OffsetAndMetadata(5, "note")})
+
+
+async def request() -> None:
+    async with kafkaio.Client("localhost:9092") as client:
+        reply = await client.request(messages.ListGroupsRequest(), to=kafkaio.ANY)
+        assert_type(reply, messages.ListGroupsResponse)
+        tp = kafkaio.TopicPartition("t", 0)
+        for place in (
+            kafkaio.Broker(3),
+            kafkaio.Controller,
+            kafkaio.Leader(tp),
+            kafkaio.GroupCoordinator("g"),
+            kafkaio.TransactionCoordinator("t"),
+        ):
+            await client.request(messages.MetadataRequest(topics=None), to=place)
+
+
+def wrong() -> None:
+    kafkaio.Producer(linger="5")  # type: ignore[call-arg]
+    kafkaio.Producer(acks=2)  # type: ignore[arg-type]
+    kafkaio.Consumer(isolation_level="dirty")  # type: ignore[arg-type]
