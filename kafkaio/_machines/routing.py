@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from kafkaio._machines.reactions import reaction
 from kafkaio.protocol.error_codes import ErrorCode
@@ -21,7 +21,7 @@ class NodeLoad:
         node_id: the broker.
         in_flight: requests without an answer yet; None without a connection.
         wait: seconds that have to pass before it can answer: the back-off before
-            connecting again, or a quota in force.
+            connecting again, an attempt to connect that is not over, a quota.
     """
 
     node_id: int
@@ -29,21 +29,32 @@ class NodeLoad:
     wait: float = 0.0
 
 
+#: While all are busy, so many brokers are connected to before they share the work:
+#: one that has come to a halt then does not hold up what any other could answer.
+SPREAD: Final = 3
+
+
 def least_loaded_first(nodes: Iterable[NodeLoad], roll: float) -> list[int]:
     """Order brokers by how soon they can answer.
 
-    Connected brokers come first, those with the fewest requests in flight before the
-    others; then the rest, those to be connected to at once before the others. Equals
-    stand in an order that turns with ``roll``, a random number in [0, 1), so that
-    clients spread over the brokers.
+    Idle connections come first; then, if there are only a few connections, brokers
+    that can be connected to now; then busy connections, those with the fewest
+    requests in flight before the others; then the rest. Equals stand in an order
+    that turns with ``roll``, a random number in [0, 1), so that clients spread over
+    the brokers.
     """
     by_id = sorted(nodes, key=lambda node: node.node_id)
+    connected = sum(node.in_flight is not None for node in by_id)
     first = int(roll * len(by_id))
     turned = by_id[first:] + by_id[:first]
-    turned.sort(
-        key=lambda node: (node.in_flight is None, node.wait, node.in_flight or 0)
-    )
+    turned.sort(key=lambda node: (_rank(node, connected), node.wait, node.in_flight))
     return [node.node_id for node in turned]
+
+
+def _rank(node: NodeLoad, connected: int) -> int:
+    if node.in_flight is None:
+        return 1 if connected < SPREAD and not node.wait else 3
+    return 2 if node.in_flight or node.wait else 0
 
 
 def misrouted(response: Response) -> ErrorCode | None:

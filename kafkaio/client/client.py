@@ -26,7 +26,7 @@ from kafkaio.client.destinations import ANY, Destination
 from kafkaio.client.finder import CoordinatorFinder
 from kafkaio.client.metadata import MetadataKeeper
 from kafkaio.client.nodes import Nodes
-from kafkaio.client.requester import Requester
+from kafkaio.client.requester import Errand, Requester
 from kafkaio.client.statistics import ClientStatistics
 from kafkaio.config import ClientConfig, ClientOptions
 from kafkaio.errors import (
@@ -451,7 +451,7 @@ class Client:
             return known
         return await self._requester.persist(
             lambda: self._finder.find(kind, key),
-            f"finding the coordinator of {kind.name.lower()} {key!r}",
+            Errand(f"finding the coordinator of {kind.name.lower()} {key!r}"),
             self._deadline(timeout),
         )
 

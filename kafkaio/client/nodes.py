@@ -68,15 +68,18 @@ class Nodes:
             if ready is not None:
                 loads.append(NodeLoad(node_id, ready.in_flight, ready.throttled))
             else:
-                loads.append(NodeLoad(node_id, None, self._pool.wait_before(node_id)))
+                wait = self._pool.wait_before(node_id)
+                if self._pool.is_opening(node_id):
+                    wait = max(wait, HEAD_START)
+                loads.append(NodeLoad(node_id, None, wait))
         return least_loaded_first(loads, roll())
 
     async def any_connection(self) -> Connection:
         """A connection to the broker that can answer soonest.
 
-        Without an open one all brokers are dialled, each a moment after the one
+        Without an idle connection brokers are dialled, each a moment after the one
         before, and the first that answers is taken: a broker that has vanished
-        without a word holds nothing up.
+        without a word, or that has come to a halt, holds nothing up.
 
         Raises:
             BrokerNotAvailable: none can be reached; names each and why.

@@ -39,7 +39,7 @@ from kafkaio.protocol.message import Request, ResponseT
 from kafkaio.protocol.messages.join_group import JoinGroupRequest
 from kafkaio.protocol.messages.produce import ProduceRequest
 
-__all__ = ["Requester"]
+__all__ = ["Errand", "Requester"]
 
 T = TypeVar("T")
 
@@ -69,6 +69,21 @@ class _Target:
 
     connection: Connection
     coordinator: tuple[CoordinatorKind, str] | None = None
+
+
+@dataclass(slots=True)
+class Errand:
+    """What is tried, for messages to name it.
+
+    Attributes:
+        what: names it.
+        topic: the topic that has to be described first, if there is one.
+        stage: how far the present attempt has come.
+    """
+
+    what: str
+    topic: str | None = None
+    stage: str = "it waits for its turn"
 
 
 class Requester:
@@ -112,26 +127,17 @@ class Requester:
             KafkaError: what asking again cannot change.
         """
         what = f"{request.NAME.removesuffix('Request')} to {_named(to)}"
+        errand = Errand(what, to.partition.topic if isinstance(to, Leader) else None)
 
         async def attempt() -> ResponseT:
-            return await self._attempt(request, to, what)
+            return await self._attempt(request, to, errand)
 
-        return await self.persist(attempt, what, deadline, lambda: self._why(to))
+        return await self.persist(attempt, errand, deadline)
 
     async def persist(
-        self,
-        attempt: Callable[[], Awaitable[T]],
-        what: str,
-        deadline: float,
-        why: Callable[[], KafkaError | None] = lambda: None,
+        self, attempt: Callable[[], Awaitable[T]], errand: Errand, deadline: float
     ) -> T:
         """Repeat ``attempt`` with a back-off while its failures may pass.
-
-        Args:
-            attempt: what to do.
-            what: how to call it in messages.
-            deadline: the loop's time at which to give up.
-            why: tells what holds up an attempt that has not ended by then.
 
         Raises:
             RequestTimeout: the deadline has passed; names and has as its cause the
@@ -153,19 +159,19 @@ class Requester:
                     last = error
                     delay = self._backoff.delay(attempts, roll())
                     attempts += 1
-                    self._observer.retrying(what, attempts, delay, error)
+                    self._observer.retrying(errand.what, attempts, delay, error)
                     await self._pause(delay)
-        last = why() or last or self._metadata.failure
-        detail = f": {last}" if last is not None else ""
-        raise RequestTimeout(f"{what} has no answer in time{detail}") from last
+        raise self._too_late(errand, last)
 
-    def _why(self, to: Destination) -> KafkaError | None:
-        """What is missing to route a request, if it is known."""
-        if isinstance(to, Leader):
-            topic = to.partition.topic
-            if self._metadata.view.partition_count(topic) is None:
-                return self._metadata.why_missing([topic])
-        return None
+    def _too_late(self, errand: Errand, last: KafkaError | None) -> RequestTimeout:
+        topic = errand.topic
+        if topic is not None and self._metadata.view.partition_count(topic) is None:
+            last = self._metadata.why_missing([topic])
+        last = last or self._metadata.failure
+        told = errand.stage if last is None else str(last)
+        error = RequestTimeout(f"{errand.what} has no answer in time: {told}")
+        error.__cause__ = last
+        return error
 
     async def _pause(self, seconds: float) -> None:
         with anyio.move_on_after(seconds):
@@ -177,10 +183,13 @@ class Requester:
         await self._metadata.attempted.wait()
 
     async def _attempt(
-        self, request: Request[ResponseT], to: Destination, what: str
+        self, request: Request[ResponseT], to: Destination, errand: Errand
     ) -> ResponseT:
+        errand.stage = "it waits for a connection"
         target = await self._route(to, _LANES.get(ApiKey(request.API_KEY), Lane.SHARED))
         connection = target.connection
+        broker = connection.broker
+        errand.stage = f"it waits for the answer of {broker.host}:{broker.port}"
         if _is_oneway(request):
             connection.submit_oneway(request)
             # No broker answers this, so there is nothing to say but that it left.
@@ -194,7 +203,7 @@ class Requester:
         if code is None:
             return response
         self._react(request.API_KEY, code, target)
-        raise broker_error(code, f"{what} ({connection.broker.host})")
+        raise broker_error(code, f"{errand.what} ({broker.host})")
 
     def _patience(self, request: Request[ResponseT]) -> float:
         if isinstance(request, JoinGroupRequest):

@@ -1,33 +1,323 @@
-from kafkaio.client import ANY, Broker, Client, Controller, GroupCoordinator, Leader
-from kafkaio.config import ClientConfig
+"""From the constructor to the end: start, close, crashes, misuse."""
+
+import asyncio
+import os
+
+import anyio
+import pytest
+
+from kafkaio._net.lane import Lane
+from kafkaio.client import ALL_TOPICS, Client, CoordinatorKind
+from kafkaio.errors import (
+    AuthenticationError,
+    BrokerNotAvailable,
+    ClosedError,
+    ConfigurationError,
+    ConnectionLost,
+    InternalError,
+    RequestTimeout,
+)
 from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from kafkaio.types import TopicPartition
-from tests.fakes.broker import FakeCluster
+from kafkaio.protocol.messages.list_groups import ListGroupsRequest
+from tests.fakes.broker import HANG, FakeCluster
+from tests.unit.client.support import client_of
 
 
-async def test_start_learns_the_cluster():
-    async with FakeCluster(nodes=3, topics={"t": 6}) as cluster:
-        config = ClientConfig(bootstrap_servers=cluster.bootstrap_servers)
-        async with Client.from_config(config, dial=cluster.dial) as client:
-            assert set(client.cluster.brokers) == {0, 1, 2}
-            assert client.cluster.cluster_id == "fake-cluster"
-            view = await client.wait_for_topics(["t"])
-            assert view.partition_count("t") == 6
+async def test_start_learns_the_cluster(cluster: FakeCluster) -> None:
+    async with client_of(cluster) as client:
+        assert set(client.cluster.brokers) == {0, 1, 2}
+        assert client.cluster.cluster_id == "fake-cluster"
+        assert client.cluster.topics == frozenset()
+        stats = client.statistics()
+        assert (stats.state, stats.brokers, stats.view_number) == ("RUNNING", 3, 1)
+        assert repr(client).startswith("<Client 'kafkaio' RUNNING | fake-cluster, 3 b")
+        assert "\n" not in repr(client)
+    assert client.statistics().state == "CLOSED"
+    assert not client.statistics().connections
 
 
-async def test_destinations():
-    async with FakeCluster(nodes=3, topics={"t": 6}) as cluster:
-        cluster.on(ApiKey.LIST_GROUPS, lambda *_: ListGroupsResponse())
-        config = ClientConfig(bootstrap_servers=cluster.bootstrap_servers)
-        async with Client.from_config(config, dial=cluster.dial) as client:
-            for to in (
-                ANY,
-                Broker(2),
-                Controller,
-                Leader(TopicPartition("t", 1)),
-                GroupCoordinator("g"),
-            ):
-                await client.request(ListGroupsRequest(), to)
-            nodes = [e.node_id for e in cluster.logged(ApiKey.LIST_GROUPS)]
-            assert nodes[1:] == [2, 0, 1, cluster.coordinator("g")]
+def test_the_constructor_needs_no_loop() -> None:
+    client = Client(["a:1", "b:2"], client_id="me", request_timeout_ms=5)
+    assert client.config.bootstrap_servers == (("a", 1), ("b", 2))
+    assert "NEW" in repr(client)
+    other = Client.from_properties({"bootstrap.servers": "a:1", "client.id": "you"})
+    assert other.config.client_id == "you"
+    with pytest.raises(ConfigurationError, match="client_id"):
+        Client(clientid="x")  # type: ignore[call-arg]  # the point of the test
+
+
+async def test_starting_without_a_cluster_names_servers_steps_and_causes(
+    cluster: FakeCluster,
+) -> None:
+    for node in cluster.nodes:
+        cluster.stop(node)
+    client = client_of(cluster)
+    loop = asyncio.get_running_loop()
+    begin = loop.time()
+    with pytest.raises(BrokerNotAvailable) as raised:
+        await client.start(timeout=5)
+    assert loop.time() - begin == pytest.approx(5, abs=0.1)
+    for server in ("broker0:9092", "broker1:9093", "broker2:9094"):
+        assert f"{server}: connect: connection refused" in str(raised.value)
+    assert isinstance(raised.value.__cause__, BrokerNotAvailable)
+    assert client.statistics().state == "CLOSED"
+
+
+async def test_starting_goes_on_until_a_server_is_there(cluster: FakeCluster) -> None:
+    for node in cluster.nodes:
+        cluster.stop(node)
+    client = client_of(cluster)
+    async with anyio.create_task_group() as group:
+        group.start_soon(client.start)
+        await anyio.sleep(20)
+        cluster.start(1)
+    assert set(client.cluster.brokers) == {1}
+    await client.close()
+
+
+async def test_starting_when_servers_take_no_notice(cluster: FakeCluster) -> None:
+    cluster.on(ApiKey.API_VERSIONS, HANG)
+    with pytest.raises(BrokerNotAvailable, match="no answer yet from broker0:9092"):
+        await client_of(cluster).start(timeout=3)
+
+
+async def test_a_refused_identity_is_told_at_once(cluster: FakeCluster) -> None:
+    async def dial(*_: object) -> None:
+        raise AuthenticationError("broker: TLS handshake: not you")
+
+    client = Client.from_config(client_of(cluster).config, dial=dial)
+    begin = asyncio.get_running_loop().time()
+    with pytest.raises(AuthenticationError, match="not you"):
+        await client.start()
+    assert asyncio.get_running_loop().time() - begin < 5
+
+
+async def test_a_cancelled_start_leaves_nothing(cluster: FakeCluster) -> None:
+    cluster.on(ApiKey.METADATA, HANG)
+    client = client_of(cluster)
+    with anyio.move_on_after(1):
+        await client.start()
+    assert client.statistics().state == "CLOSED"
+    with pytest.raises(ClosedError):
+        await client.start()
+
+
+async def test_closing_while_starting(cluster: FakeCluster) -> None:
+    cluster.on(ApiKey.METADATA, HANG)
+    client = client_of(cluster)
+    async with anyio.create_task_group() as group:
+
+        async def start() -> None:
+            with pytest.raises(ClosedError):
+                await client.start()
+
+        group.start_soon(start)
+        await cluster.received(ApiKey.METADATA)
+        with anyio.fail_after(0.1):
+            await client.close()
+
+
+async def test_misuse(cluster: FakeCluster) -> None:
+    client = client_of(cluster)
+    with pytest.raises(ClosedError, match="not started"):
+        await client.request(ListGroupsRequest())
+    with pytest.raises(ClosedError):
+        client.start_soon(asyncio.Event().wait, "x")  # type: ignore[arg-type]
+    await client.close()
+    await client.close()
+    with pytest.raises(ClosedError, match="cannot be started"):
+        await client.start()
+    async with client_of(cluster) as client:
+        with pytest.raises(ClosedError, match="cannot be started"):
+            await client.start()
+    for use in (
+        client.request(ListGroupsRequest()),
+        client.wait_for_update(),
+        client.wait_for_topics(["t"]),
+        client.coordinator(CoordinatorKind.GROUP, "g"),
+        client.connection(0, Lane.SHARED),
+    ):
+        with pytest.raises(ClosedError, match="is closed"):
+            await use
+
+
+async def test_closing_fails_whoever_waits(cluster: FakeCluster) -> None:
+    cluster.on(ApiKey.LIST_GROUPS, HANG)
+    cluster.on(ApiKey.FIND_COORDINATOR, HANG)
+    client = client_of(cluster)
+    await client.start()
+
+    async def fails(use) -> None:
+        with pytest.raises(ClosedError):
+            await use
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(fails, client.request(ListGroupsRequest()))
+        group.start_soon(fails, client.wait_for_update())
+        group.start_soon(fails, client.wait_for_topics(["?"]))
+        group.start_soon(fails, client.coordinator(CoordinatorKind.GROUP, "g"))
+        await cluster.received(ApiKey.LIST_GROUPS)
+        await cluster.received(ApiKey.FIND_COORDINATOR)
+        with anyio.fail_after(0.1):
+            await client.close()
+
+
+async def test_closing_twice_at_once(cluster: FakeCluster) -> None:
+    client = client_of(cluster)
+    await client.start()
+    async with anyio.create_task_group() as group:
+        group.start_soon(client.close)
+        group.start_soon(client.close)
+
+
+async def test_closing_does_not_wait_for_ever(cluster: FakeCluster) -> None:
+    stubborn = asyncio.Event()
+
+    async def child() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await stubborn.wait()
+
+    client = client_of(cluster)
+    await client.start()
+    client.start_soon(child, "stubborn")
+    await anyio.sleep(0.1)
+    begin = asyncio.get_running_loop().time()
+    await client.close(timeout=3)
+    assert asyncio.get_running_loop().time() - begin == pytest.approx(3)
+    stubborn.set()
+    await client.close()
+
+
+async def test_a_crash_fails_waiters_with_its_cause(cluster: FakeCluster) -> None:
+    cluster.on(ApiKey.LIST_GROUPS, HANG)
+    client = client_of(cluster)
+    await client.start()
+    heard: list[BaseException] = []
+    client.add_crash_listener(heard.append)
+    client.add_crash_listener(heard.append)()
+    bug = ZeroDivisionError("a bug")
+
+    def listener(_: object) -> None:
+        raise bug
+
+    async def fails(use) -> None:
+        with pytest.raises(InternalError, match="ZeroDivisionError: a bug") as raised:
+            await use
+        assert raised.value.__cause__ is bug
+
+    begin = asyncio.get_running_loop().time()
+    async with anyio.create_task_group() as group:
+        group.start_soon(fails, client.wait_for_update())
+        group.start_soon(fails, client.wait_for_topics(["?"]))
+        group.start_soon(fails, client.request(ListGroupsRequest()))
+        await cluster.received(ApiKey.LIST_GROUPS)
+        await cluster.received(ApiKey.METADATA, 2)
+        client.add_metadata_listener(listener)
+        client.request_refresh()
+    assert asyncio.get_running_loop().time() - begin < 1
+    assert heard == [bug]
+    assert client.statistics().state == "CRASHED"
+    with pytest.raises(InternalError):
+        await client.request(ListGroupsRequest())
+    await client.close()
+    assert client.statistics().state == "CRASHED"
+
+
+async def test_cancelled_from_outside(cluster: FakeCluster) -> None:
+    client = client_of(cluster)
+    await client.start()
+    host = next(t for t in asyncio.all_tasks() if t.get_name() == "kafkaio")
+    host.cancel()
+    with pytest.raises(ClosedError, match="cancelled from outside"):
+        await client.wait_for_update()
+    await client.close()
+
+
+async def test_a_fork_is_noticed(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with client_of(cluster) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "getpid", lambda: -2)
+            with pytest.raises(ClosedError, match="after fork"):
+                await client.request(ListGroupsRequest())
+            with pytest.raises(ClosedError, match="after fork"):
+                await client.close()
+
+
+def test_another_loop_is_noticed() -> None:
+    async def start() -> tuple[FakeCluster, Client]:
+        cluster = FakeCluster()
+        client = client_of(cluster)
+        await client.start()
+        return cluster, client
+
+    async def finish(cluster: FakeCluster, client: Client) -> None:
+        await client.close()
+        await cluster.aclose()
+
+    with asyncio.Runner() as first, asyncio.Runner() as second:
+        cluster, client = first.run(start())
+        with pytest.raises(ClosedError, match="another event loop"):
+            second.run(client.request(ListGroupsRequest()))
+        with pytest.raises(ClosedError, match="another event loop"):
+            second.run(client.close())
+        first.run(finish(cluster, client))
+
+
+async def test_children_end_with_the_client(cluster: FakeCluster) -> None:
+    ended = asyncio.Event()
+
+    async def child() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+
+    async with client_of(cluster) as client:
+        client.start_soon(child, "child")
+        await anyio.lowlevel.checkpoint()
+    assert ended.is_set()
+
+
+async def test_a_lost_connection_is_told(cluster: FakeCluster) -> None:
+    class Observer:
+        def __init__(self) -> None:
+            self.lost: list[BaseException | None] = []
+            self.updates = 0
+
+        def connection_lost(
+            self, node_id: int, lane: str, cause: BaseException | None
+        ) -> None:
+            self.lost.append(cause)
+
+        def metadata_updated(self, brokers: int, topics: int) -> None:
+            self.updates += 1
+
+    observer = Observer()
+    async with client_of(cluster, observer) as client:
+        client.watch_topics(client, ALL_TOPICS)
+        await client.wait_for_topics(["t"])
+        cluster.drop_connections()
+        await client.wait_for_update()
+        assert any(isinstance(c, ConnectionLost) for c in observer.lost if c) or any(
+            isinstance(c, ConnectionResetError) for c in observer.lost if c
+        )
+        assert observer.updates >= 3
+    with pytest.raises(ClosedError):
+        await client.wait_for_update()
+
+
+async def test_waiting_for_an_update_in_vain(cluster: FakeCluster) -> None:
+    async with client_of(cluster) as client:
+        with pytest.raises(RequestTimeout, match=r"no metadata in time$"):
+            await client.wait_for_update(timeout=1)
+        for node in cluster.nodes:
+            cluster.stop(node)
+        client.request_refresh()
+        with pytest.raises(RequestTimeout, match="connection refused") as raised:
+            await client.wait_for_update(timeout=5)
+        assert isinstance(raised.value.__cause__, BrokerNotAvailable)

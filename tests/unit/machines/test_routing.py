@@ -41,17 +41,23 @@ def test_every_node_stands_in_the_order_once(nodes: list[NodeLoad], roll: float)
     order = least_loaded_first(nodes, roll)
     assert sorted(order) == sorted(n.node_id for n in nodes)
     by_id = {n.node_id: n for n in nodes}
-    ready = [by_id[n].in_flight is not None for n in order]
-    assert ready == sorted(ready, reverse=True)
-    waits = [by_id[n].wait for n in order if by_id[n].in_flight is None]
-    assert waits == sorted(waits)
+    busy = [by_id[n] for n in order if by_id[n].in_flight]
+    assert busy == sorted(busy, key=lambda n: (n.wait, n.in_flight))
+    idle = [n for n in nodes if n.in_flight == 0 and not n.wait]
+    assert {n.node_id for n in idle} == set(order[: len(idle)])
 
 
 def test_connected_and_idle_comes_first() -> None:
-    nodes = [NodeLoad(0, None, 1.0), NodeLoad(1, 3), NodeLoad(2, 1), NodeLoad(3, None)]
-    assert least_loaded_first(nodes, 0.0) == [2, 1, 3, 0]
+    nodes = [NodeLoad(0, None, 1.0), NodeLoad(1, 3), NodeLoad(2, 0), NodeLoad(3, None)]
+    assert least_loaded_first(nodes, 0.0) == [2, 3, 1, 0]
     throttled = [NodeLoad(0, 0, 2.0), NodeLoad(1, 5)]
     assert least_loaded_first(throttled, 0.0) == [1, 0]
+
+
+def test_busy_brokers_share_the_work_when_there_are_a_few() -> None:
+    nodes = [NodeLoad(0, 2), NodeLoad(1, 1), NodeLoad(2, 3), NodeLoad(3, None)]
+    assert least_loaded_first(nodes, 0.0) == [1, 0, 2, 3]
+    assert least_loaded_first(nodes[1:], 0.0) == [3, 1, 2]
 
 
 def test_equals_take_turns() -> None:
