@@ -258,10 +258,10 @@ class Connection:
         if self._machine.state is not ConnectionState.CLOSED:
             self._perform(self._machine.closed(cause))
 
-    async def wait_gone(self) -> None:
-        """Wait until a closed connection has left the socket, or abort it."""
+    async def wait_gone(self, until: float) -> None:
+        """Wait until a closed connection has left the socket; abort it at ``until``."""
         try:
-            with anyio.move_on_after(LINGER):
+            with anyio.CancelScope(deadline=until):
                 await self._gone
         finally:
             if self._closing is not None:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import anyio
 
 from kafkaio._machines.backoff import ReconnectSchedule
-from kafkaio._net.connection import Connection, ConnectionStatistics
+from kafkaio._net.connection import LINGER, Connection, ConnectionStatistics
 from kafkaio._net.lane import Lane
 from kafkaio._net.settings import NetSettings
 from kafkaio._net.transport import Dial, dial_tcp
@@ -173,8 +173,9 @@ class Pool:
         self.close()
         while self._attempts:
             await self._attempt_ended.wait()
+        until = now() + LINGER
         while self._closing:
-            await self._closing.pop().wait_gone()
+            await self._closing.pop().wait_gone(until)
 
     # ---- opening -------------------------------------------------------------------
 

@@ -41,3 +41,7 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._virtual.elapsed
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass without a turn of the loop, as a blocking call does."""
+        self._virtual.elapsed += seconds

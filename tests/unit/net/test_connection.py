@@ -94,7 +94,7 @@ async def test_a_close_waits_for_a_slow_peer_only_so_long(opened: Opened) -> Non
     opened.transport.__class__ = SlowToClose
     connection.close()
     assert opened.transport.is_open
-    await connection.wait_gone()
+    await connection.wait_gone(now() + LINGER)
     assert now() == pytest.approx(LINGER)
     assert not opened.transport.is_open
     assert opened.lost == [None]
@@ -128,7 +128,7 @@ async def test_a_reset_names_its_cause(opened: Opened) -> None:
     opened.transport.reset(ConnectionResetError("cable cut"))
     with pytest.raises(ConnectionLost, match="broker 0: connection lost: cable cut"):
         await pending
-    await connection.wait_gone()
+    await connection.wait_gone(now() + LINGER)
 
 
 def test_a_source_tree_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 import trustme
 
-from kafkaio._net.connection import Connection
+from kafkaio._net.connection import LINGER, Connection
 from kafkaio._net.lane import Lane
 from kafkaio._net.settings import NetSettings
 from kafkaio._net.transport import DialOptions, Transport, dial_tcp
+from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable, ProtocolError
 from kafkaio.protocol.headers import decode_request_header, encode_response
@@ -362,6 +363,6 @@ async def test_a_connection_negotiates_over_a_socket() -> None:
         assert connection.versions.max_version(18) == 4
         assert connection.statistics().bytes_received > 0
         connection.close()
-        await connection.wait_gone()
+        await connection.wait_gone(now() + LINGER)
         assert lost == [None]
     assert len(asyncio.all_tasks()) == 1
