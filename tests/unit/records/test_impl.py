@@ -6,6 +6,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +45,15 @@ def test_both_loops_come_from_the_chosen_twin() -> None:
     twin = "_speedups" if _impl.ACCELERATED else "_pure"
     assert _impl.RecordWriter.__module__ == f"kafkaio._records.{twin}"
     assert _impl.decode_records.__module__ == f"kafkaio._records.{twin}"
+
+
+def test_there_is_one_door() -> None:
+    package = Path(_impl.__file__).parent.parent
+    assert [
+        file.name
+        for file in package.rglob("*.py")
+        if "_speedups" in file.read_text(encoding="utf-8")
+    ] == ["_impl.py"]
 
 
 @pytest.mark.slow
