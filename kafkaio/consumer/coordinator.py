@@ -256,15 +256,19 @@ class GroupCoordinator:
             raise self._failure
 
     async def _loop(self) -> None:
+        at = now()
         while self._failure is None:
-            self._feed(self._member.tick(now()))
+            self._effects.extend(self._member.tick(at))
             while self._effects:
                 self._perform(self._effects.popleft())
             self._watch()
             if self._member.has_ended:
                 await self._callbacks.drained()
                 return
-            await self._wakeup.wait(self._member.next_deadline())
+            due = self._member.next_deadline()
+            notified = await self._wakeup.wait(due)
+            # A timer may fire a clock's tick early: what it was set for is due then.
+            at = now() if notified or due is None else max(now(), due)
 
     async def _guard(
         self, what: str, work: Callable[[], Coroutine[object, object, None]]

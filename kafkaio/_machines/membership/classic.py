@@ -87,9 +87,13 @@ class ClassicMembership(Member):
     def polled(self, now: float) -> Effects:
         """The user is alive."""
         self._poll.polled(now)
-        if self.state is not State.STALLED:
+        if self._is_silent:
+            self._is_silent = False
+            self._heartbeat.renew(now)
+        elif self.state is State.STALLED:
+            self._fire(Event.POLLED, now)
+        else:
             return ()  # called for every record, so this is all
-        self._fire(Event.POLLED, now)
         return self._advance(now)
 
     def step_taken(self, now: float) -> Effects:
@@ -117,7 +121,7 @@ class ClassicMembership(Member):
         """Do what is due."""
         if lost := self.ledger.expire(now):
             self._emit(fx.Lose(lost))
-        if self._poll.is_expired(now) and self.config.group_instance_id is None:
+        if self._poll.is_expired(now):
             self._poll_expired(now)
         return self._advance(now)
 
@@ -130,7 +134,7 @@ class ClassicMembership(Member):
             deadlines.append(self._poll.expires_at)
         if self._heartbeats():
             deadlines.append(self._heartbeat.deadline())
-        if self.state is State.JOINING:
+        if self.state is State.JOINING and not self._ticket:
             deadlines.append(self._join_at)
         if self.state is State.RELEASING:
             deadlines.append(self._release_at)
@@ -227,6 +231,8 @@ class ClassicMembership(Member):
         if code == ErrorCode.NONE:
             return self._advance(now)
         if asked.step is Step.NONE and asked.retry:
+            if asked.refind_coordinator:
+                self._emit(fx.ForgetCoordinator())
             self._beat_failed(now, roll)
         else:
             self._react(ApiKey.HEARTBEAT, code, now, roll)
@@ -249,10 +255,10 @@ class ClassicMembership(Member):
             return ()
         if not error.retriable:
             return self._refused(error, now)
+        self._emit(fx.ForgetCoordinator())
         if ticket == self._beat_ticket:
             self._beat_failed(now, roll)
         else:
-            self._emit(fx.ForgetCoordinator())
             self._retry(Event.RETRY, now, roll)
         return self._advance(now)
 
@@ -356,7 +362,6 @@ class ClassicMembership(Member):
 
     def _beat_failed(self, now: float, roll: float) -> None:
         self._beat_ticket = 0
-        self._emit(fx.ForgetCoordinator())
         delay = self.config.backoff.delay(self._beat_failures, roll)
         self._beat_failures += 1
         self._heartbeat.failed(now, delay)

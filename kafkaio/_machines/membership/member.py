@@ -86,6 +86,7 @@ class Member:
         "_counts",
         "_failures",
         "_heartbeat",
+        "_is_silent",
         "_join_at",
         "_leadership",
         "_out",
@@ -120,6 +121,7 @@ class Member:
         self._counts: Mapping[str, int] = {}
         self._heartbeat = Heartbeat(config.interval, config.session)
         self._poll = PollTimer(config.rebalance)
+        self._is_silent = False
         # Tickets of the request under way, 0 for none: JoinGroup, ResolveTopics and
         # SyncGroup follow each other and share one.
         self._tickets = 0
@@ -181,6 +183,7 @@ class Member:
 
     def _begin_join(self, now: float) -> None:
         self._ticket = self._beat_ticket = 0
+        self._is_silent = False
         self._join_at = now
 
     def _forget_generation(self, now: float) -> None:
@@ -212,7 +215,12 @@ class Member:
             self._emit(fx.RequestRevoke(asked, deadline))
 
     def _poll_expired(self, now: float) -> None:
-        if (self.state, Event.POLL_EXPIRED) not in TRANSITIONS:
+        if not self._may_expire():
+            return
+        if self.config.group_instance_id is not None:
+            # A static member is expected back: it falls silent instead of leaving, and
+            # is out when its session ends before it polls again.
+            self._is_silent = True
             return
         self._leave("the consumer did not poll within max_poll_interval_ms")
         self._fire(Event.POLL_EXPIRED, now)
@@ -312,24 +320,15 @@ class Member:
     # ---- questions -------------------------------------------------------------------
 
     def _heartbeats(self) -> bool:
-        # A static member whose user is stuck falls silent instead of leaving.
         return (
             self.state in HEARTBEATING
             and self.generation >= 0
             and not self._closing_ticket
-            and not self._is_stuck()
-        )
-
-    def _is_stuck(self) -> bool:
-        return self._poll.expires_at <= self._heartbeat.next_at and (
-            self.config.group_instance_id is not None
+            and not self._is_silent
         )
 
     def _may_expire(self) -> bool:
-        return (
-            self.config.group_instance_id is None
-            and (self.state, Event.POLL_EXPIRED) in TRANSITIONS
-        )
+        return not self._is_silent and (self.state, Event.POLL_EXPIRED) in TRANSITIONS
 
     def _in_the_way(self) -> frozenset[TopicPartition]:
         if not self.config.is_cooperative:

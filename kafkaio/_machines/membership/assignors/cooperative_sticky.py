@@ -14,6 +14,7 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Final
 
 from kafkaio._machines.membership.subscription import Subscription
@@ -121,7 +122,7 @@ def _even_out(shares: _Shares, free: list[TopicPartition]) -> None:
     rest = iter(sorted(free))
     for member in order:
         room = limits[member] - len(shares[member])
-        shares[member].update(tp for tp, _ in zip(rest, range(room), strict=False))
+        shares[member].update(islice(rest, room))
 
 
 def _deal(

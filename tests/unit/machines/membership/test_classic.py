@@ -1,0 +1,843 @@
+"""A member told step by step what happens to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import pytest
+
+from kafkaio._machines.membership import effects as fx
+from kafkaio._machines.membership.assignors import ASSIGNORS
+from kafkaio._machines.membership.classic import ClassicMembership, MemberConfig
+from kafkaio._machines.membership.states import State
+from kafkaio._machines.membership.subscription import (
+    Subscription,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from kafkaio.errors import (
+    ConnectionLost,
+    Fenced,
+    GroupError,
+    KafkaError,
+    MembershipError,
+    ProtocolError,
+    UnsupportedVersion,
+)
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.join_group import (
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+)
+from kafkaio.protocol.messages.sync_group import SyncGroupResponse
+from kafkaio.types import TopicPartition
+
+E = ErrorCode
+EffectT = TypeVar("EffectT", bound=fx.Effect)
+COOPERATIVE = ASSIGNORS["cooperative-sticky"]
+RANGE = ASSIGNORS["range"]
+T = frozenset({"t"})
+
+
+def tps(*numbers: int, topic: str = "t") -> frozenset[TopicPartition]:
+    return frozenset(TopicPartition(topic, n) for n in numbers)
+
+
+class Driver:
+    """A machine with its clock, and what it asked for."""
+
+    def __init__(self, **options: Any) -> None:
+        options = {"assignors": (COOPERATIVE,), "group_id": "g", **options}
+        self.machine = ClassicMembership(
+            MemberConfig(session=10.0, interval=3.0, rebalance=60.0, **options)
+        )
+        self.now = 100.0
+        self.out: list[fx.Effect] = []
+        self.generation = 0
+
+    @property
+    def state(self) -> State:
+        return self.machine.state
+
+    def feed(self, effects: Iterable[fx.Effect]) -> list[fx.Effect]:
+        self.out = list(effects)
+        return self.out
+
+    def one(self, kind: type[EffectT]) -> EffectT:
+        (found,) = (effect for effect in self.out if isinstance(effect, kind))
+        return found
+
+    def kinds(self) -> list[str]:
+        return [type(effect).__name__ for effect in self.out]
+
+    def subscribe(self, topics: frozenset[str] = T) -> list[fx.Effect]:
+        return self.feed(self.machine.subscribe(topics, self.now))
+
+    def wait(self, seconds: float) -> list[fx.Effect]:
+        self.now += seconds
+        return self.feed(self.machine.tick(self.now))
+
+    def joined(self, **options: Any) -> list[fx.Effect]:
+        """JoinGroup is answered; as a follower unless said otherwise."""
+        ticket = options.pop("ticket", None) or self.one(fx.SendJoin).ticket
+        self.generation += 1
+        reply = JoinGroupResponse(
+            generation_id=self.generation,
+            protocol_type="consumer",
+            protocol_name=self.machine.config.assignors[0].name,
+            leader="other",
+            member_id="me",
+        )
+        for name, value in options.items():
+            setattr(reply, name, value)
+        return self.feed(self.machine.join_answered(ticket, reply, self.now, 0.5))
+
+    def refused(self, code: int, **options: Any) -> list[fx.Effect]:
+        return self.joined(error_code=code, **options)
+
+    def synced(
+        self, partitions: frozenset[TopicPartition] = frozenset(), **options: Any
+    ) -> list[fx.Effect]:
+        ticket = options.pop("ticket", None) or self.one(fx.SendSync).ticket
+        reply = SyncGroupResponse(assignment=encode_assignment(partitions))
+        for name, value in options.items():
+            setattr(reply, name, value)
+        return self.feed(self.machine.sync_answered(ticket, reply, self.now, 0.5))
+
+    def beat(self, code: int = 0) -> list[fx.Effect]:
+        ticket = self.one(fx.SendHeartbeat).ticket
+        return self.feed(self.machine.heartbeat_answered(ticket, code, self.now, 0.5))
+
+    def revoked(self, *, in_time: bool = True) -> list[fx.Effect]:
+        claims = self.one(fx.Revoke).claims
+        return self.feed(self.machine.revoke_ended(claims, self.now, in_time=in_time))
+
+    def step(self) -> list[fx.Effect]:
+        return self.feed(self.machine.step_taken(self.now))
+
+    def failed(self, ticket: int, error: KafkaError | None = None) -> list[fx.Effect]:
+        error = error or ConnectionLost("gone")
+        return self.feed(self.machine.request_failed(ticket, error, self.now, 0.5))
+
+    def stable(self, partitions: frozenset[TopicPartition] | None = None) -> Driver:
+        self.subscribe()
+        self.joined()
+        self.synced(tps(0, 1) if partitions is None else partitions)
+        assert self.state is State.STABLE
+        return self
+
+    def leading(self, counts: dict[str, int] | None = None) -> Driver:
+        self.subscribe()
+        self.joined(leader="me", members=[self.member("me")])
+        ticket = self.one(fx.ResolveTopics).ticket
+        counts = {"t": 2} if counts is None else counts
+        self.feed(self.machine.topics_resolved(ticket, counts, self.now))
+        return self
+
+    @staticmethod
+    def member(member_id: str, **fields: Any) -> JoinGroupResponseMember:
+        blob = encode_subscription(Subscription(**{"topics": T, **fields}))
+        return JoinGroupResponseMember(member_id=member_id, metadata=blob)
+
+
+def eager() -> Driver:
+    return Driver(assignors=(RANGE,))
+
+
+# ---- joining
+
+
+def test_a_follower_joins_and_gets_its_share() -> None:
+    driver = Driver()
+    join = driver.subscribe()[0]
+    assert isinstance(join, fx.SendJoin)
+    assert join.member_id == ""
+    ((name, blob),) = join.protocols
+    assert name == "cooperative-sticky"
+    assert decode_subscription(blob).topics == T
+    driver.joined()
+    sync = driver.one(fx.SendSync)
+    assert (sync.member_id, sync.generation, sync.assignments) == ("me", 1, ())
+    driver.synced(tps(0, 1))
+    assert driver.out == [fx.Assign(tps(0, 1), tps(0, 1))]
+    assert not driver.machine.is_leader
+    assert driver.machine.group_topics == frozenset()
+    assert repr(driver.machine) == (
+        "<ClassicMembership 'g' STABLE gen=1 | 2 owned, 0 being revoked>"
+    )
+
+
+def test_the_given_member_id_is_used_at_once() -> None:
+    driver = Driver()
+    driver.subscribe()
+    driver.refused(E.MEMBER_ID_REQUIRED, member_id="given")
+    assert driver.one(fx.SendJoin).member_id == "given"
+
+
+def test_the_leader_divides() -> None:
+    driver = Driver()
+    driver.subscribe()
+    driver.joined(leader="me", members=[driver.member("me"), driver.member("you")])
+    resolve = driver.one(fx.ResolveTopics)
+    assert resolve.topics == T == driver.machine.group_topics
+    assert driver.state is State.ASSIGNING
+    driver.feed(driver.machine.topics_resolved(resolve.ticket, {"t": 3}, driver.now))
+    shares = dict(driver.one(fx.SendSync).assignments)
+    assert decode_assignment(shares["me"]) | decode_assignment(shares["you"]) == tps(
+        0, 1, 2
+    )
+    late = driver.machine.topics_resolved(resolve.ticket, {"t": 9}, driver.now)
+    assert late == ()
+
+
+def test_a_returning_static_leader_assigns_nothing() -> None:
+    driver = Driver(group_instance_id="i")
+    driver.subscribe()
+    driver.joined(leader="me", members=[driver.member("me")], skip_assignment=True)
+    assert driver.one(fx.SendSync).assignments == ()
+    driver.synced(tps(0))
+    assert driver.state is State.STABLE
+    assert driver.machine.is_leader
+
+
+def test_a_heartbeat_keeps_a_slow_leader_alive() -> None:
+    driver = Driver()
+    driver.subscribe()
+    driver.joined(leader="me", members=[driver.member("me")])
+    driver.wait(3.0)
+    driver.beat(E.REBALANCE_IN_PROGRESS)
+    assert driver.state is State.JOINING
+
+
+@pytest.mark.parametrize(
+    ("code", "delay", "member_id"),
+    [
+        (E.COORDINATOR_LOAD_IN_PROGRESS, 0.1, ""),
+        (E.NOT_COORDINATOR, 0.1, ""),
+        (E.COORDINATOR_NOT_AVAILABLE, 0.1, ""),
+        (E.REBALANCE_IN_PROGRESS, 0.0, ""),
+        (E.UNKNOWN_MEMBER_ID, 0.0, ""),
+        (E.ILLEGAL_GENERATION, 0.0, ""),
+    ],
+)
+def test_a_refused_join_is_tried_again(code: E, delay: float, member_id: str) -> None:
+    driver = Driver()
+    driver.subscribe()
+    driver.refused(code)
+    forgets = code in {E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE}
+    assert ("ForgetCoordinator" in driver.kinds()) == forgets
+    if delay:
+        assert driver.machine.next_deadline() == pytest.approx(driver.now + delay)
+        driver.wait(delay)
+    assert driver.one(fx.SendJoin).member_id == member_id
+    # The second time it backs off in any case.
+    driver.refused(code)
+    assert "SendJoin" not in driver.kinds()
+    due = driver.machine.next_deadline()
+    assert due is not None
+    assert due > driver.now
+    driver.wait(due - driver.now)
+    assert "SendJoin" in driver.kinds()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        E.GROUP_AUTHORIZATION_FAILED,
+        E.INVALID_GROUP_ID,
+        E.INVALID_SESSION_TIMEOUT,
+        E.INCONSISTENT_GROUP_PROTOCOL,
+        E.GROUP_MAX_SIZE_REACHED,
+        E.FENCED_INSTANCE_ID,
+        E.UNKNOWN_SERVER_ERROR,
+        12345,
+    ],
+)
+def test_a_final_refusal_ends_it(code: int) -> None:
+    driver = Driver()
+    driver.subscribe()
+    driver.refused(code)
+    error = driver.one(fx.Fail).error
+    assert "'g'" in str(error)
+    if code == E.INCONSISTENT_GROUP_PROTOCOL:
+        assert "cooperative-sticky" in str(error)
+    assert driver.state is State.FATAL
+    assert driver.machine.has_ended
+    assert driver.machine.next_deadline() is None
+    assert driver.subscribe(frozenset({"u"})) == []
+    assert driver.feed(driver.machine.unsubscribe(driver.now)) == []
+    assert driver.feed(driver.machine.close(driver.now)) == []
+    assert driver.wait(1000.0) == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"protocol_type": "connect"}, {"protocol_name": "x"}]
+)
+def test_a_group_of_another_kind_is_refused(change: dict[str, str]) -> None:
+    driver = Driver()
+    driver.subscribe()
+    driver.joined(**change)
+    error = driver.one(fx.Fail).error
+    assert isinstance(error, GroupError)
+    assert "cooperative-sticky" in str(error)
+    driver = Driver()
+    driver.subscribe()
+    driver.joined()
+    driver.synced(tps(0), **change)
+    assert isinstance(driver.one(fx.Fail).error, GroupError)
+
+
+def test_nonsense_is_an_error() -> None:
+    driver = Driver()
+    driver.subscribe()
+    bad = JoinGroupResponseMember(member_id="me", metadata=b"?")
+    driver.joined(leader="me", members=[bad])
+    assert isinstance(driver.one(fx.Fail).error, ProtocolError)
+    driver = Driver()
+    driver.subscribe()
+    driver.joined()
+    driver.synced(assignment=b"")
+    assert isinstance(driver.one(fx.Fail).error, ProtocolError)
+
+
+@pytest.mark.parametrize("code", [E.NOT_COORDINATOR, E.COORDINATOR_LOAD_IN_PROGRESS])
+def test_a_sync_that_fails_in_passing_joins_again(code: E) -> None:
+    driver = Driver()
+    driver.subscribe()
+    driver.joined()
+    driver.synced(error_code=code)
+    assert driver.state is State.JOINING
+    driver.wait(0.2)
+    assert driver.one(fx.SendJoin).member_id == "me"
+
+
+@pytest.mark.parametrize(
+    ("code", "member_id"),
+    [
+        (E.REBALANCE_IN_PROGRESS, "me"),
+        (E.ILLEGAL_GENERATION, "me"),
+        (E.UNKNOWN_MEMBER_ID, ""),
+    ],
+)
+def test_a_sync_in_vain_joins_again(code: E, member_id: str) -> None:
+    driver = Driver()
+    driver.subscribe()
+    driver.joined()
+    driver.synced(error_code=code)
+    assert driver.one(fx.SendJoin).member_id == member_id
+
+
+def test_late_answers_are_dropped() -> None:
+    driver = Driver()
+    join = driver.subscribe()[0]
+    assert isinstance(join, fx.SendJoin)
+    driver.joined()
+    sync = driver.one(fx.SendSync)
+    assert driver.joined(ticket=join.ticket) == []
+    driver.synced(tps(0), ticket=sync.ticket)
+    assert driver.synced(tps(1), ticket=sync.ticket) == []
+    assert driver.failed(join.ticket) == []
+    assert driver.feed(driver.machine.leave_ended(99, driver.now)) == []
+    late = driver.machine.heartbeat_answered(99, E.UNKNOWN_MEMBER_ID, driver.now, 0.5)
+    assert late == ()
+    assert driver.state is State.STABLE
+    assert driver.machine.ledger.owned == tps(0)
+
+
+def test_no_connection_means_another_try() -> None:
+    driver = Driver()
+    join = driver.subscribe()[0]
+    assert isinstance(join, fx.SendJoin)
+    driver.failed(join.ticket)
+    assert driver.kinds() == ["ForgetCoordinator"]
+    driver.wait(0.15)
+    driver.failed(driver.one(fx.SendJoin).ticket, UnsupportedVersion("old"))
+    assert isinstance(driver.one(fx.Fail).error, UnsupportedVersion)
+
+
+# ---- staying
+
+
+def test_heartbeats_come_at_the_interval() -> None:
+    driver = Driver().stable()
+    assert driver.machine.next_deadline() == driver.now + 3.0
+    assert driver.wait(2.9) == []
+    driver.wait(0.1)
+    beat = driver.one(fx.SendHeartbeat)
+    assert (beat.member_id, beat.generation, beat.timeout) == ("me", 1, 7.0)
+    assert driver.wait(3.0) == []
+
+
+def test_a_failing_heartbeat_is_repeated_soon() -> None:
+    driver = Driver().stable()
+    driver.wait(3.0)
+    driver.failed(driver.one(fx.SendHeartbeat).ticket)
+    assert driver.kinds() == ["ForgetCoordinator"]
+    driver.wait(0.1)
+    driver.beat(E.NOT_COORDINATOR)
+    assert driver.kinds() == ["ForgetCoordinator"]
+    driver.wait(0.3)
+    driver.beat(E.COORDINATOR_LOAD_IN_PROGRESS)
+    assert driver.kinds() == []
+    driver.wait(1.0)
+    driver.beat()
+    assert driver.state is State.STABLE
+
+
+def test_a_silent_coordinator_is_given_up_with_the_session() -> None:
+    driver = Driver().stable()
+    driver.wait(3.0)
+    old = driver.one(fx.SendHeartbeat)
+    assert driver.machine.next_deadline() == driver.now + 7.0
+    driver.wait(7.0)
+    assert driver.kinds() == ["ForgetCoordinator", "SendHeartbeat"]
+    assert not driver.machine.awaits(old.ticket)
+    assert driver.machine.awaits(driver.one(fx.SendHeartbeat).ticket)
+    assert driver.machine.ledger.owned == tps(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "member_id"),
+    [(E.ILLEGAL_GENERATION, "me"), (E.UNKNOWN_MEMBER_ID, "")],
+)
+def test_out_of_the_group_all_is_lost(code: E, member_id: str) -> None:
+    driver = Driver().stable()
+    driver.wait(3.0)
+    driver.beat(code)
+    assert driver.kinds() == ["Lose", "SendJoin"]
+    assert driver.one(fx.Lose).partitions == tps(0, 1)
+    join = driver.one(fx.SendJoin)
+    assert join.member_id == member_id
+    assert decode_subscription(join.protocols[0][1]).owned == frozenset()
+    assert decode_subscription(join.protocols[0][1]).generation == -1
+
+
+def test_a_fenced_member_ends() -> None:
+    driver = Driver(group_instance_id="i").stable()
+    driver.wait(3.0)
+    driver.beat(E.FENCED_INSTANCE_ID)
+    assert driver.kinds() == ["Lose", "Fail"]
+    assert isinstance(driver.one(fx.Fail).error, Fenced)
+
+
+# ---- cooperative rebalances
+
+
+def test_partitions_are_kept_through_a_cooperative_rebalance() -> None:
+    driver = Driver().stable()
+    driver.wait(3.0)
+    driver.beat(E.REBALANCE_IN_PROGRESS)
+    said = decode_subscription(driver.one(fx.SendJoin).protocols[0][1])
+    assert (said.owned, said.generation) == (tps(0, 1), 1)
+    driver.joined()
+    driver.synced(tps(0, 1, 2))
+    assert driver.out == [fx.Assign(tps(2), tps(0, 1, 2))]
+
+
+def shrink(driver: Driver, left: frozenset[TopicPartition]) -> None:
+    driver.stable(tps(0, 1, 2))
+    driver.wait(3.0)
+    driver.beat(E.REBALANCE_IN_PROGRESS)
+    driver.joined()
+    driver.synced(left)
+
+
+def test_a_revoke_waits_for_the_step_and_then_the_group_hears() -> None:
+    driver = Driver()
+    shrink(driver, tps(0))
+    assert driver.state is State.RELEASING
+    assert driver.out == [
+        fx.RequestRevoke(tps(1, 2), driver.now + 54.0),
+        fx.Assign(frozenset(), tps(0, 1, 2)),
+    ]
+    driver.wait(3.0)
+    assert driver.kinds() == ["SendHeartbeat"]
+    driver.beat()
+    assert driver.machine.ledger.pending == tps(1, 2)
+    driver.step()
+    assert driver.one(fx.Revoke).partitions == tps(1, 2)
+    driver.revoked()
+    said = decode_subscription(driver.one(fx.SendJoin).protocols[0][1])
+    assert said.owned == tps(0)
+    assert driver.step() == []
+
+
+def test_the_idle_ones_go_first_and_the_others_may_follow() -> None:
+    driver = Driver()
+    shrink(driver, tps(0))
+    driver.feed(driver.machine.idle(tps(1), driver.now))
+    assert driver.one(fx.Revoke).partitions == tps(1)
+    assert driver.revoked() == []
+    # One JoinGroup for both if the other is done within an interval ...
+    driver.step()
+    driver.revoked()
+    assert driver.kinds() == ["SendJoin"]
+    # ... and one for the first alone if it is not.
+    driver = Driver()
+    shrink(driver, tps(0))
+    driver.feed(driver.machine.idle(tps(1), driver.now))
+    driver.revoked()
+    driver.wait(3.0)
+    said = decode_subscription(driver.one(fx.SendJoin).protocols[0][1])
+    assert said.owned == tps(0, 2)
+    driver.joined()
+    driver.synced(tps(0))
+    assert driver.state is State.RELEASING
+    assert "RequestRevoke" not in driver.kinds()
+    assert driver.machine.ledger.pending == tps(2)
+
+
+def test_a_deadline_loses_what_is_still_held() -> None:
+    driver = Driver()
+    shrink(driver, tps(0))
+    driver.machine.polled(driver.now)
+    deadline = driver.one(fx.RequestRevoke).deadline
+    while driver.now < deadline - 3.0:
+        if "SendHeartbeat" in driver.kinds():
+            driver.beat()
+        driver.wait(3.0)
+    driver.beat()
+    driver.wait(deadline - driver.now)
+    assert driver.one(fx.Lose).partitions == tps(1, 2)
+    assert driver.one(fx.SendJoin).reason == "revoked partitions were given up"
+
+
+def test_a_callback_that_does_not_end_loses_its_partitions() -> None:
+    driver = Driver()
+    shrink(driver, tps(0))
+    driver.step()
+    driver.revoked(in_time=False)
+    assert driver.one(fx.Lose).partitions == tps(1, 2)
+    assert "SendJoin" in driver.kinds()
+
+
+def test_a_rebalance_goes_on_while_a_partition_is_held() -> None:
+    driver = Driver()
+    shrink(driver, tps(0))
+    driver.wait(3.0)
+    driver.beat(E.REBALANCE_IN_PROGRESS)
+    said = decode_subscription(driver.one(fx.SendJoin).protocols[0][1])
+    assert said.owned == tps(0, 1, 2)
+    # The user finishes while the JoinGroup is parked: the group was told otherwise, so
+    # it has to be told again.
+    driver.joined()
+    sync = driver.one(fx.SendSync)
+    driver.step()
+    driver.revoked()
+    assert driver.state is State.SYNCING
+    driver.synced(tps(0), ticket=sync.ticket)
+    assert driver.kinds() == ["Assign", "SendJoin"]
+
+
+def test_given_again_after_it_was_given_up_is_a_new_assignment() -> None:
+    driver = Driver()
+    shrink(driver, tps(0))
+    old = driver.machine.ledger.numbers[TopicPartition("t", 1)]
+    driver.step()
+    driver.revoked()
+    driver.joined()
+    driver.synced(tps(0, 1))
+    assert driver.one(fx.Assign).added == tps(1)
+    assert driver.machine.ledger.numbers[TopicPartition("t", 1)] > old
+
+
+# ---- eager rebalances
+
+
+def test_eager_gives_everything_up_before_it_joins() -> None:
+    driver = eager().stable()
+    driver.wait(3.0)
+    driver.beat(E.REBALANCE_IN_PROGRESS)
+    assert driver.state is State.PREPARING
+    assert driver.one(fx.RequestRevoke).partitions == tps(0, 1)
+    driver.wait(3.0)
+    assert driver.kinds() == ["SendHeartbeat"]
+    driver.beat(E.REBALANCE_IN_PROGRESS)
+    assert driver.state is State.PREPARING
+    driver.step()
+    driver.revoked()
+    join = driver.one(fx.SendJoin)
+    assert decode_subscription(join.protocols[0][1]).owned == frozenset()
+    driver.joined()
+    driver.synced(tps(1))
+    assert driver.out == [fx.Assign(tps(1), tps(1))]
+
+
+def test_eager_is_what_a_mixture_can_do() -> None:
+    assert not MemberConfig(group_id="g", assignors=(COOPERATIVE, RANGE)).is_cooperative
+    assert MemberConfig(group_id="g", assignors=(RANGE,)).patience == 294.0
+    short = MemberConfig(group_id="g", assignors=(RANGE,), rebalance=4.0)
+    assert short.patience == 2.0
+
+
+# ---- the leader watches
+
+
+def test_new_partitions_make_the_leader_rebalance() -> None:
+    driver = Driver().leading()
+    driver.synced(tps(0, 1))
+    same = driver.machine.metadata_changed({"t": 2, "other": 1}, driver.now)
+    assert same == ()
+    driver.feed(driver.machine.metadata_changed({"t": 3}, driver.now))
+    assert driver.one(fx.SendJoin).reason == "the topics of the group changed"
+
+
+def test_a_change_during_the_rebalance_is_not_forgotten() -> None:
+    driver = Driver().leading()
+    driver.machine.metadata_changed({"t": 3}, driver.now)
+    assert driver.state is State.SYNCING
+    driver.synced(tps(0, 1))
+    assert driver.kinds() == ["Assign", "SendJoin"]
+
+
+def test_a_follower_does_not_care() -> None:
+    driver = Driver().stable()
+    assert driver.machine.metadata_changed({"t": 30}, driver.now) == ()
+
+
+def test_a_bad_assignor_is_an_error() -> None:
+    class Broken(type(COOPERATIVE)):  # type: ignore[misc]  # an assignor's class
+        name = "broken"
+
+        def assign(self, counts: Any, members: Any) -> Any:
+            if "greedy" in counts:
+                return {"me": tps(0), "you": ()}
+            raise ZeroDivisionError("oops")
+
+    for topics, text in ((T, "oops"), (frozenset({"greedy"}), "given them up")):
+        driver = Driver(assignors=(Broken(),))
+        driver.subscribe(topics)
+        owner = driver.member("you", topics=topics, owned=tps(0))
+        me = driver.member("me", topics=topics)
+        driver.joined(leader="me", members=[me, owner])
+        ticket = driver.one(fx.ResolveTopics).ticket
+        counts = dict.fromkeys(topics, 1)
+        driver.feed(driver.machine.topics_resolved(ticket, counts, driver.now))
+        error = driver.one(fx.Fail).error
+        assert isinstance(error, MembershipError)
+        assert text in str(error)
+
+
+# ---- the user
+
+
+def test_the_same_subscription_changes_nothing() -> None:
+    driver = Driver().stable()
+    assert driver.subscribe() == []
+
+
+def test_a_new_topic_joins_again_and_keeps_the_others() -> None:
+    driver = Driver().stable()
+    driver.subscribe(frozenset({"t", "u"}))
+    said = decode_subscription(driver.one(fx.SendJoin).protocols[0][1])
+    assert said.topics == {"t", "u"}
+    assert said.owned == tps(0, 1)
+
+
+def test_a_dropped_topic_is_given_up_before_the_join() -> None:
+    driver = Driver().stable()
+    driver.subscribe(frozenset({"u"}))
+    assert driver.state is State.PREPARING
+    driver.step()
+    # Changing one's mind meanwhile is fine.
+    assert driver.feed(driver.machine.subscribe(frozenset({"v"}), driver.now)) == []
+    claims = (driver.machine.ledger.numbers,)
+    assert claims
+    driver.feed(
+        driver.machine.revoke_ended(
+            tuple(fx.Claim(tp, n) for tp, n in driver.machine.ledger.numbers.items()),
+            driver.now,
+            in_time=True,
+        )
+    )
+    said = decode_subscription(driver.one(fx.SendJoin).protocols[0][1])
+    assert said.topics == {"v"}
+    assert said.owned == frozenset()
+
+
+def test_a_change_while_joining_is_told_after_it() -> None:
+    driver = Driver()
+    join = driver.subscribe()[0]
+    assert isinstance(join, fx.SendJoin)
+    assert driver.subscribe(frozenset({"t", "u"})) == []
+    driver.joined(ticket=join.ticket)
+    driver.synced(tps(0))
+    assert driver.kinds() == ["Assign", "SendJoin"]
+    # And an assignment of what is not wanted any more is not taken at all.
+    driver = Driver()
+    join = driver.subscribe()[0]
+    assert isinstance(join, fx.SendJoin)
+    driver.subscribe(frozenset({"u"}))
+    driver.joined(ticket=join.ticket)
+    driver.synced(tps(0))
+    assert driver.kinds() == ["SendJoin"]
+    assert driver.machine.ledger.owned == frozenset()
+
+
+def test_unsubscribed_it_gives_up_and_leaves() -> None:
+    driver = Driver().stable()
+    driver.feed(driver.machine.unsubscribe(driver.now))
+    assert driver.kinds() == ["RequestRevoke", "Revoke"]
+    assert driver.machine.unsubscribe(driver.now) == ()
+    driver.revoked()
+    assert driver.one(fx.SendLeave).member_id == "me"
+    assert driver.state is State.UNJOINED
+    assert driver.machine.next_deadline() is None
+    assert driver.machine.generation == -1
+    driver.subscribe()
+    assert driver.one(fx.SendJoin).member_id == ""
+
+
+def test_subscribed_again_before_it_was_gone() -> None:
+    driver = Driver().stable()
+    driver.feed(driver.machine.unsubscribe(driver.now))
+    claims = driver.one(fx.Revoke).claims
+    driver.subscribe(frozenset({"u"}))
+    driver.feed(driver.machine.revoke_ended(claims, driver.now, in_time=True))
+    assert driver.kinds() == ["SendLeave", "SendJoin"]
+
+
+def test_an_enforced_rebalance_says_why() -> None:
+    driver = Driver()
+    assert driver.feed(driver.machine.enforce_rebalance("x", driver.now)) == []
+    driver.stable()
+    driver.feed(driver.machine.enforce_rebalance("why" * 200, driver.now))
+    assert driver.one(fx.SendJoin).reason == ("why" * 200)[:255]
+
+
+def test_who_does_not_poll_leaves_and_comes_back_with_the_next_poll() -> None:
+    driver = Driver().stable()
+    driver.wait(3.0)
+    while driver.state is State.STABLE:
+        driver.beat()
+        due = driver.machine.next_deadline()
+        assert due is not None
+        driver.wait(due - driver.now)
+    assert driver.now == pytest.approx(160.0)
+    assert driver.kinds() == ["SendLeave", "Lose"]
+    assert driver.state is State.STALLED
+    assert driver.machine.next_deadline() is None
+    assert driver.wait(1000.0) == []
+    driver.feed(driver.machine.polled(driver.now))
+    assert driver.one(fx.SendJoin).member_id == ""
+
+
+def test_a_poll_keeps_it_in() -> None:
+    driver = Driver().stable()
+    driver.now += 59.0
+    assert driver.machine.polled(driver.now) == ()
+    driver.wait(2.0)
+    assert driver.state is State.STABLE
+
+
+def test_a_parked_join_outlives_the_polls() -> None:
+    driver = Driver()
+    join = driver.subscribe()[0]
+    assert isinstance(join, fx.SendJoin)
+    assert driver.wait(61.0) == []
+    assert driver.state is State.JOINING
+    driver.joined(ticket=join.ticket)
+    driver.synced(tps(0))
+    driver.wait(0.0)
+    assert driver.state is State.STALLED
+
+
+def test_a_static_member_that_does_not_poll_falls_silent() -> None:
+    driver = Driver(group_instance_id="i").stable()
+    assert driver.wait(61.0) == []
+    assert driver.machine.next_deadline() is None
+    assert driver.state is State.STABLE
+    driver.feed(driver.machine.polled(driver.now))
+    assert driver.kinds() == ["SendHeartbeat"]
+
+
+# ---- the end
+
+
+def test_closing_gives_up_and_leaves() -> None:
+    driver = Driver().stable()
+    driver.feed(driver.machine.close(driver.now))
+    assert driver.kinds() == ["RequestRevoke", "Revoke"]
+    claims = driver.one(fx.Revoke).claims
+    driver.wait(3.0)
+    assert driver.kinds() == ["SendHeartbeat"]
+    driver.feed(driver.machine.revoke_ended(claims, driver.now, in_time=True))
+    leave = driver.one(fx.SendLeave)
+    assert leave.reason == "the consumer is being closed"
+    assert driver.wait(9.0) == []
+    driver.feed(driver.machine.leave_ended(leave.ticket, driver.now))
+    assert driver.state is State.LEFT
+
+
+def test_a_leave_that_fails_is_good_enough() -> None:
+    driver = Driver().stable(frozenset())
+    driver.feed(driver.machine.close(driver.now))
+    driver.failed(driver.one(fx.SendLeave).ticket)
+    assert driver.state is State.LEFT
+
+
+def test_nobody_leaves_who_was_not_in() -> None:
+    driver = Driver()
+    driver.feed(driver.machine.close(driver.now))
+    assert driver.out == []
+    assert driver.state is State.LEFT
+    driver = Driver()
+    driver.subscribe()
+    driver.feed(driver.machine.close(driver.now))
+    assert driver.out == []
+    assert driver.state is State.LEFT
+
+
+def test_a_static_member_does_not_leave() -> None:
+    driver = Driver(group_instance_id="i").stable(frozenset())
+    driver.feed(driver.machine.close(driver.now))
+    assert driver.out == []
+    assert driver.state is State.LEFT
+
+
+@pytest.mark.parametrize(
+    "code", [E.UNKNOWN_MEMBER_ID, E.FENCED_INSTANCE_ID, E.REBALANCE_IN_PROGRESS]
+)
+def test_bad_news_while_closing(code: E) -> None:
+    driver = Driver().stable()
+    driver.feed(driver.machine.close(driver.now))
+    claims = driver.one(fx.Revoke).claims
+    driver.wait(3.0)
+    driver.beat(code)
+    if code == E.REBALANCE_IN_PROGRESS:
+        assert driver.state is State.LEAVING
+        driver.feed(driver.machine.revoke_ended(claims, driver.now, in_time=True))
+        assert driver.kinds() == ["SendLeave"]
+    else:
+        assert driver.kinds() == ["Lose"]
+        assert driver.state is State.LEFT
+
+
+# ---- commits
+
+
+def test_a_refused_commit_tells_of_the_member() -> None:
+    driver = Driver().stable()
+    refuse = driver.machine.commit_refused
+    stale = refuse(E.UNKNOWN_MEMBER_ID, ("me", 0), driver.now, 0.5)
+    assert stale == ()
+    assert refuse(E.REBALANCE_IN_PROGRESS, ("me", 1), driver.now, 0.5) == ()
+    driver.feed(refuse(E.ILLEGAL_GENERATION, ("me", 1), driver.now, 0.5))
+    assert driver.kinds() == ["Lose", "SendJoin"]
+    assert refuse(E.ILLEGAL_GENERATION, ("me", -1), driver.now, 0.5) == ()
+    driver = Driver(group_instance_id="i").stable()
+    driver.feed(
+        driver.machine.commit_refused(E.FENCED_INSTANCE_ID, ("me", 1), driver.now, 0.5)
+    )
+    assert driver.kinds() == ["Lose", "Fail"]
+
+
+def test_the_rack_and_the_assignors_data_are_told() -> None:
+    driver = Driver(rack="r1")
+    driver.subscribe()
+    said = decode_subscription(driver.one(fx.SendJoin).protocols[0][1])
+    assert said.rack == "r1"
+    assert said.user_data == b"\xff\xff\xff\xff"
