@@ -235,7 +235,7 @@ async def logs_in(kafka: Kafka, config: str) -> bool:
             VERSIONS if old else NEW_VERSIONS,
             *("--bootstrap-server", kafka.bootstrap("SASL")),
             *("--command-config", config),
-            timeout=20,
+            timeout=10,
         )
     except TimeoutError:  # the tool of 2.8 at times hangs when it is refused
         return False
@@ -253,8 +253,6 @@ async def check_sasl(kafka: Kafka, mechanism: str, directory: Path) -> None:
             request_timeout_ms="5000",
         )
         assert await logs_in(kafka, config) is accepted
-        refused = "Failed authentication" in kafka.log(1)
-        assert refused is not accepted
 
 
 async def check_tls(kafka: Kafka) -> None:

@@ -186,6 +186,13 @@ class Cluster:
         file = node.directory / "server.properties"
         self._launcher.launch(node, "kafka.Kafka", file)
 
+    def _running(self) -> list[Node]:
+        return [
+            node
+            for node in self.nodes.values()
+            if node.pid is not None and not node.paused
+        ]
+
     def _wait_ready(self, node: Node) -> None:
         """Wait until a node answers and knows every node that runs."""
         end = time.monotonic() + self.options.start_timeout
@@ -204,11 +211,7 @@ class Cluster:
             time.sleep(_POLL_SECONDS)
 
     def _is_ready(self, node: Node) -> bool:
-        running = {
-            each.id: each.address(PLAINTEXT)
-            for each in self.nodes.values()
-            if each.pid is not None and not each.paused
-        }
+        running = {each.id: each.address(PLAINTEXT) for each in self._running()}
         with contextlib.suppress(OSError):
             known = metadata(node.address(PLAINTEXT)).brokers
             return running.items() <= known.items()
@@ -229,7 +232,7 @@ class Cluster:
 
         Args:
             node_id: Which one.
-            wait: Return only when it answers and knows all that run.
+            wait: Return only when all nodes that run know one another.
 
         Raises:
             KafkaNotStarted: It did not come up.
@@ -240,6 +243,8 @@ class Cluster:
             self._launch(node)
         if wait:
             self._wait_ready(node)
+            for other in self._running():
+                self._wait_ready(other)
 
     def _wait_forgotten(self, node: Node) -> None:
         again = node.ended_at + forget_after(self._plan, self._properties(node))

@@ -177,6 +177,7 @@ class DockerCluster:
         self._addresses: dict[int, Address] = {}
         self._containers: dict[int, Container] = {}
         self._running: set[int] = set()
+        self._paused: set[int] = set()
         self._lock = threading.RLock()
         self._closed = threading.Event()
 
@@ -261,7 +262,7 @@ class DockerCluster:
             known = metadata(self._addresses[node_id]).brokers
         except OSError:
             return False
-        return self._running <= known.keys()
+        return self._running - self._paused <= known.keys()
 
     def kill(self, node_id: int) -> None:
         """End a broker at once."""
@@ -282,15 +283,18 @@ class DockerCluster:
         self._containers[node_id].start()
         self._running.add(node_id)
         if wait:
-            self._wait_ready(node_id)
+            for running in sorted(self._running - self._paused):
+                self._wait_ready(running)
 
     def pause(self, node_id: int) -> None:
         """Freeze a broker; its sockets stay open."""
         self._containers[node_id].pause()
+        self._paused.add(node_id)
 
     def resume(self, node_id: int) -> None:
         """Thaw a broker."""
         self._containers[node_id].resume()
+        self._paused.discard(node_id)
 
     def log(self, node_id: int) -> str:
         """Return what a broker has logged."""

@@ -26,7 +26,7 @@ async def test_a_program_runs_to_its_end() -> None:
         "import sys; print(sys.stdin.read()); print('e', file=sys.stderr); sys.exit(3)"
     )
     output = await run_java(python(code), stdin="a\nb")
-    assert (output.returncode, output.lines, output.stderr) == (3, ["a", "b"], "e\n")
+    assert (output.returncode, output.lines, output.stderr) == (3, ["a", "b"], "e")
 
 
 async def test_a_program_that_takes_too_long_is_killed() -> None:
