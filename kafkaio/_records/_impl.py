@@ -6,7 +6,6 @@ built, ``compiled`` insists on it, ``python`` does without. Both do exactly the 
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import os
 from typing import TYPE_CHECKING
@@ -43,10 +42,7 @@ ACCELERATED: bool = _is_compiled_wanted(
 if TYPE_CHECKING or not ACCELERATED:
     from kafkaio._records._pure import RecordWriter, decode_records
 else:
-    # By name: what checks the layers reads sources, and this module has none to read.
-    _compiled = importlib.import_module(_COMPILED)
-    RecordWriter = _compiled.RecordWriter
-    decode_records = _compiled.decode_records
+    from kafkaio._records._speedups import RecordWriter, decode_records
 
 
 def crc32c(data: BytesLike, value: int = 0) -> int:

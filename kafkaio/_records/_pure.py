@@ -30,6 +30,8 @@ _MIN_INT64 = -(2**63)
 _MAX_INT64 = 2**63 - 1
 # A delta of one or two bytes cannot take a base between these past 64 bits.
 _SAFE_BASE = 2**62
+# The greatest varint of two bytes, as it stands.
+_TWO_BYTES = 2**14 - 1
 
 
 class _Draft:
@@ -101,7 +103,7 @@ def decode_records(
     return drafts  # type: ignore[return-value] # they are records now
 
 
-def _decode_drafts(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: no calls
+def _decode_drafts(  # noqa: C901, PLR0912, PLR0915 - the hottest loop has few calls
     data: bytes, position: int, count: int, target: tuple[Origin, list[_Draft]]
 ) -> bool:
     # Returns whether a timestamp delta was so wide that a sum may pass 64 bits.
@@ -109,126 +111,96 @@ def _decode_drafts(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: no calls
     # slice, after which the position no longer matches the record's end. The end of
     # the last record is held against the end of the data, so it covers all others.
     origin, drafts = target
-    topic, partition, start_offset, base_offset, last_delta = origin[:5]
+    topic, number, start_offset, base_offset, last_delta = origin[:5]
     base_timestamp = origin.base_timestamp
-    timestamp_type, leader_epoch = origin.timestamp_type, origin.leader_epoch
-    add, draft_class = drafts.append, _Draft
+    kind, epoch = origin.timestamp_type, origin.leader_epoch
+    add, draft = drafts.append, _Draft
     last_raw = last_delta << 1
     is_wide = False
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[Header, ...]
     for _ in range(count):
         # 1. The length of what follows; an odd zigzag number is negative.
         raw = data[position]
         position += 1
         if raw > 127:
-            byte = data[position]
-            if byte < 128:
-                raw += (byte << 7) - 128
-                position += 1
-            else:
-                raw, position = _long_varint(data, position - 1)
-        end = position + (raw >> 1)
+            raw += (data[position] << 7) - 128
+            position += 1
+            if raw > _TWO_BYTES:
+                raw, position = _long_varint(data, position - 2)
         if raw & 1:
             raise CorruptRecord(f"a record has the length {_unzigzag(raw)}")
-
+        end = position + (raw >> 1)
         # 2. Attributes, which mean nothing yet, and the timestamp delta.
         raw = data[position + 1]
         position += 2
         if raw > 127:
-            byte = data[position]
-            if byte < 128:
-                raw += (byte << 7) - 128
-                position += 1
-            else:
-                raw, position = _long_varint(data, position - 1)
-                if raw >> 62:
-                    is_wide = True
+            raw += (data[position] << 7) - 128
+            position += 1
+            if raw > _TWO_BYTES:
+                raw, position = _long_varint(data, position - 2)
+                is_wide |= raw >> 62 > 0
         timestamp = base_timestamp + ((raw >> 1) ^ -(raw & 1))
-
         # 3. The offset delta, and whether anyone wants this record.
         raw = data[position]
         position += 1
         if raw > 127:
-            byte = data[position]
-            if byte < 128:
-                raw += (byte << 7) - 128
-                position += 1
-            else:
-                raw, position = _long_varint(data, position - 1)
+            raw += (data[position] << 7) - 128
+            position += 1
+            if raw > _TWO_BYTES:
+                raw, position = _long_varint(data, position - 2)
         if raw & 1 or raw > last_raw:
-            raise CorruptRecord(
-                f"a record has the offset delta {_unzigzag(raw)} in a batch "
-                f"that ends at {last_delta}"
-            )
+            raise CorruptRecord(f"a record has the offset delta {_unzigzag(raw)}")
         offset = base_offset + (raw >> 1)
         if offset < start_offset:
-            if position > end:
-                raise CorruptRecord("a record is longer than it says")
-            position = end
+            position = _skipped(position, end)
             continue
-
-        # 4. The key.
-        raw = data[position]
-        position += 1
-        if raw == 1:
-            key = None
-        else:
-            if raw > 127:
-                raw, position = _long_varint(data, position - 1)
-            if raw & 1:
-                raise CorruptRecord(f"a key has the length {_unzigzag(raw)}")
-            after = position + (raw >> 1)
-            key = data[position:after]
-            position = after
-
-        # 5. The value.
-        raw = data[position]
-        position += 1
-        if raw == 1:
-            value = None
-        else:
-            if raw > 127:
-                byte = data[position]
-                if byte < 128:
-                    raw += (byte << 7) - 128
-                    position += 1
-                else:
-                    raw, position = _long_varint(data, position - 1)
-            if raw & 1:
-                raise CorruptRecord(f"a value has the length {_unzigzag(raw)}")
-            after = position + (raw >> 1)
-            value = data[position:after]
-            position = after
-
-        # 6. The headers.
-        raw = data[position]
-        if raw:
-            headers, position = _decode_headers(data, position)
-        else:
-            position += 1
-            headers = ()
+        key, value, headers, position = _decode_fields(data, position)
         if position != end:
             raise CorruptRecord(f"a record ends {position - end} bytes off its length")
-        add(
-            draft_class(
-                topic,
-                partition,
-                offset,
-                timestamp,
-                key,
-                value,
-                headers,
-                timestamp_type,
-                leader_epoch,
-            )
-        )
+        add(draft(topic, number, offset, timestamp, key, value, headers, kind, epoch))
     if position != len(data):
-        raise CorruptRecord(
-            f"{len(data) - position} bytes follow the last record of a batch"
-        )
+        raise CorruptRecord(f"{len(data) - position} bytes follow the last record")
     return is_wide
+
+
+def _skipped(position: int, end: int) -> int:
+    if position > end:
+        raise CorruptRecord("a record is longer than it says")
+    return end
+
+
+def _decode_fields(
+    data: bytes, position: int
+) -> tuple[bytes | None, bytes | None, tuple[Header, ...], int]:
+    # Returns key, value, headers and the next position.
+    key: bytes | None = None
+    value: bytes | None = None
+    raw = data[position]
+    position += 1
+    if raw != 1:
+        if raw > 127:
+            raw, position = _long_varint(data, position - 1)
+        if raw & 1:
+            raise CorruptRecord(f"a key has the length {_unzigzag(raw)}")
+        after = position + (raw >> 1)
+        key = data[position:after]
+        position = after
+    raw = data[position]
+    position += 1
+    if raw != 1:
+        if raw > 127:
+            raw += (data[position] << 7) - 128
+            position += 1
+            if raw > _TWO_BYTES:
+                raw, position = _long_varint(data, position - 2)
+        if raw & 1:
+            raise CorruptRecord(f"a value has the length {_unzigzag(raw)}")
+        after = position + (raw >> 1)
+        value = data[position:after]
+        position = after
+    if data[position]:
+        headers, position = _decode_headers(data, position)
+        return key, value, headers, position
+    return key, value, (), position + 1
 
 
 def _decode_headers(data: bytes, position: int) -> tuple[tuple[Header, ...], int]:
