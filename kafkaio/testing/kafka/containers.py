@@ -1,4 +1,4 @@
-"""testcontainers behind the protocols of `docker.py`."""
+"""testcontainers behind the protocols of `engine.py`."""
 
 import contextlib
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from testcontainers.core.container import DockerContainer
 from testcontainers.core.docker_client import DockerClient
 from testcontainers.core.network import Network
 
-from kafkaio.testing.kafka.docker import Container
+from kafkaio.testing.kafka.engine import Container
 
 
 class _Broker:

@@ -8,11 +8,12 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from kafkaio.testing.kafka.certs import Certificates
+from kafkaio.testing.kafka.engine import Container, Docker
 from kafkaio.testing.kafka.nodes import free_ports
 from kafkaio.testing.kafka.options import ClusterOptions
 from kafkaio.testing.kafka.properties import (
@@ -34,47 +35,6 @@ _POLL_SECONDS: Final = 0.1
 _PING_SECONDS: Final = 3
 _UNIX: Final = "unix://"
 _DEFAULT_HOST: Final = "unix:///var/run/docker.sock"
-
-
-class Container(Protocol):
-    """One broker's container."""
-
-    def start(self) -> None:
-        """Create it, or start it again."""
-
-    def kill(self) -> None:
-        """End it at once."""
-
-    def stop(self) -> None:
-        """Ask it to end, and wait."""
-
-    def pause(self) -> None:
-        """Freeze it."""
-
-    def resume(self) -> None:
-        """Thaw it."""
-
-    def log(self) -> str:
-        """Return its output so far."""
-
-    def remove(self) -> None:
-        """Remove it with its data."""
-
-
-class Docker(Protocol):
-    """As much of a Docker engine as a cluster needs."""
-
-    @property
-    def host(self) -> str:
-        """The address at which the engine's published ports are reached."""
-
-    def container(
-        self, image: str, alias: str, port: int, environment: Mapping[str, str]
-    ) -> Container:
-        """Return a container to start, on the network all of them share."""
-
-    def close(self) -> None:
-        """Remove the network."""
 
 
 def _listens(path: str) -> bool:

@@ -1,5 +1,6 @@
 """What can run a cluster: our own JVMs, Docker, or someone else."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from kafkaio.testing.kafka.certs import Certificates
@@ -43,3 +44,44 @@ class Engine(Protocol):
 
     def log(self, node_id: int) -> str:
         """Return what a node has logged."""
+
+
+class Container(Protocol):
+    """One broker's container."""
+
+    def start(self) -> None:
+        """Create it, or start it again."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+    def stop(self) -> None:
+        """Ask it to end, and wait."""
+
+    def pause(self) -> None:
+        """Freeze it."""
+
+    def resume(self) -> None:
+        """Thaw it."""
+
+    def log(self) -> str:
+        """Return its output so far."""
+
+    def remove(self) -> None:
+        """Remove it with its data."""
+
+
+class Docker(Protocol):
+    """As much of a Docker engine as a cluster needs."""
+
+    @property
+    def host(self) -> str:
+        """The address at which the engine's published ports are reached."""
+
+    def container(
+        self, image: str, alias: str, port: int, environment: Mapping[str, str]
+    ) -> Container:
+        """Return a container to start, on the network all of them share."""
+
+    def close(self) -> None:
+        """Remove the network."""

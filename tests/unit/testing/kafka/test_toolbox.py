@@ -22,9 +22,7 @@ def python(code: str) -> list[str | Path]:
 
 
 async def test_a_program_runs_to_its_end() -> None:
-    code = (
-        "import sys; print(sys.stdin.read()); print('e', file=sys.stderr); sys.exit(3)"
-    )
+    code = "import sys; print(sys.stdin.read()); sys.stderr.write('e'); sys.exit(3)"
     output = await run_java(python(code), stdin="a\nb")
     assert (output.returncode, output.lines, output.stderr) == (3, ["a", "b"], "e")
 

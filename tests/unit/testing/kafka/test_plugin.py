@@ -1,0 +1,85 @@
+"""The fixtures' own logic, apart from any broker."""
+
+import re
+from dataclasses import dataclass, field
+
+import pytest
+
+from kafkaio.testing import pytest_plugin
+from kafkaio.testing.kafka.releases import KafkaNotStarted
+
+
+@dataclass
+class FakeHook:
+    left_out: list[object] = field(default_factory=list)
+
+    def pytest_deselected(self, items: list[object]) -> None:
+        self.left_out += items
+
+
+@dataclass
+class FakeConfig:
+    option: str | None = None
+    hook: FakeHook = field(default_factory=FakeHook)
+
+    def getoption(self, name: str, default: object) -> object:
+        assert name == "--kafka-version"
+        return self.option or default
+
+
+@dataclass(eq=False)
+class FakeItem:
+    versions: tuple[str, ...] | None
+
+    def get_closest_marker(self, name: str) -> pytest.Mark | None:
+        assert name == "kafka_versions"
+        if self.versions is None:
+            return None
+        return pytest.mark.kafka_versions(*self.versions).mark
+
+
+@pytest.fixture(autouse=True)
+def _no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(pytest_plugin.VERSION_VARIABLE, raising=False)
+
+
+ANY, NEW, OLD = FakeItem(None), FakeItem(("4.3", "4.0")), FakeItem(("2.8",))
+
+
+def collected(config: FakeConfig) -> list[FakeItem]:
+    items = [ANY, NEW, OLD]
+    pytest_plugin.pytest_collection_modifyitems(config, items)
+    assert {*items, *config.hook.left_out} == {ANY, NEW, OLD}
+    return items
+
+
+def test_tests_for_other_versions_are_left_out() -> None:
+    assert collected(FakeConfig()) == [ANY, NEW]
+    assert collected(FakeConfig("2.8")) == [ANY, OLD]
+    assert collected(FakeConfig("3.9.2")) == [ANY]
+
+
+def test_the_variable_chooses_unless_the_option_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(pytest_plugin.VERSION_VARIABLE, "2.8")
+    assert collected(FakeConfig()) == [ANY, OLD]
+    assert collected(FakeConfig("4.0")) == [ANY, NEW]
+
+
+def test_an_unknown_version_ends_the_run() -> None:
+    with pytest.raises(KafkaNotStarted):
+        collected(FakeConfig("0.7"))
+
+
+def test_nothing_is_looked_at_without_marked_tests() -> None:
+    items = [ANY]
+    pytest_plugin.pytest_collection_modifyitems(FakeConfig("0.7"), items)
+    assert items == [ANY]
+
+
+def test_topic_names_are_legal_and_differ() -> None:
+    name = pytest_plugin._unique("test_it[a/b c-ü]" + "x" * 300)
+    assert re.fullmatch(r"test_it-a-b-c-.*-[0-9a-f]{8}", name)
+    assert re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", name)
+    assert name != pytest_plugin._unique("test_it")
