@@ -134,6 +134,12 @@ class ClusterView:
     cluster_id: str | None = None
     by_name: Mapping[str, TopicView] = field(default_factory=dict)
     number: int = 0
+    # Derived from by_name: answers of newer brokers name topics by their ids.
+    _names: Mapping[UUID, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        names = {t.topic_id: t.name for t in self.by_name.values() if t.topic_id}
+        object.__setattr__(self, "_names", names)
 
     @property
     def topics(self) -> frozenset[str]:
@@ -154,10 +160,7 @@ class ClusterView:
 
     def topic_name(self, topic_id: UUID) -> str | None:
         """The name of the topic that has this id, None where it is not known."""
-        for name, topic in self.by_name.items():
-            if topic.topic_id == topic_id:
-                return name
-        return None
+        return self._names.get(topic_id)
 
     def partition_count(self, name: str) -> int | None:
         """How many partitions ``name`` has, None while that is not known."""
