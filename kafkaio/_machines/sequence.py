@@ -11,10 +11,10 @@ may be under way, provided that
 * after a failure, batches are sent again in order, and only the lowest one of those
   under way may be sent again.
 
-A broker that knows nothing of a producer accepts any number as the first one. Were the
-first batch lost and the second not, the second would be taken and the first could not
-follow. So until the first batch of a numbering is acknowledged, it is the only one under
-way.
+A broker that knows nothing of a producer accepts any number as the first one. Were
+the first batch lost and the second not, the second would be taken and the first could
+not follow. So until the first batch of a numbering is acknowledged, it is the only
+one under way.
 
 A batch that fails for good leaves a gap that no later batch can cross. Then the
 partition is *settling*: nothing new is numbered; every batch whose fate is uncertain

@@ -1,0 +1,817 @@
+"""The accumulator, case by case and by its laws, without a loop or a clock."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import accumulate, chain, pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafkaio._machines.accumulator import (
+    Accumulator,
+    Chooser,
+    Limits,
+    PlainRecord,
+    ProduceBatch,
+    Receipt,
+)
+from kafkaio._machines.metadata import ClusterView, PartitionView, TopicView
+from kafkaio._machines.sequence import Identity, ProducerIdentity
+from kafkaio._records.batch import BatchBuilder, RecordBatch, read_batches
+from kafkaio.errors import (
+    AuthorizationError,
+    BufferFull,
+    DeliveryTimeout,
+    RecordTooLarge,
+    UnknownTopicOrPartition,
+)
+from kafkaio.protocol.error_codes import ErrorCode
+
+LIMITS = Limits(
+    batch_size=200,
+    buffer_memory=10_000,
+    max_request_size=1_000,
+    linger=1.0,
+    delivery_timeout=100.0,
+    max_block=50.0,
+)
+
+
+def view(leaders: dict[str, list[int]], epoch: int = 0, **errors: int) -> ClusterView:
+    topics = {
+        name: TopicView(
+            name,
+            partitions={
+                index: PartitionView(name, index, leader, epoch)
+                for index, leader in enumerate(nodes)
+            },
+        )
+        for name, nodes in leaders.items()
+    }
+    for name, code in errors.items():
+        topics[name] = TopicView(name, error=ErrorCode(code))
+    return ClusterView(by_name=topics, number=1)
+
+
+def record(value: bytes | None = b"v", key: bytes | None = None) -> PlainRecord:
+    return 1, key, value, ()
+
+
+class Harness:
+    """An accumulator whose dice and time the test holds."""
+
+    def __init__(
+        self,
+        leaders: dict[str, list[int]] | None = None,
+        limits: Limits = LIMITS,
+        *,
+        is_idempotent: bool = False,
+        **chooser: Any,
+    ) -> None:
+        self.rolls: Iterator[float] = iter([])
+        self.identity = ProducerIdentity() if is_idempotent else None
+        self.lost: list[tuple[Receipt, int]] = []
+        self.acc = Accumulator(
+            limits,
+            Chooser(lambda: next(self.rolls, 0.0), **chooser),
+            self.identity,
+            lambda size: BatchBuilder(target_size=size),
+            lambda receipt, count: self.lost.append((receipt, count)),
+        )
+        self.acc.learn(view(leaders or {"t": [0, 0, 1]}))
+        if self.identity is not None:
+            self.identity.obtained(Identity(1, 0))
+
+    def put(
+        self,
+        partition: int | None = 0,
+        value: bytes | None = b"v",
+        *,
+        topic: str = "t",
+        now: float = 0.0,
+        key: bytes | None = None,
+    ) -> Receipt:
+        return self.acc.append(topic, partition, record(value, key), now)
+
+    def take(self, node: int = 0, now: float = 0.0) -> ProduceBatch:
+        (batch,) = self.acc.drain(node, now)
+        return batch
+
+    def used(self) -> int:
+        return self.acc.statistics().used_bytes
+
+
+def values(batch: ProduceBatch) -> list[bytes | None]:
+    return [value for _, _, value, _ in batch.builder.records()]
+
+
+# ---- taking in -----------------------------------------------------------------------
+
+
+def test_records_gather_in_one_batch_per_partition() -> None:
+    h = Harness()
+    first, second, other = h.put(0), h.put(0), h.put(1)
+    assert first is second
+    assert first is not other
+    assert first.count == 2
+    batches = h.acc.drain(0, 0.0)
+    assert [b.partition.partition for b in batches] == [0, 1]
+    (encoded,) = read_batches(batches[0].encode())
+    assert isinstance(encoded, RecordBatch)
+    assert (encoded.producer_id, encoded.base_sequence) == (-1, -1)
+    assert [b.receipt for b in batches] == [first, other]
+    assert "t-0 on the wire | 2 records" in repr(batches[0])
+
+
+def test_a_full_batch_is_followed_by_another() -> None:
+    h = Harness()
+    receipts = [h.put(0, b"x" * 100) for _ in range(4)]
+    assert len(set(map(id, receipts))) == 4
+    assert h.acc.statistics().waiting_batches == 4
+    assert "waiting" in repr(h.acc._active["t", 0].waiting[0])  # type: ignore[index]
+
+
+def test_a_record_that_cannot_fit_is_refused() -> None:
+    h = Harness()
+    with pytest.raises(RecordTooLarge, match="max_request_size=1000"):
+        h.put(0, b"x" * 1_000)
+    assert h.used() == 0
+
+
+def test_a_full_buffer_refuses() -> None:
+    h = Harness(limits=replace(LIMITS, buffer_memory=500))
+    h.put(0, b"x" * 300)
+    with pytest.raises(BufferFull, match="buffer_memory=500"):
+        h.put(0, b"x" * 300)
+    assert not h.acc.reserve(500)
+    assert h.acc.reserve(10)
+    h.acc.release(10)
+
+
+def test_news_are_told_when_a_batch_begins_not_when_it_grows() -> None:
+    h = Harness()
+    h.acc.has_news = False
+    h.put(0)
+    assert h.acc.has_news
+    assert h.acc.fresh_batches == 1
+    h.acc.has_news = False
+    h.put(0)
+    assert not h.acc.has_news
+
+
+def test_keyless_records_stick_and_then_move_on() -> None:
+    h = Harness({"t": [0, 0, 0]}, limits=replace(LIMITS, batch_size=300))
+    h.rolls = iter([0.4, 0.99, 0.0])
+    partitions = [h.put(None, b"x" * 100).partition for _ in range(12)]
+    assert partitions[0] == 1
+    assert partitions[-1] != 1
+    changes = sum(a != b for a, b in pairwise(partitions))
+    assert changes == 2
+
+
+def test_longer_queues_get_less_once_all_have_one() -> None:
+    h = Harness({"t": [0, 0]}, limits=replace(LIMITS, batch_size=100))
+    for _ in range(3):
+        h.put(0, b"x" * 60)
+    h.put(1, b"x" * 60)
+    h.rolls = iter([0.3])  # of weights 1 : 3
+    assert h.put(None).partition == 1
+    h = Harness({"t": [0, 0]}, limits=replace(LIMITS, batch_size=100), adaptive=False)
+    for _ in range(3):
+        h.put(0, b"x" * 60)
+    h.put(1, b"x" * 60)
+    h.rolls = iter([0.3])
+    assert h.put(None).partition == 0
+
+
+def test_keyless_records_avoid_partitions_without_a_leader() -> None:
+    h = Harness({"t": [-1, 0]})
+    assert h.put(None).partition == 1
+    h = Harness({"t": [-1, -1]})
+    assert h.put(None).partition == 0
+
+
+def test_keyless_records_avoid_leaders_that_take_nothing() -> None:
+    limits = replace(LIMITS, availability_timeout=2.0)
+    h = Harness({"t": [0, 1]}, limits)
+    h.put(0, now=0.0)
+    assert h.acc.outlook(0.0).nodes == (0,)
+    assert h.acc.outlook(1.0).nodes == (0,)
+    assert h.put(None, now=3.0).partition == 1
+    # With nobody else left, a slow leader is better than none.
+    h = Harness({"t": [0]}, limits)
+    h.put(0, now=0.0)
+    h.acc.outlook(0.0)
+    assert h.put(None, now=3.0).partition == 0
+
+
+def test_keys_can_be_ignored() -> None:
+    h = Harness({"t": [0, 0, 0]}, ignore_keys=True)
+    assert h.put(None, key=b"21").partition == 0
+    h = Harness({"t": [0, 0, 0]})
+    assert h.put(None, key=b"21").partition == (-973932308 & 0x7FFFFFFF) % 3
+
+
+def test_a_custom_partitioner() -> None:
+    h = Harness(custom=lambda topic, key, value, count: count - 1)
+    assert h.put(None).partition == 2
+    h = Harness(custom=lambda *_: -1)
+    with pytest.raises(ValueError, match="returned -1"):
+        h.put(None)
+    assert h.used() == 0
+
+
+# ---- metadata ------------------------------------------------------------------------
+
+
+def test_records_wait_for_metadata_in_order() -> None:
+    h = Harness()
+    receipts = [h.put(None, b"%d" % i, topic="new") for i in range(3)]
+    assert h.acc.unknown_topics() == ["new"]
+    assert h.acc.has_new_topic
+    assert h.acc.statistics().undesignated_records == 3
+    assert h.acc.outlook(0.0).nodes == ()
+    h.acc.learn(view({"new": [0]}))
+    assert h.acc.unknown_topics() == []
+    batch = h.take()
+    assert values(batch) == [b"0", b"1", b"2"]
+    assert [r.moved for r in receipts] == [[(batch.receipt, i)] for i in range(3)]
+
+
+def test_a_missing_partition_waits_without_holding_up_others() -> None:
+    h = Harness()
+    missing = h.put(5)
+    assert h.put(0).partition == 0
+    h.acc.learn(view({"t": [0, 0, 1]}))
+    assert not missing.is_settled
+    h.acc.learn(view({"t": [0] * 6}))
+    assert missing.moved is not None
+    assert missing.moved[0][0].partition == 5
+
+
+def test_a_record_that_waited_keeps_its_age_in_a_younger_batch() -> None:
+    h = Harness()
+    h.put(5, now=0.0)
+    h.acc.learn(view({"t": [0] * 6}))
+    h.put(5, now=9.0)
+    assert h.take().created == 0.0
+
+
+def test_a_partitioner_that_fails_later_fails_that_record() -> None:
+    def odd(topic: str, key: Any, value: Any, count: int) -> int:
+        return 9 if value == b"bad" else 0
+
+    h = Harness(custom=odd)
+    bad, good = h.put(None, b"bad", topic="new"), h.put(None, topic="new")
+    h.acc.learn(view({"new": [0]}))
+    assert isinstance(bad.error, ValueError)
+    assert good.moved is not None
+
+
+def test_topics_that_cannot_be_written_fail_at_once_others_wait() -> None:
+    h = Harness()
+    no, later = h.put(topic="no"), h.put(topic="later")
+    codes = {
+        "no": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        "later": ErrorCode.LEADER_NOT_AVAILABLE,
+    }
+    h.acc.learn(view({}, **codes))
+    assert isinstance(no.error, AuthorizationError)
+    assert not later.is_settled
+    assert h.acc.expire(49.0) == []
+    assert h.acc.outlook(49.0).wake_at == 50.0
+    assert h.acc.expire(50.0) == [later]
+    assert isinstance(later.error, UnknownTopicOrPartition)
+    assert "'later' is not known" in str(later.error)
+    missing = h.put(3, topic="t", now=50.0)
+    h.acc.learn(view({"t": [0]}))
+    h.acc.expire(100.0)
+    assert "'t' has no partition 3, only 0 to 0" in str(missing.error)
+    assert h.used() == 0
+
+
+def test_topics_in_use() -> None:
+    h = Harness()
+    h.put(0, topic="t", now=1.0)
+    h.put(0, topic="new", now=1.0)
+    assert h.acc.topics_in_use(5.0) == {"t", "new"}
+    h.acc.acknowledged(h.take(), 0, -1)
+    assert h.acc.topics_in_use(5.0) == {"new"}
+    assert h.acc.topics_in_use(0.5) == {"t", "new"}
+
+
+def test_a_partition_that_the_metadata_leaves_out_has_no_leader() -> None:
+    h = Harness()
+    known = view({"t": [0, 0, 0]})
+    partitions = dict(known.by_name["t"].partitions)
+    del partitions[1]
+    partitions[3] = replace(partitions[2], partition=3)
+    h.acc.learn(ClusterView(by_name={"t": TopicView("t", partitions=partitions)}))
+    h.put(1)
+    assert h.acc.outlook(0.0).is_leaderless
+
+
+def test_a_topic_that_vanishes_has_no_leaders() -> None:
+    h = Harness()
+    h.put(0)
+    h.acc.learn(view({}))
+    assert h.acc.outlook(0.0).is_leaderless
+    assert h.acc.outlook(0.0).nodes == ()
+
+
+# ---- when to send --------------------------------------------------------------------
+
+
+def test_a_batch_leaves_at_once_while_nothing_is_in_flight() -> None:
+    h = Harness()
+    h.put(0)
+    assert h.acc.outlook(0.0).nodes == (0,)
+
+
+def test_a_batch_lingers_while_something_is_in_flight() -> None:
+    h = Harness()
+    h.put(0)
+    first = h.take()
+    h.put(1, now=2.0)
+    outlook = h.acc.outlook(2.5)
+    assert (outlook.nodes, outlook.wake_at) == ((), 3.0)
+    assert h.acc.outlook(3.0).nodes == (0,)
+    h.acc.is_urgent = True
+    assert h.acc.outlook(2.5).nodes == (0,)
+    h.acc.is_urgent = False
+    h.acc.acknowledged(first, 0, -1)
+    h.acc.node(0).answered()
+    assert h.acc.outlook(2.5).nodes == (0,)
+
+
+def test_a_full_batch_never_lingers() -> None:
+    h = Harness()
+    h.put(0)
+    h.take()
+    for _ in range(3):
+        h.put(1, b"x" * 150, now=2.0)
+    assert h.acc.outlook(2.0).nodes == (0,)
+
+
+def test_a_node_takes_only_so_many_requests() -> None:
+    h = Harness(limits=replace(LIMITS, max_in_flight=1))
+    h.put(0)
+    h.take()
+    h.put(1, b"x" * 150)
+    h.put(1, b"x" * 150)
+    assert h.acc.outlook(0.0).nodes == ()
+    h.acc.node(0).answered()
+    assert h.acc.outlook(0.0).nodes == (0,)
+
+
+def test_partitions_take_turns_when_a_request_is_full() -> None:
+    h = Harness({"t": [0] * 4}, limits=replace(LIMITS, max_request_size=400))
+    for partition in range(4):
+        for _ in range(2):
+            h.put(partition, b"x" * 100)
+    order = []
+    while batches := h.acc.drain(0, 0.0):
+        assert len(batches) <= 2
+        order.append([b.partition.partition for b in batches])
+        for batch in batches:
+            h.acc.acknowledged(batch, 0, -1)
+    assert order[:2] == [[0, 1], [2, 3]]
+    assert sum(map(len, order)) == 8
+
+
+def test_the_first_batch_goes_whatever_its_size() -> None:
+    h = Harness(limits=replace(LIMITS, max_request_size=200, batch_size=900))
+    for _ in range(5):
+        h.put(0, b"x" * 80)
+    assert h.take().count == 5
+
+
+def test_without_numbers_one_batch_of_a_partition_at_a_time() -> None:
+    h = Harness()
+    h.put(0, b"x" * 150)
+    h.put(0, b"x" * 150)
+    h.take()
+    assert h.acc.drain(0, 0.0) == []
+    assert h.acc.outlook(0.0).nodes == ()
+
+
+def test_with_numbers_several() -> None:
+    h = Harness(is_idempotent=True)
+    for i in range(4):
+        h.put(0, b"%d" % i * 150)
+    first = h.take()
+    assert h.acc.drain(0, 0.0) == []
+    h.acc.acknowledged(first, 0, -1)
+    batches = [h.take() for _ in range(3)]
+    assert [b.base_sequence for b in batches] == [1, 2, 3]
+    (encoded,) = read_batches(batches[0].encode())
+    assert isinstance(encoded, RecordBatch)
+    assert (encoded.producer_id, encoded.producer_epoch) == (1, 0)
+    assert encoded.base_sequence == 1
+
+
+# ---- what became of it ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_idempotent", [False, True])
+def test_acknowledged(is_idempotent: bool) -> None:
+    h = Harness(is_idempotent=is_idempotent)
+    receipt = h.put(0)
+    called: list[int] = []
+    receipt.when_settled(lambda: called.append(1))
+
+    def forgotten() -> None:
+        called.append(2)
+
+    receipt.when_settled(forgotten)
+    receipt.forget(forgotten)
+    h.acc.acknowledged(h.take(), 17, 99)
+    receipt.forget(forgotten)
+    assert receipt.is_settled
+    assert (receipt.base_offset, receipt.log_append_time) == (17, 99)
+    assert called == [1]
+    assert h.used() == 0
+    assert h.acc.is_empty
+
+
+@pytest.mark.parametrize("is_idempotent", [False, True])
+@pytest.mark.parametrize("how", ["refused", "lost", "out_of_order", "forgotten"])
+def test_sent_again(is_idempotent: bool, how: str) -> None:
+    h = Harness(is_idempotent=is_idempotent)
+    h.put(0)
+    batch = h.take()
+    cause = ValueError("no")
+    h.acc.node(0).answered()
+    getattr(h.acc, how)(batch, cause, 5.0)
+    assert batch.cause is cause
+    assert h.acc.outlook(4.0).wake_at == 5.0
+    assert h.acc.drain(0, 4.0) == []
+    assert h.acc.outlook(5.0).nodes == (0,)
+    assert h.take(now=5.0) is batch
+    assert batch.attempts == 2
+    assert not batch.receipt.is_settled
+
+
+def test_retries_go_in_their_order_before_new_ones() -> None:
+    h = Harness(is_idempotent=True)
+    h.put(0, b"0" * 150)
+    h.acc.acknowledged(h.take(), 0, -1)
+    for i in range(1, 4):
+        h.put(0, b"%d" % i * 150)
+    one, two = h.take(), h.take()
+    h.acc.refused(two, ValueError(), 0.0)
+    h.acc.refused(one, ValueError(), 0.0)
+    assert h.take() is one
+    assert h.acc.drain(0, 0.0) == []
+    h.acc.acknowledged(one, 1, -1)
+    assert h.take() is two
+
+
+def test_a_new_leader_makes_waiting_needless() -> None:
+    h = Harness()
+    h.put(0)
+    batch = h.take()
+    h.acc.refused(batch, ValueError(), 50.0)
+    h.acc.learn(view({"t": [0, 0, 1]}))  # the same leader in the same epoch
+    assert h.acc.outlook(1.0).nodes == ()
+    h.acc.learn(view({"t": [-1, 0, 1]}, epoch=1))
+    assert h.acc.outlook(1.0).is_leaderless
+    h.acc.learn(view({"t": [1, 0, 1]}, epoch=2))
+    assert h.acc.outlook(1.0).nodes == (1,)
+    # Known before the answer came: likewise.
+    batch = h.take(1)
+    h.acc.learn(view({"t": [0, 0, 1]}, epoch=3))
+    h.acc.refused(batch, ValueError(), 50.0)
+    assert h.acc.outlook(1.0).nodes == (0,)
+
+
+@pytest.mark.parametrize("is_idempotent", [False, True])
+def test_failed(is_idempotent: bool) -> None:
+    h = Harness(is_idempotent=is_idempotent)
+    receipt = h.put(0)
+    error = ValueError("no")
+    h.acc.failed(h.take(), error)
+    assert receipt.error is error
+    assert h.used() == 0
+    del receipt
+    ((lost, count),) = h.lost
+    assert (lost.error, count) == (error, 1)
+
+
+def test_an_error_that_was_seen_is_not_lost() -> None:
+    h = Harness()
+    receipt = h.put(0)
+    h.put(0)
+    h.acc.failed(h.take(), ValueError())
+    receipt.see(0)
+    receipt.see(0)
+    receipt.see(1)
+    del receipt
+    assert h.lost == []
+    Receipt("t", 0, count=1).fail(ValueError())  # nobody listens
+
+
+@pytest.mark.parametrize("is_idempotent", [False, True])
+def test_a_batch_that_is_too_large_is_divided(is_idempotent: bool) -> None:
+    h = Harness(is_idempotent=is_idempotent, limits=replace(LIMITS, batch_size=900))
+    receipt = h.put(0, b"0" * 10)
+    for i in range(1, 9):
+        h.put(0, b"%d" % i * 90)
+    before = h.used()
+    batch = h.take()
+    h.acc.divide(batch, ValueError("large"))
+    assert h.used() <= before
+    parts = []
+    while batches := h.acc.drain(0, 0.0):
+        parts += batches
+        h.acc.acknowledged(batches[0], 100, -1)
+    assert len(parts) > 1
+    assert [p.attempts for p in parts] == [1] * len(parts)
+    assert list(chain.from_iterable(map(values, parts))) == values(batch)
+    if is_idempotent:
+        ends = accumulate((p.count for p in parts), initial=0)
+        assert [p.base_sequence for p in parts] == list(ends)[:-1]
+    assert receipt.moved is not None
+    assert [(r.partition, i) for r, i in receipt.moved] == [
+        (0, i) for p in parts for i in range(p.count)
+    ]
+    assert h.used() == 0
+
+
+@pytest.mark.parametrize("is_idempotent", [False, True])
+def test_bad_records_fail_alone(is_idempotent: bool) -> None:
+    h = Harness(is_idempotent=is_idempotent)
+    receipt = h.put(0, b"0")
+    for i in range(1, 4):
+        h.put(0, b"%d" % i)
+    batch = h.take()
+    bad: dict[int, Exception] = {1: ValueError("one"), 3: ValueError("three")}
+    h.acc.without(batch, bad, ValueError("batch"))
+    again = h.take()
+    assert values(again) == [b"0", b"2"]
+    if is_idempotent:
+        assert again.identity == Identity(1, 1)
+    h.acc.acknowledged(again, 5, -1)
+    assert receipt.moved is not None
+    fates = [(r.error or r.base_offset + i) for r, i in receipt.moved]
+    assert fates == [5, bad[1], 6, bad[3]]
+    assert h.used() == 0
+
+
+def test_a_batch_of_bad_records_only_is_gone() -> None:
+    h = Harness(is_idempotent=True)
+    receipt = h.put(0)
+    h.acc.without(h.take(), {0: ValueError()}, ValueError())
+    assert receipt.moved is not None
+    assert receipt.moved[0][0].error is not None
+    assert h.acc.is_empty
+    h.put(0)
+    assert h.take().identity == Identity(1, 1)
+
+
+# ---- time ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_idempotent", [False, True])
+def test_what_waits_too_long_fails(is_idempotent: bool) -> None:
+    h = Harness(is_idempotent=is_idempotent)
+    receipt = h.put(0, now=1.0)
+    h.acc.note_cause(0, OSError("dead"))
+    h.acc.note_cause(1, OSError("not this one"))
+    assert h.acc.outlook(2.0).wake_at == 101.0
+    assert h.acc.expire(100.9) == []
+    assert h.acc.expire(101.0) == [receipt]
+    assert isinstance(receipt.error, DeliveryTimeout)
+    assert "never sent; last cause: dead" in str(receipt.error)
+    assert isinstance(receipt.error.__cause__, OSError)
+    assert h.used() == 0
+
+
+@pytest.mark.parametrize("is_idempotent", [False, True])
+def test_what_waits_to_be_sent_again_too_long_fails(is_idempotent: bool) -> None:
+    h = Harness(is_idempotent=is_idempotent)
+    receipt = h.put(0)
+    h.acc.lost(h.take(), ValueError("cut"), 0.0)
+    h.acc.note_cause(None, ValueError("all dead"))
+    assert h.acc.expire(100.0) == [receipt]
+    assert "sent 1 times; last cause: all dead" in str(receipt.error)
+    assert h.used() == 0
+
+
+@pytest.mark.parametrize("is_idempotent", [False, True])
+@pytest.mark.parametrize("end", ["acknowledged", "failed", "lost", "divide"])
+def test_what_expires_on_the_wire_counts_until_it_lands(
+    is_idempotent: bool, end: str
+) -> None:
+    h = Harness(is_idempotent=is_idempotent)
+    receipt = h.put(0)
+    batch = h.take()
+    assert h.acc.outlook(1.0).wake_at == 100.0
+    assert h.acc.expire(100.0) == [receipt]
+    assert h.acc.expire(101.0) == []
+    assert h.acc.outlook(101.0).wake_at == float("inf")
+    assert "without an answer yet" in str(receipt.error)
+    assert h.used() > 0
+    if end == "acknowledged":
+        h.acc.acknowledged(batch, 0, -1)
+    elif end == "failed":
+        h.acc.failed(batch, ValueError())
+    elif end == "lost":
+        h.acc.lost(batch, ValueError(), 0.0)
+    else:
+        h.acc.divide(batch, ValueError())
+    assert isinstance(receipt.error, DeliveryTimeout)
+    assert h.used() == 0
+    assert h.acc.is_empty
+
+
+def test_sealing_lets_everything_leave() -> None:
+    h = Harness()
+    one = h.put(0)
+    h.take()
+    two, three = h.put(1), h.put(topic="new")
+    expired = h.put(2, now=-200.0)
+    (gone,) = h.acc.drain(1, 0.0)
+    h.acc.expire(0.0)
+    assert gone.receipt is expired
+    assert h.acc.outlook(0.0).nodes == ()
+    assert {id(r) for r in h.acc.seal()} == {id(one), id(two), id(three)}
+    assert h.acc.outlook(0.0).nodes == (0,)
+    assert h.put(1) is not two
+
+
+def test_failing_all() -> None:
+    h = Harness(is_idempotent=True)
+    h.put(0)
+    on_wire = h.take()
+    expired = h.put(2, now=-200.0)
+    h.acc.drain(1, 0.0)
+    h.acc.expire(0.0)
+    waiting, unknown = h.put(1), h.put(topic="new")
+    seen: list[ProduceBatch | None] = []
+
+    def error(batch: ProduceBatch | None) -> Exception:
+        seen.append(batch)
+        return ValueError("the end")
+
+    failed = h.acc.fail_all(error)
+    assert {id(r) for r in failed} == {
+        id(on_wire.receipt),
+        id(waiting),
+        id(unknown),
+    }
+    assert all(isinstance(r.error, ValueError) for r in failed)
+    assert isinstance(expired.error, DeliveryTimeout)
+    assert None in seen
+    assert h.acc.statistics().waiting_batches == 0
+    h.acc.failed(on_wire, ValueError())
+    assert not h.acc.is_empty  # the expired one is still on the wire
+
+
+# ---- laws ----------------------------------------------------------------------------
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["put"] * 4
+            + ["drain", "ack", "refuse", "lose", "fail", "divide", "bad"]
+            + ["expire", "move", "seal"]
+        ),
+        st.integers(0, 7),
+    ),
+    max_size=80,
+)
+
+
+@pytest.mark.parametrize("is_idempotent", [False, True])
+@settings(deadline=None, max_examples=60)
+@given(steps=STEPS)
+def test_order_bytes_and_memory(
+    is_idempotent: bool, steps: list[tuple[str, int]]
+) -> None:
+    limits = replace(LIMITS, buffer_memory=1_500, batch_size=150, delivery_timeout=30)
+    h = Harness({"t": [0, 1]}, limits, is_idempotent=is_idempotent)
+    world = World(h)
+    for step, number in steps:
+        world.now += 1
+        getattr(world, step)(number)
+        assert h.used() <= limits.buffer_memory
+        world.check()
+    world.finish()
+
+
+class World:
+    """Does to an accumulator whatever may happen, and keeps the books."""
+
+    def __init__(self, harness: Harness) -> None:
+        self.h = harness
+        self.now = 0.0
+        self.epoch = 0
+        self.number = 0
+        self.wire: list[ProduceBatch] = []
+        # Values in the order in which they were acknowledged.
+        self.written: dict[int, deque[int]] = {0: deque(), 1: deque()}
+        self.accepted: list[tuple[int, Receipt, int]] = []
+        self.settled: dict[int, int] = {}
+
+    def put(self, number: int) -> None:
+        value = b"%08d" % self.number + b"x" * (number * 9)
+        try:
+            receipt = self.h.put(number % 2, value, now=self.now)
+        except BufferFull:
+            return
+        self.accepted.append((self.number, receipt, receipt.count - 1))
+        self.number += 1
+
+    def drain(self, number: int) -> None:
+        self.wire += self.h.acc.drain(number % 2, self.now)
+
+    def landing(self, number: int) -> ProduceBatch | None:
+        return self.wire.pop(number % len(self.wire)) if self.wire else None
+
+    def ack(self, number: int) -> None:
+        batch = self.landing(number)
+        if batch is not None:
+            self.h.acc.acknowledged(batch, 0, -1)
+            if not batch.is_expired:
+                log = self.written[batch.partition.partition]
+                log.extend(int(value[:8]) for value in values(batch) if value)
+
+    def refuse(self, number: int) -> None:
+        self.again(number, self.h.acc.refused)
+
+    def lose(self, number: int) -> None:
+        self.again(number, self.h.acc.lost)
+
+    def again(
+        self, number: int, how: Callable[[ProduceBatch, Exception, float], None]
+    ) -> None:
+        batch = self.landing(number)
+        if batch is not None:
+            how(batch, ValueError("again"), self.now + number)
+
+    def fail(self, number: int) -> None:
+        batch = self.landing(number)
+        if batch is not None:
+            self.h.acc.failed(batch, ValueError("fail"))
+
+    def divide(self, number: int) -> None:
+        batch = self.landing(number)
+        if batch is not None and batch.count > 1:
+            self.h.acc.divide(batch, ValueError("large"))
+        elif batch is not None:
+            self.h.acc.failed(batch, ValueError("large"))
+
+    def bad(self, number: int) -> None:
+        batch = self.landing(number)
+        if batch is not None:
+            index = number % batch.count
+            self.h.acc.without(batch, {index: ValueError("bad")}, ValueError("batch"))
+
+    def expire(self, number: int) -> None:
+        self.now += number * 5
+        self.h.acc.expire(self.now)
+
+    def move(self, number: int) -> None:
+        self.epoch += 1
+        leaders = [number & 1, number >> 1 & 1]
+        self.h.acc.learn(view({"t": leaders}, epoch=self.epoch))
+
+    def seal(self, number: int) -> None:
+        self.h.acc.seal()
+
+    def check(self) -> None:
+        for batch in self.wire:
+            assert batch.is_on_wire
+        if self.h.identity is None:
+            where = [b.partition for b in self.wire]
+            assert len(where) == len(set(where))
+
+    def finish(self) -> None:
+        for _ in range(500):
+            self.now += 1
+            self.drain(0)
+            self.drain(1)
+            if not self.wire:
+                if self.h.acc.is_empty:
+                    break
+                continue
+            self.ack(0)
+        assert self.h.used() == 0
+        acked = []
+        for number, receipt, index in self.accepted:
+            while receipt.moved is not None:
+                receipt, index = receipt.moved[index]
+            assert receipt.is_settled
+            if receipt.error is None:
+                acked.append(number)
+        for log in self.written.values():
+            assert len(log) == len(set(log))
+            if self.h.identity is None:
+                assert list(log) == sorted(log)
+        assert sorted([*self.written[0], *self.written[1]]) == acked
