@@ -1,6 +1,6 @@
 """A real Kafka for tests, from Maven's jars on a local Java, or Docker."""
 
-from kafkaio.testing.kafka.certs import Certificates
+from kafkaio.testing.kafka.engine import Certificates
 from kafkaio.testing.kafka.kafka import Kafka
 from kafkaio.testing.kafka.options import ClusterOptions
 from kafkaio.testing.kafka.releases import KafkaNotStarted

@@ -1,8 +1,6 @@
 """Certificates for TLS listeners: one authority, one server, one client a user."""
 
-import ssl
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -14,30 +12,11 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 
+from kafkaio.testing.kafka.engine import Certificates
 from kafkaio.testing.kafka.properties import Tls
 
 _PASSWORD: Final = "kafkaio-testing"  # noqa: S105 - guards a throw-away key
 _HOSTS: Final = ("localhost", "127.0.0.1")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Certificates:
-    """Files in PEM, for clients.
-
-    Attributes:
-        authority: The certificate to trust.
-        clients: A client's certificate chain and key in one file, by user.
-    """
-
-    authority: Path
-    clients: dict[str, Path]
-
-    def client_context(self, user: str | None = None) -> ssl.SSLContext:
-        """Return a context that trusts the brokers, and shows who `user` is."""
-        context = ssl.create_default_context(cafile=self.authority)
-        if user is not None:
-            context.load_cert_chain(self.clients[user])
-        return context
 
 
 def _chain(leaf: trustme.LeafCert) -> Sequence[x509.Certificate]:

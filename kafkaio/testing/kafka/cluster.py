@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from kafkaio.testing.kafka.certs import Certificates, make_certificates
+from kafkaio.testing.kafka.engine import Certificates
 from kafkaio.testing.kafka.launcher import Launcher
 from kafkaio.testing.kafka.nodes import Node, free_ports
 from kafkaio.testing.kafka.options import ClusterOptions
@@ -109,6 +109,10 @@ class Cluster:
         self._launcher.close()
 
     def _make_certificates(self) -> None:
+        try:
+            from kafkaio.testing.kafka.certs import make_certificates
+        except ImportError as error:
+            raise KafkaNotStarted(f"{error}: install kafkaio[kafka]") from error
         with self._launcher.step():
             self.certificates, self._tls = make_certificates(
                 self._launcher.directory / "tls", self.options.accounts

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from kafkaio.testing.kafka.certs import Certificates
-from kafkaio.testing.kafka.engine import Container, Docker
+from kafkaio.testing.kafka.engine import Certificates, Container, Docker
 from kafkaio.testing.kafka.nodes import free_ports
 from kafkaio.testing.kafka.options import ClusterOptions
 from kafkaio.testing.kafka.properties import (

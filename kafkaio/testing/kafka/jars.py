@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
-
-from jgo.config import GlobalSettings
-from jgo.maven import MavenContext
+from typing import TYPE_CHECKING, Final
 
 from kafkaio.testing.kafka.releases import KafkaNotStarted
+
+if TYPE_CHECKING:
+    from jgo.maven import MavenContext
 
 _DOWNLOADS_AT_ONCE: Final = 8
 _HTTP_TIMEOUT_SECONDS: Final = 60
@@ -100,8 +100,17 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def maven_context() -> MavenContext:
-    """Return jgo's view of the machine: its own settings, its own repositories."""
+def maven_context() -> "MavenContext":
+    """Return jgo's view of the machine: its own settings, its own repositories.
+
+    Raises:
+        KafkaNotStarted: jgo is not installed; it comes with the extra ``kafka``.
+    """
+    try:
+        from jgo.config import GlobalSettings
+        from jgo.maven import MavenContext
+    except ImportError as error:
+        raise KafkaNotStarted(f"{error}: install kafkaio[kafka]") from error
     settings = GlobalSettings.load()
     return MavenContext(repo_cache=settings.repo_cache, timeout=_HTTP_TIMEOUT_SECONDS)
 
@@ -118,7 +127,7 @@ def _store(source: Path, target: Path) -> None:
         Path(name).unlink(missing_ok=True)
 
 
-def _fetch(jar: Jar, context: MavenContext, directory: Path) -> Path:
+def _fetch(jar: Jar, context: "MavenContext", directory: Path) -> Path:
     classifier, digest = jar.variant(sys.platform, platform.machine())
     suffix = f"-{classifier}" if classifier else ""
     target = directory / f"{jar.artifact}-{jar.version}{suffix}.jar"

@@ -8,9 +8,8 @@ from typing import Final, Self, TypeVar, Unpack
 import anyio
 import anyio.to_thread
 
-from kafkaio.testing.kafka.certs import Certificates
 from kafkaio.testing.kafka.cluster import Cluster
-from kafkaio.testing.kafka.engine import Engine
+from kafkaio.testing.kafka.engine import Certificates, Engine
 from kafkaio.testing.kafka.options import ClusterOptions, Options
 from kafkaio.testing.kafka.properties import PLAINTEXT
 from kafkaio.testing.kafka.releases import DEFAULT_VERSION

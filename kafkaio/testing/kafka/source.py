@@ -3,10 +3,9 @@
 import os
 from typing import Final, NoReturn, Unpack
 
-from kafkaio.testing.kafka.certs import Certificates
 from kafkaio.testing.kafka.cluster import Cluster
 from kafkaio.testing.kafka.docker import DockerCluster, can_contain, docker_answers
-from kafkaio.testing.kafka.engine import Engine
+from kafkaio.testing.kafka.engine import Certificates, Engine
 from kafkaio.testing.kafka.kafka import Kafka
 from kafkaio.testing.kafka.options import ClusterOptions, Options
 from kafkaio.testing.kafka.properties import PLAINTEXT

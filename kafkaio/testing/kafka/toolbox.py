@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import IO, Final, Self, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -19,6 +19,8 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from kafkaio.testing.kafka.jars import cache_directory, fetch_jars, pinned
 from kafkaio.testing.kafka.java import Java, find_java
 from kafkaio.testing.kafka.releases import Release
+
+_File: TypeAlias = int | IO[bytes]
 
 _LONGEST_LINE: Final = 16 * 1024 * 1024
 _COMPILE_SECONDS: Final = 120.0
@@ -59,7 +61,7 @@ class RunningJava:
     """
 
     def __init__(self, command: Sequence[str | Path]):
-        self._command = [str(word) for word in command]
+        self._command = command
         self._process: Process | None = None
         self._lines: BufferedByteReceiveStream | None = None
         self._log = Path()
@@ -68,11 +70,8 @@ class RunningJava:
         handle, name = tempfile.mkstemp(prefix="kafkaio-java-", suffix=".log")
         self._log = Path(name)
         try:
-            self._process = await anyio.open_process(
-                self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=handle,
+            self._process = await _spawn(
+                self._command, subprocess.PIPE, subprocess.PIPE, handle
             )
         except BaseException:
             self._log.unlink()
@@ -90,10 +89,7 @@ class RunningJava:
         trace: TracebackType | None,
     ) -> None:
         try:
-            with contextlib.suppress(ProcessLookupError):
-                self._running.kill()
-            with anyio.CancelScope(shield=True):
-                await self._running.aclose()
+            await _end(self._running)
         finally:
             self._log.unlink(missing_ok=True)
 
@@ -179,14 +175,46 @@ async def run_java(
     Raises:
         TimeoutError: It took longer than `timeout` seconds.
     """
+    # Files, not pipes: nothing to pump, and no order in which it could block.
+    with (
+        tempfile.TemporaryFile() as given,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+    ):
+        given.write(stdin.encode())
+        given.seek(0)
+        process = await _spawn(command, given, out, err)
+        try:
+            with anyio.fail_after(timeout):
+                returncode = await process.wait()
+        finally:
+            await _end(process)
+        return Output(returncode, _text(out), _text(err))
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", "replace")
+
+
+async def _spawn(
+    command: Sequence[str | Path], stdin: _File, stdout: _File, stderr: _File
+) -> Process:
+    """Start a process. Shielded: cancelled half-way, asyncio would not reap it."""
     words = [str(word) for word in command]
-    with anyio.fail_after(timeout):
-        done = await anyio.run_process(words, input=stdin.encode(), check=False)
-    return Output(
-        done.returncode,
-        done.stdout.decode("utf-8", "replace"),
-        done.stderr.decode("utf-8", "replace"),
-    )
+    with anyio.CancelScope(shield=True):
+        process = await anyio.open_process(
+            words, stdin=stdin, stdout=stdout, stderr=stderr
+        )
+    return process
+
+
+async def _end(process: Process) -> None:
+    """Kill a process if it runs, and wait until it has ended."""
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
+    with anyio.CancelScope(shield=True):
+        await process.aclose()
 
 
 class Toolbox:

@@ -7,7 +7,8 @@ import threading
 import pytest
 from cryptography.hazmat.primitives.serialization import pkcs12
 
-from kafkaio.testing.kafka.certs import Certificates, make_certificates
+from kafkaio.testing.kafka.certs import make_certificates
+from kafkaio.testing.kafka.engine import Certificates
 from kafkaio.testing.kafka.properties import Tls
 
 

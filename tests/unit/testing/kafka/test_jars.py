@@ -1,6 +1,7 @@
 """Fetching: through jgo, into our cache, checked on the way."""
 
 import hashlib
+import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -96,3 +97,12 @@ def test_the_cache_is_where_the_user_wants_it(
     assert cache_directory() == Path.home() / ".cache" / "kafkaio"
     monkeypatch.setenv("KAFKAIO_CACHE", str(tmp_path / "own"))
     assert cache_directory() == tmp_path / "own"
+
+
+@pytest.mark.parametrize("missing", ["jgo.config", "jgo.maven"])
+def test_without_jgo_the_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(KafkaNotStarted, match=r"install kafkaio\[kafka\]"):
+        jars.maven_context()
