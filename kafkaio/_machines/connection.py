@@ -317,7 +317,8 @@ class ConnectionMachine:
         if self.state in {ConnectionState.CONNECTING, ConnectionState.CLOSED}:
             return None
         self._release(now)
-        overdue = [t for t in self._pending() if t.deadline <= now]
+        # What is held back cannot be overdue: its time begins with the throttle's end.
+        overdue = [t for t in self._in_flight if t.deadline <= now]
         if overdue:
             return self._timed_out(overdue)
         if not self.in_flight and now >= self._idle_at:

@@ -451,6 +451,7 @@ def test_held_requests_fail_with_the_connection() -> None:
     closing = machine.closed(None)
     assert [(t, type(error)) for t, error in closing.failed] == [(held, ConnectionLost)]
     assert "closed" in str(closing.failed[0][1])
+    assert machine.in_flight == 0
 
 
 def test_a_cause_without_text_is_named() -> None:

@@ -259,6 +259,19 @@ async def test_only_ready_ends_the_back_off(side: Side) -> None:
     assert side.pool.wait_before(0) == 0.0
 
 
+async def test_after_ready_the_back_off_begins_anew(side: Side) -> None:
+    side.cluster.on(ApiKey.API_VERSIONS, DISCONNECT, times=5)
+    for _ in range(5):
+        with pytest.raises(BrokerNotAvailable):
+            await side.connect()
+    await side.connect()
+    side.cluster.drop_connections()
+    await turns()
+    assert 0 < side.pool.wait_before(0) <= 0.06
+    await side.connect()
+    assert side.dials[-1][2].timeout <= 12
+
+
 async def test_a_lost_connection_is_made_again_after_a_short_wait(side: Side) -> None:
     connection = await side.connect()
     side.cluster.drop_connections(0)

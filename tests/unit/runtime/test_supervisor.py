@@ -282,6 +282,16 @@ async def test_a_host_cancelled_from_outside_is_a_crash() -> None:
     assert not others()
 
 
+async def test_closing_a_host_that_was_cancelled_is_no_cancellation() -> None:
+    thing = Object(slow_to_leave)
+    await thing.__aenter__()
+    await turns()
+    [host] = [t for t in others() if t.get_name() == "object"]
+    host.cancel()
+    await thing.supervisor.aclose()
+    assert not others()
+
+
 async def test_an_on_crash_that_raises_does_not_keep_children() -> None:
     def broken(_: BaseException) -> None:
         raise ValueError("oops")
