@@ -238,8 +238,7 @@ class ConnectionMachine:
             ConnectionLost: the connection is closed, or not ready yet.
             UnsupportedVersion: no version serves, or none carries what is set.
         """
-        self._check_ready()
-        version = self.versions.usable(type(request), max_version)
+        version = self._version(type(request), max_version)
         return self._send(request, version, now=now, timeout=timeout)
 
     def send_oneway(
@@ -254,8 +253,7 @@ class ConnectionMachine:
             ConnectionLost: the connection is closed, or not ready yet.
             UnsupportedVersion: no version serves, or none carries what is set.
         """
-        self._check_ready()
-        version = self.versions.usable(type(request), max_version)
+        version = self._version(type(request), max_version)
         parts = self._encode(request, version)
         self._last_used = now
         self._put(None, parts, now)
@@ -340,9 +338,8 @@ class ConnectionMachine:
         try:
             self.state = TRANSITIONS[self.state, event]
         except KeyError:
-            raise InternalError(
-                f"{self._identity.peer}: {event.name} while {self.state.name}"
-            ) from None
+            what = f"{event.name} while {self.state.name}"
+            raise InternalError(f"{self._identity.peer}: {what}") from None
 
     def _ask_versions(self, now: float) -> None:
         request = ApiVersionsRequest(
@@ -372,11 +369,11 @@ class ConnectionMachine:
 
     # ---- requests ----------------------------------------------------------------
 
-    def _check_ready(self) -> None:
+    def _version(self, kind: type[Request[Response]], limit: int | None) -> int:
         if self.state is not ConnectionState.READY:
-            raise ConnectionLost(
-                f"{self._identity.peer}: the connection is {self.state.name.lower()}"
-            )
+            state = self.state.name.lower()
+            raise ConnectionLost(f"{self._identity.peer}: the connection is {state}")
+        return self.versions.usable(kind, limit)
 
     def _encode(self, request: Request[ResponseT], version: int) -> list[Buffer]:
         correlation_id = next_correlation_id(self._last_id)
@@ -399,9 +396,7 @@ class ConnectionMachine:
         self._expire_by(deadline)
         return ticket
 
-    def _put(
-        self, ticket: Ticket[ResponseT] | None, parts: list[Buffer], now: float
-    ) -> None:
+    def _put(self, ticket: AnyTicket | None, parts: list[Buffer], now: float) -> None:
         if self._held or now < self.throttled_until:
             self._held.append((ticket, parts))
             self._expire_by(self.throttled_until)
@@ -490,12 +485,10 @@ class ConnectionMachine:
         self._output.clear()
         self.next_deadline = None
         self._step(_Event.CLOSED)
-        return Closing(
-            cause,
-            tuple(
-                (t, errors.get(t.correlation_id) or self._lost(cause)) for t in pending
-            ),
-        )
+        failed = [
+            (t, errors.get(t.correlation_id) or self._lost(cause)) for t in pending
+        ]
+        return Closing(cause, tuple(failed))
 
     def _lost(self, cause: BaseException | None) -> ConnectionLost:
         why = "closed" if cause is None else str(cause) or type(cause).__name__
