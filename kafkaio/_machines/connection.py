@@ -3,8 +3,7 @@
 Theory of operation. A broker answers the requests of a connection one by one, in the
 order in which they came. So the requests in flight are a queue; an answer belongs to
 the first of them, and its correlation id must say so. A connection opens, negotiates
-versions (KIP-35), is ready, and closes; ``TRANSITIONS`` has every step there is. What
-a connection asks for before it is ready, itself, waits in the same queue.
+versions (KIP-35), is ready, and closes; ``TRANSITIONS`` has every step there is.
 
 Each request gets a ``Ticket``, and each ticket ends exactly once: it is answered, or it
 is among the failures of the one ``Closing``. A request whose time has run out closes
