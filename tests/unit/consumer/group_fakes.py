@@ -467,7 +467,11 @@ class Member:
     """A client, its host and its membership, run by the client's supervisor."""
 
     def __init__(
-        self, cluster: FakeCluster, topics: Any = frozenset({"t"}), **options: Any
+        self,
+        cluster: FakeCluster,
+        topics: Any = frozenset({"t"}),
+        observer: object = None,
+        **options: Any,
     ) -> None:
         settings: dict[str, Any] = {
             "bootstrap_servers": cluster.bootstrap_servers,
@@ -477,7 +481,7 @@ class Member:
             "max_poll_interval_ms": 60_000,
         }
         self.config = ConsumerConfig(**(settings | options))
-        self.client = Client.from_config(self.config, dial=cluster.dial)
+        self.client = Client.from_config(self.config, observer, cluster.dial)
         self.host = FakeHost()
         self.committer = OffsetCommitter(
             self.client, self.config, lambda: self.group.metadata
