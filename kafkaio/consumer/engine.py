@@ -35,7 +35,6 @@ from kafkaio.consumer.reader import Reader
 from kafkaio.consumer.wish import Wish
 from kafkaio.errors import (
     ClosedError,
-    KafkaTimeout,
     PartitionLost,
     RequestTimeout,
     UsageError,
@@ -110,6 +109,7 @@ class Engine:
         self._slice_end = 0.0
         self._takes_part = False
         self._undo: list[Callable[[], None]] = []
+        self._is_looking = False
         self.is_reading = False
 
     # Life
@@ -135,8 +135,7 @@ class Engine:
             ]
             self._supervisor.start(self._positioner.run, self._keeper.run)
             self._state = "running"
-            with _limit(within, "the consumer has no assignment yet"):
-                await self._begin(self.wish, deadline)
+            await self._begin(self.wish, deadline, within)
             self._supervisor.start_soon(self._assigner.run, "assign")
             await self._wait_for_positions(deadline)
         except BaseException:
@@ -144,16 +143,25 @@ class Engine:
                 await self.close(1.0)
             raise
 
-    async def _begin(self, wish: Wish, deadline: float) -> None:
-        self.apply(wish)
+    async def _begin(self, wish: Wish, deadline: float, within: float | None) -> None:
         if wish.partitions:
             await self.check_exist(wish.partitions, deadline - now())
+        self.apply(wish)
         if not wish.is_subscription:
             return
         if self.coordinator is not None:
-            await self.coordinator.wait_joined()
+            await self._wait_joined(self.coordinator, within)
         else:
             await self._assigner.look(deadline - now())
+
+    async def _wait_joined(
+        self, coordinator: GroupCoordinator, within: float | None
+    ) -> None:
+        # Without a limit of the user's: the other members may take their time.
+        with anyio.move_on_after(within) as waiting:
+            await coordinator.wait_joined()
+        if waiting.cancelled_caught:
+            raise RequestTimeout(f"the group gave no assignment in {within} s")
 
     async def check_exist(
         self, partitions: Collection[TopicPartition], within: float
@@ -278,15 +286,24 @@ class Engine:
         return GroupMetadata(group_id=self.config.group_id or "")
 
     def look(self) -> None:
-        """Something changed: every task looks again at what it has to do."""
-        if self._state == "running":
+        """Something changed: every task looks again soon at what it has to do.
+
+        Many changes in one turn of the loop cost one look.
+        """
+        if self._state == "running" and not self._is_looking:
+            self._is_looking = True
+            asyncio.get_running_loop().call_soon(self._look)
+
+    def _look(self) -> None:
+        self._is_looking = False
+        if self._state == "running" and self._fatal is None:
             self.fetcher.update()
             self._positioner.wake()
 
     def _on_positions(self) -> None:
         self._positioned.tell()
         self._news.notify()
-        self.fetcher.update()
+        self.look()
 
     def _on_metadata(self, cluster: ClusterView) -> None:
         del cluster  # the fetcher reads the client's
@@ -307,9 +324,11 @@ class Engine:
             until: when to stop waiting; asked after each time nothing was taken.
         """
         with self.reading():
+            await self._yield()
+            self._step()
             while True:
-                await self._yield()
-                self.step()
+                self.check()
+                self.reader.step()
                 taken = take()
                 if taken is not None:
                     return taken
@@ -337,13 +356,14 @@ class Engine:
         finally:
             self.is_reading = False
 
-    def step(self) -> None:
-        """The user asks for more: what was handed out before is finished."""
+    def _step(self) -> None:
+        # The user asks for more: what was handed out before is finished, and what the
+        # group asked back before may go. A revoke that is requested while the user
+        # waits is for the next step.
         self.check()
         self.reader.finish()
         if self.coordinator is not None and self.host.revoking_now:
             self.coordinator.step_taken()
-        self.reader.step()
 
     async def next_record(self) -> Record:
         """The next record, waiting for it as long as it takes."""
@@ -425,17 +445,6 @@ class Engine:
         self, partitions: Collection[TopicPartition], within: float
     ) -> Mapping[TopicPartition, OffsetAndMetadata | None]:
         return await self.group_committer().fetch(partitions, timeout=within)
-
-
-@contextmanager
-def _limit(within: float | None, what: str) -> Iterator[None]:
-    try:
-        with anyio.fail_after(within):
-            yield
-    except KafkaTimeout:
-        raise
-    except TimeoutError:
-        raise RequestTimeout(f"{what} after {within} s") from None
 
 
 def _never() -> None:

@@ -124,6 +124,7 @@ class NodeFetcher:
             raise
         finally:
             self.reserved = 0
+            fetcher.wake()  # others may have waited for the room that it kept
         self._failures = 0
         if response.error_code:
             self._session.failed(response.error_code)

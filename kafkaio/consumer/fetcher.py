@@ -96,6 +96,7 @@ class Fetcher:
         self._max_bytes: dict[TopicPartition, int] = {}
         # Followers that brokers told us to read from (KIP-392), and until when.
         self._replicas: dict[TopicPartition, tuple[int, float]] = {}
+        reader.on_room = self.wake
 
     @property
     def in_flight(self) -> int:
@@ -115,6 +116,10 @@ class Fetcher:
                 self._start_soon(node.run, f"fetch from broker {node_id}")
         if leaderless:
             self.client.request_refresh(*sorted(leaderless))
+        self.wake()
+
+    def wake(self) -> None:
+        """There is room, or something else may be fetched: every loop looks again."""
         for node in self._nodes.values():
             node.wake()
 
@@ -150,7 +155,8 @@ class Fetcher:
         share = self._share()
         open_points = [p for p in points if buffers.size_of(p.tp) < share]
         is_short = len(open_points) < len(points)
-        self._reader.wants_room |= is_short
+        if is_short:
+            self._wait_for_room()
         return {point: self._target(point) for point in open_points}, is_short
 
     def room(self) -> int:
@@ -164,7 +170,7 @@ class Fetcher:
             self.config.max_partition_fetch_bytes, budget // (4 * (len(nodes) or 1))
         )
         if room < max(least, 1):
-            self._reader.wants_room = True
+            self._wait_for_room()
             return 0
         return min(room, self.config.fetch_max_bytes)
 
@@ -175,6 +181,11 @@ class Fetcher:
     def next_retry(self) -> float | None:
         """When the next partition that waits after an error is due."""
         return self._reader.positions.next_retry(now())
+
+    def _wait_for_room(self) -> None:
+        # Not with every batch that is taken: half an answer's worth is enough.
+        step = self.config.max_partition_fetch_bytes // 2
+        self._reader.wake_below = max(0, self._reader.buffers.size - step)
 
     def _share(self) -> int:
         budget = self.config.fetch_buffer_bytes // max(1, len(self._reader.positions))
@@ -231,6 +242,7 @@ class Fetcher:
         elif data.preferred_read_replica >= 0:
             until = now() + self.config.metadata_max_age_ms / 1000
             self._replicas[tp] = (data.preferred_read_replica, until)
+            self.update()
 
     def _on_records(self, point: FetchPoint, data: PartitionData) -> None:
         assert data.records is not None

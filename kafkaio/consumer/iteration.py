@@ -24,7 +24,8 @@ class BatchIterator:
         self._engine = engine
         self._max_records = max_records
         self._max_wait = max_wait
-        # When the wait for a full batch ends; None while there is nothing at hand.
+        # When a batch that is not full has waited long enough; None while there is
+        # nothing at hand. Full ones do not put it off, so none waits for ever.
         self._until: float | None = None
 
     def __aiter__(self) -> Self:
@@ -46,14 +47,15 @@ class BatchIterator:
         if not reader.has_any():
             self._until = None
             return None
-        if self._max_wait > 0 and not reader.has_full(self._max_records):
-            moment = now()
-            if self._until is None:
-                self._until = moment + self._max_wait
-            if moment < self._until:
-                return None
-        records = reader.take_partition(self._max_records, prefer_full=True)
-        self._until = None
+        moment = now()
+        if self._until is None:
+            self._until = moment + self._max_wait
+        is_due = moment >= self._until
+        if not is_due and not reader.has_full(self._max_records):
+            return None
+        records = reader.take_partition(self._max_records, prefer_full=not is_due)
+        if is_due:
+            self._until = None
         if not records:
             return None
         tp = records[0].topic_partition

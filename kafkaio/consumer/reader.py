@@ -49,8 +49,10 @@ class Reader:
         self.positions = Positions(self.policy)
         self.ledger = OffsetLedger()
         self.buffers = Buffers()
-        #: Whether the fetcher waits for bytes to be taken out.
-        self.wants_room = False
+        #: The fetcher wants to hear when no more bytes than that are buffered.
+        self.wake_below = -1
+        #: Called then.
+        self.on_room: Callable[[], None] = _nothing
         #: Records that may be handed out before the caller must look at the clock.
         self.credit = 0
         #: Whether the next step must take the long way round.
@@ -398,15 +400,19 @@ class Reader:
         self._on_news()
 
     def _made_room(self) -> None:
-        if self.wants_room:
-            self.wants_room = False
-            self._on_change()
+        if self.buffers.size <= self.wake_below:
+            self.wake_below = -1
+            self.on_room()
 
     def _leave_chunk(self, tp: TopicPartition) -> None:
         # The rest of the chunk stays in its buffer, in its turn.
         if self._chunk is not None and self._chunk.tp == tp:
             self.sync()
             self._chunk = None
+
+
+def _nothing() -> None:
+    """Nobody waits for room."""
 
 
 def _convert(

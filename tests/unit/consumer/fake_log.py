@@ -128,41 +128,20 @@ class FakeLogs:
     # Fetch
 
     async def fetch(self, node: FakeNode, header: Any, request: Any) -> FetchResponse:
-        by_id = {t.topic_id: name for name, t in self.cluster.topics.items()}
         version = header.request_api_version
-
-        def name(topic: Any) -> str:
-            return by_id[topic.topic_id] if version >= 13 else topic.topic
-
-        asked = {
-            (name(t), p.partition): p for t in request.topics for p in t.partitions
-        }
         key = (node.node_id, request.session_id)
-        if request.session_epoch == -1:
+        full = version < 7 or request.session_epoch == 0
+        if not full and request.session_epoch < 0:
             self.sessions.pop(key, None)
             return FetchResponse()
-        incremental = request.session_epoch > 0
-        if incremental:
-            if key not in self.sessions:
-                code = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-                return FetchResponse(error_code=code)
-            session = self.sessions[key]
-            session |= asked
-            for topic in request.forgotten_topics_data:
-                for number in topic.partitions:
-                    session.pop((name(topic), number), None)
-            session_id = request.session_id
-        else:
-            self.sessions.pop(key, None)
-            session, session_id = dict(asked), 0
-            if self.grants_sessions:
-                self._last_session += 1
-                session_id = self._last_session
-                self.sessions[node.node_id, session_id] = session
+        if not full and key not in self.sessions:
+            return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        session_id = self._new_session(key) if full else request.session_id
+        session = self._session(node, session_id, request, version)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + request.max_wait_ms / 1000
         while True:
-            found = self._answer(node, session, request, full=not incremental)
+            found = self._answer(node, session, request, full=full)
             if any(p.records or p.error_code for p in found.values()):
                 break
             if loop.time() >= deadline:
@@ -175,6 +154,30 @@ class FakeLogs:
                 topic_name, FetchableTopicResponse(topic=topic_name, topic_id=topic_id)
             ).partitions.append(data)
         return FetchResponse(session_id=session_id, responses=list(topics.values()))
+
+    def _new_session(self, old: tuple[int, int]) -> int:
+        self.sessions.pop(old, None)
+        if not self.grants_sessions:
+            return 0
+        self._last_session += 1
+        self.sessions[old[0], self._last_session] = {}
+        return self._last_session
+
+    def _session(
+        self, node: FakeNode, session_id: int, request: Any, version: int
+    ) -> dict[tuple[str, int], Any]:
+        by_id = {t.topic_id: name for name, t in self.cluster.topics.items()}
+
+        def name(topic: Any) -> str:
+            return by_id[topic.topic_id] if version >= 13 else topic.topic
+
+        session = self.sessions.get((node.node_id, session_id), {})
+        for topic in request.topics:
+            session |= {(name(topic), p.partition): p for p in topic.partitions}
+        for topic in request.forgotten_topics_data:
+            for number in topic.partitions:
+                session.pop((name(topic), number), None)
+        return session
 
     async def _wait(self, deadline: float) -> None:
         loop = asyncio.get_running_loop()

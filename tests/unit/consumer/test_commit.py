@@ -1,0 +1,160 @@
+"""What is committed, and when."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kafkaio.errors import AuthorizationError, PartitionLost, UsageError
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.offset_commit import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from kafkaio.types import OffsetAndMetadata, TopicPartition
+from tests.fakes.broker import FakeCluster
+from tests.unit.consumer.conftest import MakeConsumer
+from tests.unit.consumer.fake_log import FakeLogs
+
+ONE = TopicPartition("one", 0)
+GROUP = {"assign": [ONE], "group_id": "g", "auto_offset_reset": "earliest"}
+
+
+def five(logs: FakeLogs) -> None:
+    logs.append("one", 0, *[b"%d" % n for n in range(5)])
+
+
+async def test_auto_commit_takes_finished_records_alone(
+    logs: FakeLogs, make: MakeConsumer
+):
+    five(logs)
+    async with make(**GROUP, auto_commit_interval_ms=1000) as consumer:
+        for _ in range(3):
+            record = await anext(consumer)
+        assert record.offset == 2
+        await asyncio.sleep(1.5)
+        assert logs.committed["one", 0] == 2
+        commits = len(logs.commits)
+        await asyncio.sleep(5)  # nothing new: nothing to commit
+        assert len(logs.commits) == commits
+    assert logs.committed["one", 0] == 2
+
+
+async def test_the_next_poll_finishes_the_one_before(
+    logs: FakeLogs, make: MakeConsumer
+):
+    five(logs)
+    async with make(**GROUP, auto_commit_interval_ms=1000) as consumer:
+        first = await consumer.poll(max_records=2)
+        assert [r.offset for r in first.records] == [0, 1]
+        await asyncio.sleep(2)
+        assert logs.committed["one", 0] == 0  # where the reset policy led
+        await consumer.poll(max_records=2)
+        await asyncio.sleep(2)
+        assert logs.committed["one", 0] == 2
+
+
+async def test_without_auto_commit_only_the_user_commits(
+    logs: FakeLogs, make: MakeConsumer
+):
+    five(logs)
+    async with make(**GROUP, enable_auto_commit=False) as consumer:
+        await anext(consumer)
+        record = await anext(consumer)
+        await asyncio.sleep(20)
+        assert logs.commits == []
+        await consumer.commit()
+        assert logs.committed["one", 0] == 1
+        await consumer.commit(record)
+        assert logs.committed["one", 0] == 2
+        await consumer.commit({ONE: 4})
+        assert await consumer.committed() == {ONE: OffsetAndMetadata(4)}
+        await consumer.commit({ONE: OffsetAndMetadata(3, "why")})
+        assert logs.committed["one", 0] == 3
+        commits = len(logs.commits)
+        await consumer.commit({})
+        assert await consumer.committed([]) == {}
+    assert len(logs.commits) == commits
+
+
+async def test_a_batch_is_committed_after_its_last_record(
+    logs: FakeLogs, make: MakeConsumer
+):
+    five(logs)
+    async with make(**GROUP, enable_auto_commit=False) as consumer:
+        batch = await anext(consumer.batches(max_records=3))
+        assert (len(batch), batch.first_offset, batch.last_offset) == (3, 0, 2)
+        assert [r.offset for r in batch] == [0, 1, 2]
+        await consumer.commit(batch)
+        assert logs.committed["one", 0] == 3
+        consumer.assign([])
+        with pytest.raises(PartitionLost, match="since the batch was read"):
+            await consumer.commit(batch)
+
+
+async def test_the_users_commit_is_not_overwritten(logs: FakeLogs, make: MakeConsumer):
+    five(logs)
+    async with make(**GROUP) as consumer:
+        for _ in range(5):
+            await anext(consumer)
+        await consumer.commit({ONE: 5})
+    assert logs.committed["one", 0] == 5
+
+
+async def test_resumes_where_it_was_committed(logs: FakeLogs, make: MakeConsumer):
+    five(logs)
+    logs.committed["one", 0] = 3
+    async with make(**GROUP) as consumer:
+        assert await consumer.position(ONE) == 3
+        assert (await anext(consumer)).offset == 3
+
+
+async def test_a_refused_commit_reaches_the_user(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    five(logs)
+    refusal = OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name="one",
+                topic_id=cluster.topics["one"].topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(
+                        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                    )
+                ],
+            )
+        ]
+    )
+    async with make(**GROUP, auto_commit_interval_ms=1000) as consumer:
+        cluster.on(ApiKey.OFFSET_COMMIT, refusal)
+        await anext(consumer)
+        await anext(consumer)
+        with pytest.raises(AuthorizationError):
+            await consumer.commit()
+        await asyncio.sleep(1.5)
+        with pytest.raises(AuthorizationError):
+            await anext(consumer)
+        cluster.on(ApiKey.OFFSET_COMMIT, logs.commit)
+        assert (await anext(consumer)).offset == 2
+
+
+async def test_without_a_group_there_is_nothing_to_commit_to(
+    logs: FakeLogs, make: MakeConsumer
+):
+    five(logs)
+    async with make(assign=[ONE], auto_offset_reset="earliest") as consumer:
+        await anext(consumer)
+        for call in (consumer.commit(), consumer.committed()):
+            with pytest.raises(UsageError, match="group_id"):
+                await call
+        with pytest.raises(UsageError, match="group_id"):
+            assert consumer.group_metadata
+        with pytest.raises(UsageError, match="member of a group"):
+            consumer.enforce_rebalance()
+    async with make(**GROUP) as consumer:
+        assert consumer.group_metadata.group_id == "g"
+        assert consumer.group_metadata.generation == -1

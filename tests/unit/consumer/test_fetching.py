@@ -1,0 +1,360 @@
+"""The fetcher: ahead of the reader, within its budget, whatever brokers answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kafkaio._records.batch import Compression
+from kafkaio.errors import (
+    AuthorizationError,
+    CorruptRecord,
+    RecordTooLarge,
+    UnsupportedVersion,
+)
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from kafkaio.types import TopicPartition
+from tests.fakes.broker import DISCONNECT, HANG, FakeCluster
+from tests.unit.consumer.conftest import MakeConsumer
+from tests.unit.consumer.fake_log import FakeLogs
+
+ONE = TopicPartition("one", 0)
+ORDERS = [TopicPartition("orders", n) for n in range(3)]
+FIRST = {"assign": [ONE], "auto_offset_reset": "earliest"}
+
+
+def fill(logs: FakeLogs, partition: TopicPartition = ONE, count: int = 5) -> None:
+    for n in range(count):
+        logs.append(*partition, b"%d" % n)
+
+
+async def offsets(consumer: Any, count: int) -> list[int]:
+    return [(await anext(consumer)).offset for _ in range(count)]
+
+
+async def test_fetches_while_there_is_data_to_read(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    fill(logs)
+    async with make(**FIRST) as consumer:
+        await asyncio.sleep(0.1)
+        # The first was answered at once; the second waits for more, and nobody reads.
+        assert [
+            r.topics[0].partitions[0].fetch_offset
+            for r in cluster.requests(FetchRequest)
+        ] == [0, 5]
+        assert consumer.statistics().fetches_in_flight == 1
+        assert "1 fetches in flight" in repr(consumer)
+        assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
+
+
+async def test_the_session_carries_only_what_changed(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    partitions = [ONE, ORDERS[0]]  # both on node 0
+    async with make(assign=partitions, auto_offset_reset="earliest") as consumer:
+        await asyncio.sleep(1)
+        fill(logs, count=1)
+        await anext(consumer)
+        await asyncio.sleep(1)
+        first, *rest = cluster.requests(FetchRequest, 0)
+        assert first.session_epoch == 0
+        assert len(first.topics) == 2
+        assert [r.session_epoch for r in rest] == list(range(1, len(rest) + 1))
+        changed = [t.partitions[0].fetch_offset for r in rest for t in r.topics]
+        assert changed == [1]
+        consumer.pause(ONE)
+        await asyncio.sleep(1)
+        forgotten = [r.forgotten_topics_data for r in cluster.requests(FetchRequest, 0)]
+        assert [len(f) for f in forgotten].count(1) == 1
+
+
+@pytest.mark.parametrize("highest", [18, 12, 6, 4])
+async def test_every_generation_of_brokers(
+    highest: int, cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    cluster.limit_version(ApiKey.FETCH, highest)
+    logs.grants_sessions = highest >= 7
+    fill(logs)
+    fill(logs, ORDERS[0])
+    async with make(assign=[ONE, ORDERS[0]], auto_offset_reset="earliest") as consumer:
+        assert sorted(await offsets(consumer, 10)) == sorted([*range(5), *range(5)])
+    assert {e.version for e in cluster.logged(ApiKey.FETCH)} == {highest}
+
+
+async def test_a_lost_session_is_made_anew(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    fill(logs, count=1)
+    async with make(**FIRST) as consumer:
+        await anext(consumer)
+        logs.sessions.clear()
+        await asyncio.sleep(1)
+        for code in (
+            ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+            ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+        ):
+            cluster.on(ApiKey.FETCH, FetchResponse(error_code=code), times=2)
+            await asyncio.sleep(1)
+        logs.append("one", 0, b"on")
+        assert (await anext(consumer)).value == b"on"
+
+
+async def test_an_answer_about_something_else_is_not_believed(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    fill(logs)
+    stray = FetchResponse(session_id=4711)
+    async with make(**FIRST) as consumer:
+        await asyncio.sleep(0.2)
+        cluster.on(ApiKey.FETCH, stray, times=1)
+        await asyncio.sleep(1)
+        assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
+        assert cluster.requests(FetchRequest)[-1].session_id != 4711
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    ],
+)
+async def test_errors_that_pass(code: ErrorCode, logs: FakeLogs, make: MakeConsumer):
+    fill(logs)
+    logs.fail("one", 0, code, code)
+    async with make(**FIRST) as consumer:
+        assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
+
+
+async def test_a_refusal_is_told_and_can_be_mended(logs: FakeLogs, make: MakeConsumer):
+    fill(logs)
+    logs.fail("one", 0, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    async with make(**FIRST) as consumer:
+        with pytest.raises(AuthorizationError, match="one-0"):
+            await anext(consumer)
+        assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
+
+
+async def test_a_moved_leader(cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer):
+    fill(logs)
+    async with make(**FIRST) as consumer:
+        assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
+        cluster.move_leader("one", 0, 2)
+        logs.append("one", 0, b"moved")
+        assert (await anext(consumer)).value == b"moved"
+        assert cluster.requests(FetchRequest, 2)
+
+
+@pytest.mark.parametrize("outcome", [DISCONNECT, HANG])
+async def test_a_broker_without_answers_delays_no_other(
+    outcome: Any, cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    for tp in ORDERS:
+        fill(logs, tp)
+    cluster.on(ApiKey.FETCH, outcome, node=0, times=20)
+    async with make(assign=ORDERS, auto_offset_reset="earliest") as consumer:
+        async with asyncio.timeout(2):
+            found = [await anext(consumer) for _ in range(10)]
+        assert {r.partition for r in found} == {1, 2}
+        cluster.on(ApiKey.FETCH, logs.fetch)
+        assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
+
+
+async def test_a_full_partition_holds_no_other_back(logs: FakeLogs, make: MakeConsumer):
+    big = b"x" * 600
+    for _ in range(20):
+        logs.append("one", 0, big)
+    async with make(
+        assign=[ONE, ORDERS[0]],  # on the same broker
+        auto_offset_reset="earliest",
+        max_partition_fetch_bytes=1000,
+        fetch_buffer_bytes=100_000,
+    ) as consumer:
+        await asyncio.sleep(5)
+        assert 2000 <= consumer.statistics().buffered_bytes < 4000
+        logs.append("orders", 0, b"small")
+        await asyncio.sleep(0.6)
+        found = [await anext(consumer) for _ in range(4)]
+        assert b"small" in {r.value for r in found}
+        rest = [await anext(consumer) for _ in range(17)]
+        in_order = [r.offset for r in [*found, *rest] if r.topic == "one"]
+        assert in_order == list(range(20))
+
+
+async def test_a_paused_partition_uses_up_no_budget(logs: FakeLogs, make: MakeConsumer):
+    for _ in range(20):
+        logs.append("one", 0, b"x" * 600)
+    async with make(
+        assign=[ONE, ORDERS[0]],
+        auto_offset_reset="earliest",
+        max_partition_fetch_bytes=1000,
+        fetch_buffer_bytes=1500,
+    ) as consumer:
+        await asyncio.sleep(1)
+        consumer.pause(ONE)
+        assert consumer.statistics().buffered_bytes == 0
+        fill(logs, ORDERS[0], 30)
+        assert await offsets(consumer, 30) == list(range(30))
+        consumer.resume(ONE)
+        assert await offsets(consumer, 20) == list(range(20))
+
+
+async def test_the_budget_bounds_what_is_fetched_ahead(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    for tp in ORDERS:
+        for _ in range(50):
+            logs.append(*tp, b"x" * 500)
+    async with make(
+        assign=ORDERS,
+        auto_offset_reset="earliest",
+        max_partition_fetch_bytes=2000,
+        fetch_buffer_bytes=6000,
+    ) as consumer:
+        await asyncio.sleep(5)
+        assert consumer.statistics().buffered_bytes <= 6000 + 3 * 600
+        found = [await anext(consumer) for _ in range(150)]
+        for tp in ORDERS:
+            mine = [r.offset for r in found if r.partition == tp.partition]
+            assert mine == list(range(50))
+
+
+async def test_a_batch_that_does_not_fit_makes_room_for_itself(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    logs.cuts_batches = True
+    logs.append("one", 0, b"x" * 5000)
+    logs.append("one", 0, b"y")
+    async with make(**FIRST, max_partition_fetch_bytes=100) as consumer:
+        assert await offsets(consumer, 2) == [0, 1]
+    limits = [
+        p.partition_max_bytes
+        for r in cluster.requests(FetchRequest)
+        for t in r.topics
+        for p in t.partitions
+    ]
+    assert limits[0] == 100
+    assert max(limits) > 5000
+    assert limits[-1] == 100
+
+
+async def test_a_batch_that_shows_nothing_of_its_size(
+    logs: FakeLogs, make: MakeConsumer
+):
+    logs.cuts_batches = True
+    logs.append("one", 0, b"x" * 500)
+    async with make(**FIRST, max_partition_fetch_bytes=5) as consumer:
+        assert await offsets(consumer, 1) == [0]
+
+
+async def test_a_batch_beyond_every_limit(logs: FakeLogs, make: MakeConsumer):
+    logs.cuts_batches = True
+    logs.append("one", 0, b"x" * 5000)
+    logs.append("one", 0, b"y")
+    async with make(
+        **FIRST, max_partition_fetch_bytes=100, max_response_size=4000
+    ) as consumer:
+        for _ in range(2):
+            with pytest.raises(RecordTooLarge, match="max_response_size=4000"):
+                await anext(consumer)
+        consumer.seek(ONE, 1)
+        assert await offsets(consumer, 1) == [1]
+
+
+async def test_a_corrupt_batch_is_told_after_those_before_it(
+    logs: FakeLogs, make: MakeConsumer
+):
+    fill(logs, count=2)
+    log = logs.log("one")
+    log.append([b"bad"])
+    base, last, timestamp, batch = log.batches[2]
+    log.batches[2] = (base, last, timestamp, batch[:-1] + b"?")
+    fill(logs, count=1)
+    async with make(**FIRST) as consumer:
+        assert await offsets(consumer, 2) == [0, 1]
+        for _ in range(2):
+            with pytest.raises(CorruptRecord) as caught:
+                await anext(consumer)
+            assert "one-0 at offset 2" in caught.value.__notes__
+        consumer.seek(ONE, 3)
+        assert await offsets(consumer, 1) == [3]
+
+
+async def test_records_that_cannot_be_decompressed(logs: FakeLogs, make: MakeConsumer):
+    fill(logs, count=1)
+    log = logs.log("one")
+    log.append([b"bad" * 100], compression=Compression.GZIP)
+    base, last, timestamp, batch = log.batches[1]
+    log.batches[1] = (base, last, timestamp, batch[:70] + b"????" + batch[74:])
+    fill(logs, count=1)
+    async with make(**FIRST, check_crcs=False) as consumer:
+        assert await offsets(consumer, 1) == [0]
+        for _ in range(2):
+            with pytest.raises(CorruptRecord) as caught:
+                await anext(consumer)
+        assert "one-0 at offset 1" in caught.value.__notes__
+        consumer.seek(ONE, 2)
+        assert await offsets(consumer, 1) == [2]
+
+
+async def test_a_broker_that_is_too_old_is_told_at_once(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    cluster.limit_version(ApiKey.FETCH, -1)
+    fill(logs)
+    async with make(**FIRST) as consumer:
+        with pytest.raises(UnsupportedVersion):
+            await anext(consumer)
+        assert consumer.statistics().state == "failed"
+        with pytest.raises(UnsupportedVersion):
+            await consumer.poll(timeout=1)
+
+
+async def test_a_replica_that_a_broker_names_is_read_from(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    fill(logs)
+
+    def refer(node: Any, header: Any, request: Any) -> FetchResponse:
+        topic = request.topics[0]
+        data = PartitionData(preferred_read_replica=2, high_watermark=5)
+        topics = [FetchableTopicResponse(topic_id=topic.topic_id, partitions=[data])]
+        return FetchResponse(responses=topics)
+
+    cluster.on(ApiKey.FETCH, refer, node=0, times=1)
+    async with make(**FIRST) as consumer:
+        # Node 2 refuses, as it does not lead: then the leader is asked again.
+        assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
+        assert cluster.requests(FetchRequest, 2)
+
+
+async def test_a_removed_broker_is_forgotten(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    async with make(assign=[ORDERS[2]]) as consumer:
+        await asyncio.sleep(1)
+        cluster.stop(2)
+        cluster.move_leader("orders", 2, 1)
+        await asyncio.sleep(10)
+        assert list(consumer._engine.fetcher._nodes) == [1]
+        fill(logs, ORDERS[2], 1)
+        assert await offsets(consumer, 1) == [0]
