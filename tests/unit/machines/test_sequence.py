@@ -444,4 +444,4 @@ class Schedule(RuleBasedStateMachine):
 
 
 TestSchedule = Schedule.TestCase
-TestSchedule.settings = settings(deadline=None, max_examples=60)
+TestSchedule.settings = settings(deadline=None, max_examples=40)
