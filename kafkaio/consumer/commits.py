@@ -160,13 +160,14 @@ class OffsetCommitter:
             f"the look-up of offsets of group {self._rpc.group_id!r}", timeout
         )
         while True:
+            found, error = Fetched(), None
             try:
                 found = await self._fetch_once(wanted, attempts)
-                error = self._fetch_error(found)
             except KafkaError as failure:
-                error, found = failure, Fetched()
-                if not error.retriable:
+                if not failure.retriable:
                     raise
+                error = failure
+            error = error or self._fetch_error(found)
             if error is None:
                 result = dict.fromkeys(wanted or ()) | found.offsets
                 return {tp: result[tp] for tp in sorted(result)}
