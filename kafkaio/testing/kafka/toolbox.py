@@ -206,7 +206,7 @@ async def _spawn(
         process = await anyio.open_process(
             words, stdin=stdin, stdout=stdout, stderr=stderr
         )
-    return process
+    return process  # noqa: RET504 - returned inside, mypy misses a return
 
 
 async def _end(process: Process) -> None:
