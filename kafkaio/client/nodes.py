@@ -85,10 +85,17 @@ class Nodes:
             BrokerNotAvailable: none can be reached; names each and why.
             AuthenticationError: all refuse who we are.
         """
-        order = self.in_order()
-        ready = self._pool.ready(order[0], Lane.SHARED)
-        if ready is not None:
-            return ready
+        while True:
+            order = self.in_order()
+            ready = self._pool.ready(order[0], Lane.SHARED)
+            if ready is not None:
+                return ready
+            winner = await self._race(order)
+            if not winner.in_flight:
+                return winner
+            # Others waited for it, too, and were faster: choose again.
+
+    async def _race(self, order: list[int]) -> Connection:
         race = _Race(self._pool)
         async with anyio.create_task_group() as group:
             for number, node_id in enumerate(order, 1):

@@ -152,6 +152,8 @@ class Requester:
                     return await attempt()
                 except _Unknown as unknown:
                     last = unknown.reason
+                    attempts += 1
+                    self._observer.retrying(errand.what, attempts, 0.0, last)
                     await self._learn_more()
                 except KafkaError as error:
                     if not error.retriable:
@@ -202,8 +204,10 @@ class Requester:
         code = misrouted(response)
         if code is None:
             return response
-        self._react(request.API_KEY, code, target)
-        raise broker_error(code, f"{errand.what} ({broker.host})")
+        error = broker_error(code, f"{errand.what} ({broker.host}:{broker.port})")
+        if self._react(request.API_KEY, code, target):
+            raise _Unknown(error)
+        raise error
 
     def _patience(self, request: Request[ResponseT]) -> float:
         if isinstance(request, JoinGroupRequest):
@@ -217,12 +221,12 @@ class Requester:
         self._finder.cache.forget_node(node_id)
         self._metadata.request()
 
-    def _react(self, api_key: int, code: ErrorCode, target: _Target) -> None:
+    def _react(self, api_key: int, code: ErrorCode, target: _Target) -> bool:
+        """Act on a misrouted request; whether metadata has to tell where it belongs."""
         wanted = reaction(api_key, code)
-        if wanted.refresh_metadata:
-            self._metadata.request()
         if wanted.refind_coordinator and target.coordinator is not None:
             self._finder.cache.forget(*target.coordinator, target.connection.node_id)
+        return wanted.refresh_metadata
 
     # ---- routing -------------------------------------------------------------------
 

@@ -146,6 +146,7 @@ async def test_closing_fails_whoever_waits(cluster: FakeCluster) -> None:
     cluster.on(ApiKey.FIND_COORDINATOR, HANG)
     client = client_of(cluster)
     await client.start()
+    cluster.on(ApiKey.METADATA, HANG)
 
     async def fails(use) -> None:
         with pytest.raises(ClosedError):
@@ -195,12 +196,13 @@ async def test_a_crash_fails_waiters_with_its_cause(cluster: FakeCluster) -> Non
     cluster.on(ApiKey.LIST_GROUPS, HANG)
     client = client_of(cluster)
     await client.start()
+    cluster.on(ApiKey.METADATA, HANG)
     heard: list[BaseException] = []
     client.add_crash_listener(heard.append)
     client.add_crash_listener(heard.append)()
     bug = ZeroDivisionError("a bug")
 
-    def listener(_: object) -> None:
+    async def crash() -> None:
         raise bug
 
     async def fails(use) -> None:
@@ -215,8 +217,7 @@ async def test_a_crash_fails_waiters_with_its_cause(cluster: FakeCluster) -> Non
         group.start_soon(fails, client.request(ListGroupsRequest()))
         await cluster.received(ApiKey.LIST_GROUPS)
         await cluster.received(ApiKey.METADATA, 2)
-        client.add_metadata_listener(listener)
-        client.request_refresh()
+        client.start_soon(crash, "crash")
     assert asyncio.get_running_loop().time() - begin < 1
     assert heard == [bug]
     assert client.statistics().state == "CRASHED"
