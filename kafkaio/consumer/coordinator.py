@@ -395,7 +395,7 @@ class GroupCoordinator:
         return frozenset(
             name
             for name in view.topics
-            if self._pattern.match(name)
+            if self._pattern.fullmatch(name)
             and view.partition_count(name) is not None
             and not (hides and view.is_internal(name))
         )

@@ -1,0 +1,210 @@
+"""Groups on a real Kafka: our members among themselves, and beside a Java consumer."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from kafkaio.consumer import Consumer
+from kafkaio.producer import Producer
+from kafkaio.testing.kafka import Kafka, Toolbox
+from kafkaio.testing.kafka.releases import find_release
+from kafkaio.testing.kafka.toolbox import RunningJava
+from kafkaio.testing.pytest_plugin import TopicFactory
+from kafkaio.types import TopicPartition
+
+pytestmark = pytest.mark.timeout(120)
+
+SOURCES = Path(__file__).parent.parent / "java" / "group"
+TOOLS = Toolbox(find_release("4.3"))  # it speaks to every broker from 2.1 on
+GROUPS_TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+COUNT = 6
+
+
+@pytest.fixture
+def group() -> str:
+    return f"group-{uuid.uuid4().hex[:8]}"
+
+
+def member(
+    kafka: Kafka, name: str | re.Pattern[str], group: str, **options: object
+) -> Consumer:
+    settings: dict[str, object] = {
+        "heartbeat_interval_ms": 300,
+        "session_timeout_ms": 10_000,
+        "auto_offset_reset": "earliest",
+    }
+    return Consumer(
+        kafka.bootstrap_servers,
+        topics=name,
+        group_id=group,
+        **(settings | options),  # type: ignore[arg-type]  # options by name
+    )
+
+
+async def until(condition: Callable[[], bool], limit: float = 30.0) -> None:
+    async with asyncio.timeout(limit):
+        while not condition():  # noqa: ASYNC110  (any of several objects may change)
+            await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def reading(*consumers: Consumer) -> AsyncIterator[dict[bytes | None, int]]:
+    """Keep polling, as the members of a group have to; counts of the values read."""
+    seen: dict[bytes | None, int] = {}
+
+    async def read(consumer: Consumer) -> None:
+        while True:
+            poll = await consumer.poll(timeout=0.5)
+            for record in poll.records:
+                seen[record.value] = seen.get(record.value, 0) + 1
+
+    async with asyncio.TaskGroup() as tasks:
+        readers = [tasks.create_task(read(consumer)) for consumer in consumers]
+        yield seen
+        for reader in readers:
+            reader.cancel()
+
+
+class JavaMember:
+    """The Java consumer, and what it was assigned last."""
+
+    def __init__(self, running: RunningJava) -> None:
+        self._running = running
+        self.assigned: set[int] = set()
+        self.records: list[str] = []
+
+    async def listen(self) -> None:
+        async for line in self._running:
+            word, *rest = line.split()
+            if word == "assigned":
+                self.assigned = {int(number) for number in rest}
+            elif word == "record":
+                self.records.append(rest[0])
+
+
+@asynccontextmanager
+async def java_member(
+    kafka: Kafka, group: str, topic: str, assignors: str
+) -> AsyncIterator[JavaMember]:
+    program = TOOLS.program(SOURCES, "GroupMember")
+    async with await program.start(
+        kafka.bootstrap_servers, group, topic, assignors
+    ) as running:
+        found = JavaMember(running)
+        async with asyncio.TaskGroup() as tasks:
+            listener = tasks.create_task(found.listen())
+            yield found
+            await running.close_input()
+            await running.wait()
+            listener.cancel()
+
+
+def numbers(consumer: Consumer) -> set[int]:
+    return {tp.partition for tp in consumer.assignment}
+
+
+@pytest.mark.parametrize("assignor", ["cooperative-sticky", "range", "roundrobin"])
+async def test_three_members_one_of_them_java(
+    assignor: str, real_kafka: Kafka, topic: TopicFactory, group: str
+) -> None:
+    name = topic(partitions=COUNT)
+    lost: list[object] = []
+    options: dict[str, object] = {
+        "partition_assignment_strategy": (assignor,),
+        "on_lost": lost.append,
+    }
+    async with AsyncExitStack() as stack:
+        one = await stack.enter_async_context(
+            member(real_kafka, name, group, **options)
+        )
+        assert numbers(one) == set(range(COUNT))
+        two = member(real_kafka, name, group, **options)
+        async with (
+            reading(one),
+            java_member(real_kafka, group, name, assignor) as java,
+        ):
+            await until(lambda: len(java.assigned) == COUNT // 2)
+            async with two, reading(two) as seen:
+
+                def shares() -> list[set[int]]:
+                    return [numbers(one), numbers(two), java.assigned]
+
+                await until(lambda: [len(share) for share in shares()] == [2, 2, 2])
+                assert set().union(*shares()) == set(range(COUNT))
+                async with Producer(real_kafka.bootstrap_servers) as producer:
+                    for number in range(COUNT):
+                        value = b"%d" % number
+                        await producer.send(name, value, partition=number)
+                await until(lambda: len(seen) == 2 and len(java.records) == 2)
+            await until(lambda: len(java.assigned) == len(numbers(one)) == 3)
+    assert lost == []
+
+
+async def test_the_tool_shows_our_member_and_its_offsets(
+    real_kafka: Kafka, topic: TopicFactory, group: str
+) -> None:
+    name = topic(partitions=2)
+    async with Producer(real_kafka.bootstrap_servers) as producer:
+        for number in range(5):
+            await producer.send(name, b"%d" % number, partition=0)
+    async with (
+        member(real_kafka, name, group, client_id="ours") as consumer,
+        reading(consumer) as seen,
+    ):
+        await until(lambda: len(seen) == 5)
+        await consumer.commit({TopicPartition(name, 0): 3})
+        output = await TOOLS.run(
+            GROUPS_TOOL,
+            *("--bootstrap-server", real_kafka.bootstrap_servers),
+            *("--describe", "--group", group),
+            timeout=60,
+        )
+    (line,) = (x for x in output.lines if x.split()[1:3] == [name, "0"])
+    current, end, lag = line.split()[3:6]
+    assert (current, end, lag) == ("3", "5", "2")
+    assert "ours" in line
+    assert "cooperative-sticky" not in output.stderr
+
+
+async def test_a_partition_moves_without_loss_or_repetition(
+    real_kafka: Kafka, topic: TopicFactory, group: str
+) -> None:
+    name = topic(partitions=COUNT)
+    wanted = {b"%d" % number for number in range(300)}
+    async with (
+        Producer(real_kafka.bootstrap_servers) as producer,
+        member(real_kafka, name, group) as one,
+        reading(one) as first,
+    ):
+        for number in range(150):
+            await producer.send(name, b"%d" % number, partition=number % COUNT)
+        two = member(real_kafka, name, group)
+        async with two, reading(two) as second:
+            await until(lambda: len(numbers(one)) == len(numbers(two)) == 3)
+            for number in range(150, 300):
+                await producer.send(name, b"%d" % number, partition=number % COUNT)
+            await until(lambda: first.keys() | second.keys() == wanted)
+            # Finished records were committed before each revoke.
+            assert not first.keys() & second.keys()
+            assert set(first.values()) | set(second.values()) == {1}
+
+
+async def test_a_pattern_and_a_new_topic(
+    real_kafka: Kafka, topic: TopicFactory, group: str
+) -> None:
+    stem = topic(partitions=1)
+    pattern = re.compile(re.escape(stem) + ".*")
+    async with (
+        member(real_kafka, pattern, group, metadata_max_age_ms=500) as one,
+        reading(one),
+    ):
+        assert one.assignment == {TopicPartition(stem, 0)}
+        await real_kafka.create_topic(f"{stem}-more", partitions=2)
+        await until(lambda: len(one.assignment) == 3)
