@@ -149,8 +149,6 @@ class Buffers:
         self._held: set[TopicPartition] = set()
         self.ready: deque[PartitionBuffer] = deque()
         self.size = 0
-        self.records_taken = 0
-        self.batches_taken = 0
 
     def get(self, tp: TopicPartition) -> PartitionBuffer | None:
         """The partition's buffer: None where nothing is kept of it."""
@@ -185,7 +183,6 @@ class Buffers:
         batch, _ = buffer.batches.popleft()
         buffer.size -= batch.size_bytes
         buffer.waiting -= batch.count
-        self.batches_taken += 1
         if buffer.tp not in self._held:
             self.size -= batch.size_bytes
 

@@ -60,7 +60,7 @@ class NodeFetcher:
         self._failures = 0
         self._turn = 0
         self._short_wait_ms = _SHORT_WAIT_MS
-        self._progress = (-1, -1)
+        self._progress = -1
 
     def __repr__(self) -> str:
         state = f"fetching {self.reserved} bytes" if self.is_fetching else "idle"

@@ -174,8 +174,8 @@ class Fetcher:
             return 0
         return min(room, self.config.fetch_max_bytes)
 
-    def progress(self) -> tuple[int, int]:
-        """A value that changes when the user takes something."""
+    def progress(self) -> int:
+        """A number that grows when the user takes something."""
         return self._reader.progress
 
     def next_retry(self) -> float | None:

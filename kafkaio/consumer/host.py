@@ -97,7 +97,6 @@ class Host:
     ) -> None:
         """Partitions were added to the assignment, which now is ``owned``."""
         self._watch(owned)
-        self.lost_now -= added
         for tp in sorted(added):
             self.engine.reader.assign(tp, has_commits=True)
         await self.callbacks.assigned(added)

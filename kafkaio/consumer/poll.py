@@ -18,7 +18,8 @@ class Poll:
         records: records in the order of their offsets, partition by partition.
         to_be_revoked: partitions that the group asked back. None of their records is
             handed out any more; commits of them still count until the next poll.
-        lost: partitions that were taken without asking, since the poll before.
+        lost: partitions that were taken without asking, since the poll before. One
+            that is assigned again by now is read anew, from what was committed.
     """
 
     records: list[Record]

@@ -64,12 +64,13 @@ class Reader:
         self._value_deserializer = config.value_deserializer
         self._deserializes = bool(config.key_deserializer or config.value_deserializer)
         self._chunk: PartitionBuffer | None = None
+        # Records handed out of the chunks before this one; never goes back.
+        self._taken = 0
 
     @property
-    def progress(self) -> tuple[int, int]:
-        """A value that changes whenever the user takes something."""
-        index = -1 if self._chunk is None else self._chunk.index
-        return self.buffers.batches_taken, index
+    def progress(self) -> int:
+        """A number that grows whenever the user takes something, and only then."""
+        return self._taken + (0 if self._chunk is None else self._chunk.index)
 
     # What the background reports
 
@@ -318,8 +319,7 @@ class Reader:
         if chunk.index >= len(chunk.records):
             self._close_chunk(chunk)
         else:
-            self.sync()
-            self._chunk = None
+            self._drop_chunk(chunk)
         ready = self.buffers.ready
         if ready and ready[0] is chunk:
             self.buffers.rotate()
@@ -327,8 +327,7 @@ class Reader:
 
     def _close_chunk(self, buffer: PartitionBuffer) -> None:
         if self._chunk is buffer:
-            self.sync()
-            self._chunk = None
+            self._drop_chunk(buffer)
         buffer.clear_chunk()
 
     def _open_chunk(self, buffer: PartitionBuffer) -> bool:
@@ -407,8 +406,12 @@ class Reader:
     def _leave_chunk(self, tp: TopicPartition) -> None:
         # The rest of the chunk stays in its buffer, in its turn.
         if self._chunk is not None and self._chunk.tp == tp:
-            self.sync()
-            self._chunk = None
+            self._drop_chunk(self._chunk)
+
+    def _drop_chunk(self, chunk: PartitionBuffer) -> None:
+        self.sync()
+        self._taken += chunk.index
+        self._chunk = None
 
 
 def _nothing() -> None:

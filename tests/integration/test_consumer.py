@@ -8,9 +8,12 @@ import uuid
 
 import pytest
 
-from kafkaio._records.batch import Compression, encode_batch
-from kafkaio.client import Client, Leader
+from kafkaio._records.batch import BatchBuilder, Compression, encode_batch
+from kafkaio.client import Client, Leader, TransactionCoordinator
 from kafkaio.consumer import Consumer
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.end_txn import EndTxnRequest
+from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
 from kafkaio.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -34,20 +37,25 @@ async def write(
         [(time.time_ns() // 1_000_000, None, value, ()) for value in values],
         compression=compression,
     )
+    return await append(client, tp, batch)
+
+
+async def append(
+    client: Client,
+    tp: TopicPartition,
+    batch: bytes,
+    transactional_id: str | None = None,
+) -> int:
     view = await client.wait_for_topics([tp.topic])
     topic_id = view.topic_id(tp.topic)
     assert topic_id is not None
+    data = PartitionProduceData(index=tp.partition, records=batch)
     request = ProduceRequest(
+        transactional_id=transactional_id,
         acks=-1,
         timeout_ms=10_000,
         topic_data=[
-            TopicProduceData(
-                name=tp.topic,
-                topic_id=topic_id,
-                partition_data=[
-                    PartitionProduceData(index=tp.partition, records=batch)
-                ],
-            )
+            TopicProduceData(name=tp.topic, topic_id=topic_id, partition_data=[data])
         ],
     )
     answer = await client.request(request, Leader(tp))
@@ -185,3 +193,85 @@ async def test_two_members_share_a_topic(real_kafka: Kafka, topic: TopicFactory)
                             found += [r.value for r in poll.records]
                 # All that was finished was committed before partitions moved.
                 assert sorted(found) == [b"again-%d" % n for n in range(4)]
+
+
+async def test_read_committed(real_kafka: Kafka, topic: TopicFactory):
+    tp = TopicPartition(topic(), 0)
+    name = f"tx-{uuid.uuid4().hex[:8]}"
+    async with Client(real_kafka.bootstrap_servers) as client:
+        for values, commits in (([b"aborted"], False), ([b"committed"], True)):
+            await transact(client, name, tp, values, commits=commits)
+        await write(client, tp, [b"plain"])
+        options = {"assign": [tp], "auto_offset_reset": "earliest"}
+        async with Consumer(
+            client, **options, isolation_level="read_committed"
+        ) as consumer:
+            assert await read(consumer, 2) == [b"committed", b"plain"]
+        async with Consumer(client, **options) as consumer:
+            assert await read(consumer, 3) == [b"aborted", b"committed", b"plain"]
+
+
+async def transact(
+    client: Client, name: str, tp: TopicPartition, values: list[bytes], *, commits: bool
+) -> None:
+    """Write one batch in a transaction of its own (KIP-890)."""
+    coordinator = TransactionCoordinator(name)
+    init = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=30_000)
+    begun = await client.request(init, coordinator)
+    while begun.error_code == ErrorCode.CONCURRENT_TRANSACTIONS:
+        await asyncio.sleep(0.05)  # the markers of the one before are on their way
+        begun = await client.request(init, coordinator)
+    assert begun.error_code == 0
+    builder = BatchBuilder(transactional=True)
+    for value in values:
+        builder.try_append(time.time_ns() // 1_000_000, None, value, ())
+    producer_id, epoch = begun.producer_id, begun.producer_epoch
+    batch = builder.build(
+        producer_id=producer_id, producer_epoch=epoch, base_sequence=0
+    )
+    await append(client, tp, batch, transactional_id=name)
+    ended = await client.request(
+        EndTxnRequest(
+            transactional_id=name,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            committed=commits,
+        ),
+        coordinator,
+    )
+    assert ended.error_code == 0
+
+
+async def test_a_leader_that_is_killed_and_restarted(
+    real_kafka_cluster: Kafka, cluster_topic: TopicFactory
+):
+    kafka = real_kafka_cluster
+    name = cluster_topic(partitions=3, replication_factor=3)
+    partitions = [TopicPartition(name, n) for n in range(3)]
+    async with (
+        Client(kafka.bootstrap_servers) as client,
+        Consumer(
+            kafka.bootstrap_servers, assign=partitions, auto_offset_reset="earliest"
+        ) as consumer,
+    ):
+        wanted: dict[int, list[bytes]] = {n: [] for n in range(3)}
+        found: dict[int, list[bytes | None]] = {n: [] for n in range(3)}
+
+        async def round_trip(stem: str) -> None:
+            for tp in partitions:
+                values = numbers(stem, 20)
+                wanted[tp.partition] += values
+                await write(client, tp, values)
+            async with asyncio.timeout(60):
+                while found != wanted:
+                    record = await anext(consumer)
+                    found[record.partition].append(record.value)
+                    assert record.offset == len(found[record.partition]) - 1
+
+        await round_trip("before")
+        victim = client.cluster.leader(partitions[0])
+        assert victim is not None
+        await kafka.kill(victim)
+        await round_trip("while it is down")
+        await kafka.restart(victim)
+        await round_trip("after")

@@ -1,0 +1,254 @@
+"""Consumers that share the partitions of a group, on a scripted coordinator."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+
+from kafkaio.consumer import Consumer
+from kafkaio.errors import AuthorizationError, PartitionLost, RequestTimeout
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.join_group import JoinGroupResponse
+from kafkaio.types import OffsetAndMetadata, TopicPartition
+from tests.fakes.broker import FakeCluster
+from tests.unit.consumer.conftest import MakeConsumer
+from tests.unit.consumer.fake_log import FakeLogs
+from tests.unit.consumer.group_fakes import FakeGroup
+
+ORDERS = [TopicPartition("orders", n) for n in range(3)]
+MEMBER = {
+    "topics": "orders",
+    "group_id": "g",
+    "auto_offset_reset": "earliest",
+    "heartbeat_interval_ms": 1000,
+    "session_timeout_ms": 10_000,
+    "max_poll_interval_ms": 60_000,
+}
+
+
+@pytest.fixture
+async def group(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+) -> AsyncIterator[FakeGroup]:
+    group = FakeGroup(cluster)
+    yield group
+    group.close()
+
+
+def offsets(group: FakeGroup) -> dict[TopicPartition, int]:
+    return {tp: at.offset for tp, at in group.offsets.items()}
+
+
+async def settle(*consumers: Consumer) -> None:
+    """Poll until the group is at rest and every partition has one owner."""
+    for _ in range(200):
+        for consumer in consumers:
+            await consumer.poll(timeout=0.05)
+        owned = [tp for consumer in consumers for tp in consumer.assignment]
+        busy = any(consumer.to_be_revoked for consumer in consumers)
+        if sorted(owned) == ORDERS and not busy:
+            return
+    raise AssertionError(f"no rest: {consumers}")
+
+
+async def test_one_member_reads_all(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+):
+    calls: list[object] = []
+    for tp in ORDERS:
+        logs.append(*tp, b"x", b"y")
+    group.offsets[ORDERS[1]] = OffsetAndMetadata(1, leader_epoch=0)
+    async with make(**MEMBER, on_assigned=calls.append) as consumer:
+        assert calls == [set(ORDERS)]
+        assert consumer.assignment == set(ORDERS)
+        assert consumer.group_metadata.generation == 1
+        assert "STABLE" in repr(consumer)
+        found = [await anext(consumer) for _ in range(5)]
+        assert {(r.partition, r.offset) for r in found} == {
+            (0, 0),
+            (0, 1),
+            (1, 1),
+            (2, 0),
+            (2, 1),
+        }
+        consumer.enforce_rebalance("for the test")
+        await asyncio.sleep(2)
+        assert consumer.group_metadata.generation == 2
+        assert consumer.assignment == set(ORDERS)
+        assert calls == [set(ORDERS)]  # nothing moved
+    assert len(group.left) == 1
+    assert sum(offsets(group).values()) == 5  # all but the one handed out last
+
+
+async def test_nothing_is_read_twice_when_partitions_move(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+):
+    revoked: list[frozenset[TopicPartition]] = []
+
+    async def on_revoked(partitions: frozenset[TopicPartition]) -> None:
+        revoked.append(partitions)
+
+    for tp in ORDERS:
+        logs.append(*tp, b"x", b"y")
+    async with make(**MEMBER, on_revoked=on_revoked) as one:
+        seen = []
+        while len(seen) < 6:
+            seen += (await one.poll(timeout=1)).records
+        async with make(**MEMBER) as two:
+            await settle(one, two)
+            assert len(two.assignment) == 1
+            assert revoked == [two.assignment]
+            (moved,) = two.assignment
+            assert offsets(group)[moved] == 2  # committed before it was given up
+            logs.append(*moved, b"z")
+            poll = await two.poll(timeout=1)
+            assert [r.value for r in poll.records] == [b"z"]
+            with pytest.raises(PartitionLost, match=moved.topic):
+                await one.commit({moved: 1})
+            assert offsets(group)[moved] == 2
+        await settle(one)
+        assert one.assignment == set(ORDERS)
+
+
+async def test_a_revoke_waits_for_the_step_and_ends_the_poll(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+):
+    for tp in ORDERS:
+        logs.append(*tp, b"x", b"y")
+    async with make(**MEMBER) as one:
+        seen = []
+        while len(seen) < 6:
+            seen += (await one.poll(timeout=1)).records
+        for tp in ORDERS:
+            logs.append(*tp, b"z")
+        await one.poll(timeout=1)  # unfinished from here on
+        two = make(**MEMBER)
+        starting = asyncio.create_task(two.start())
+        await asyncio.sleep(5)
+        asked = one.to_be_revoked
+        assert asked
+        assert asked <= one.assignment
+        await asyncio.sleep(5)
+        assert one.to_be_revoked == asked  # the user has not asked for more
+        for tp in asked:
+            logs.append(*tp, b"never seen here")
+            await one.commit({tp: 3})
+            assert offsets(group)[tp] == 3
+        poll = await one.poll(timeout=30)
+        assert not {r.topic_partition for r in poll.records} & asked
+        await settle(one, two)
+        await starting
+        assert asked == two.assignment
+
+
+async def test_partitions_that_are_lost(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+):
+    lost: list[object] = []
+    for tp in ORDERS:
+        logs.append(*tp, b"x")
+    async with make(**MEMBER, on_lost=lost.append) as consumer:
+        record = await anext(consumer)
+        group.forget(consumer.group_metadata.member_id)
+        await asyncio.sleep(1.5)
+        assert lost == [set(ORDERS)]
+        assert consumer.lost == set(ORDERS)
+        poll = await consumer.poll(timeout=1)
+        assert poll.lost == set(ORDERS)
+        # It has joined again, and reads on after what was committed.
+        assert consumer.assignment == set(ORDERS)
+        again = poll.records or (await consumer.poll(timeout=1)).records
+        assert record in again
+        assert consumer.lost == frozenset()
+
+
+async def test_a_reader_that_waits_is_alive(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+):
+    async with make(**MEMBER) as consumer:
+        waiting = asyncio.create_task(anext(consumer))
+        await asyncio.sleep(300)
+        assert consumer.assignment == set(ORDERS)
+        assert group.generation == 1
+        logs.append(*ORDERS[0], b"x")
+        assert (await waiting).value == b"x"
+        await asyncio.sleep(90)  # nobody reads for longer than the poll interval
+        assert consumer.assignment == frozenset()
+        assert group.left
+        logs.append(*ORDERS[0], b"y")
+        async with asyncio.timeout(60):
+            while (await anext(consumer)).value != b"y":
+                pass
+
+
+async def test_subscribing_to_something_else(
+    group: FakeGroup, cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    logs.append("one", 0, b"x")
+    async with make(**MEMBER) as consumer:
+        consumer.subscribe(re.compile("on.*"))
+        assert (await anext(consumer)).topic == "one"
+        assert consumer.assignment == {TopicPartition("one", 0)}
+        consumer.unsubscribe()
+        await asyncio.sleep(5)
+        assert consumer.assignment == frozenset()
+        consumer.assign([ORDERS[2]])
+        logs.append(*ORDERS[2], b"y")
+        assert (await anext(consumer)).value == b"y"
+
+
+async def test_what_the_group_refuses_ends_the_reader(
+    group: FakeGroup, cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    async def fail(partitions: object) -> None:
+        raise ZeroDivisionError("mine")
+
+    async with make(**MEMBER, on_revoked=fail) as consumer:
+        consumer.unsubscribe()
+        await asyncio.sleep(5)
+        with pytest.raises(ZeroDivisionError, match="mine"):
+            await consumer.poll(timeout=1)
+    refusal = JoinGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    async with make(**MEMBER) as consumer:
+        waiting = asyncio.create_task(anext(consumer))
+        cluster.on(ApiKey.JOIN_GROUP, refusal)
+        consumer.enforce_rebalance()
+        with pytest.raises(AuthorizationError):
+            await waiting
+        assert consumer.statistics().state == "failed"
+    with pytest.raises(AuthorizationError):
+        await make(**MEMBER).start()
+
+
+async def test_a_group_without_a_coordinator(
+    group: FakeGroup, cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    cluster.hold(ApiKey.JOIN_GROUP)
+    with pytest.raises(RequestTimeout, match="no assignment in 5 s"):
+        await make(**MEMBER).start(timeout=5)
+
+
+async def test_a_slow_commit_does_not_keep_a_revoke(
+    group: FakeGroup, cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    for tp in ORDERS:
+        logs.append(*tp, b"x", b"y")
+    async with make(**MEMBER, default_api_timeout_ms=2000) as one:
+        for _ in range(6):
+            await one.poll(timeout=0.2)
+        for tp in ORDERS:
+            logs.append(*tp, b"x", b"y")
+        await one.poll(timeout=0.2)
+        gate = cluster.hold(ApiKey.OFFSET_COMMIT)
+        async with make(**MEMBER) as two:
+            waiting = asyncio.create_task(settle(one, two))
+            await asyncio.sleep(8)
+            cluster.reset(ApiKey.OFFSET_COMMIT)
+            cluster.on(ApiKey.OFFSET_COMMIT, group._commit)
+            gate.release()
+            await waiting
+            assert len(two.assignment) == 1
