@@ -283,3 +283,12 @@ async def test_starting_over_when_a_broker_says_so(cluster: FakeCluster) -> None
         # Each time through the bootstrap address, each time after a pause.
         assert cluster.connections_accepted >= accepted + 2
         assert 0.2 < now() < 2
+
+
+async def test_a_refresh_may_name_topics(cluster: FakeCluster) -> None:
+    async with client_of(cluster, metadata_max_idle_ms=60_000) as client:
+        client.request_refresh("t")
+        assert (await client.wait_for_update()).partition_count("t") == 6
+        await anyio.sleep(120)
+        client.request_refresh()
+        assert (await client.wait_for_update()).partition_count("t") is None

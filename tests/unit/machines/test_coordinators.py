@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaio._machines.coordinators import (
@@ -39,6 +39,7 @@ def test_kinds_are_apart() -> None:
     assert len(cache) == 1
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(
         st.tuples(st.sampled_from(CoordinatorKind), st.text()), st.integers(0, 5)

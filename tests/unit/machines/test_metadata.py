@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaio._machines.metadata import (
@@ -325,6 +325,7 @@ def runs(
         yield known.take(*topics, partial=partial)
 
 
+@settings(deadline=None)
 @given(steps)
 def test_merging_twice_is_merging_once(script) -> None:
     known = Known()
@@ -335,6 +336,7 @@ def test_merging_twice_is_merging_once(script) -> None:
         assert not again.progressed
 
 
+@settings(deadline=None)
 @given(steps)
 def test_a_stale_epoch_never_leads(script) -> None:
     known = Known()
@@ -349,6 +351,7 @@ def test_a_stale_epoch_never_leads(script) -> None:
         highest = found.leader_epoch
 
 
+@settings(deadline=None)
 @given(steps)
 def test_views_do_not_change(script) -> None:
     known = Known()

@@ -1,6 +1,7 @@
 from math import inf
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -267,3 +268,4 @@ class Refreshing(RuleBasedStateMachine):
 
 
 TestRefreshing = Refreshing.TestCase
+TestRefreshing.settings = settings(deadline=None)

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaio._machines.routing import NodeLoad, least_loaded_first, misrouted
@@ -36,6 +36,7 @@ loads = st.lists(
 rolls = st.floats(0, 1, exclude_max=True)
 
 
+@settings(deadline=None)
 @given(loads, rolls)
 def test_every_node_stands_in_the_order_once(nodes: list[NodeLoad], roll: float):
     order = least_loaded_first(nodes, roll)
