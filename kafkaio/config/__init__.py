@@ -78,8 +78,8 @@ class ClientConfig:
         security_protocol: ``PLAINTEXT`` or ``SSL``.
         ssl_context: TLS settings; the default context where it is None.
         max_response_size: largest answer accepted from a broker, in bytes.
-        send_buffer_bytes: SO_SNDBUF, -1 for the system's default.
-        receive_buffer_bytes: SO_RCVBUF, -1 for the system's default.
+        send_buffer_bytes: SO_SNDBUF, -1 for the system's own tuning (ADR-0008).
+        receive_buffer_bytes: SO_RCVBUF, -1 for the system's own tuning (ADR-0008).
         allow_auto_create_topics: whether asking for an unknown topic may create it,
             where the broker allows that.
     """
@@ -103,8 +103,8 @@ class ClientConfig:
     security_protocol: str = "PLAINTEXT"
     ssl_context: ssl.SSLContext | None = None
     max_response_size: int = 104_857_600
-    send_buffer_bytes: int = 131_072
-    receive_buffer_bytes: int = 65_536
+    send_buffer_bytes: int = -1
+    receive_buffer_bytes: int = -1
     allow_auto_create_topics: bool = True
 
     #: Least and greatest value of each bounded option.

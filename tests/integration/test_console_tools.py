@@ -21,7 +21,8 @@ def properties(*names: str) -> list[str]:
 async def test_the_console_consumer_reads_our_records(
     codec: str, real_kafka: Kafka, topic: TopicFactory
 ) -> None:
-    name = topic(partitions=1)
+    # The timestamps are old: without retention the broker keeps the records.
+    name = topic(partitions=1, config={"retention.ms": "-1"})
     lines = [f"value {n} " + "repetitive " * 20 for n in range(200)]
     async with kafkaio.Producer(
         real_kafka.bootstrap_servers, compression_type=codec
