@@ -26,7 +26,7 @@ from kafkaio.types import Record, TopicPartition
 __all__ = ["Reader"]
 
 #: Records handed out before the iterator looks at the clock.
-_CREDIT: Final = 16
+_CREDIT: Final = 64
 
 
 class Reader:

@@ -101,6 +101,7 @@ class FakeLogs:
         self.cuts_batches = False
         self.sessions: dict[tuple[int, int], dict[tuple[str, int], Any]] = {}
         self.errors: dict[tuple[str, int], list[int]] = {}
+        self.refusals: dict[tuple[str, int], int] = {}
         self._last_session = 0
         self._grown: list[asyncio.Future[None]] = []
         cluster.on(ApiKey.FETCH, self.fetch)
@@ -255,7 +256,9 @@ class FakeLogs:
     ) -> ListOffsetsPartitionResponse:
         log = self.log(topic, item.partition_index)
         answer = ListOffsetsPartitionResponse(partition_index=item.partition_index)
-        if self.cluster.leader(topic, item.partition_index) != node.node_id:
+        if (topic, item.partition_index) in self.refusals:
+            answer.error_code = self.refusals[topic, item.partition_index]
+        elif self.cluster.leader(topic, item.partition_index) != node.node_id:
             answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         elif item.timestamp == -1:
             answer.offset = log.visible_end if request.isolation_level else log.end

@@ -20,6 +20,8 @@ from kafkaio.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 from kafkaio.types import TopicPartition
@@ -358,3 +360,35 @@ async def test_a_removed_broker_is_forgotten(
         assert list(consumer._engine.fetcher._nodes) == [1]
         fill(logs, ORDERS[2], 1)
         assert await offsets(consumer, 1) == [0]
+
+
+async def test_a_leader_that_the_answer_names(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    fill(logs)
+    async with make(**FIRST) as consumer:
+        assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
+        gate = cluster.hold(ApiKey.METADATA)  # only the hint can tell (KIP-951)
+        cluster.move_leader("one", 0, 2)
+
+        def hint(node: Any, header: Any, request: Any) -> FetchResponse:
+            topic_id = cluster.topics["one"].topic_id
+            data = PartitionData(
+                error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=1),
+            )
+            topics = [FetchableTopicResponse(topic_id=topic_id, partitions=[data])]
+            at = cluster.nodes[2]
+            there = NodeEndpoint(node_id=2, host=at.host, port=at.port)
+            return FetchResponse(
+                session_id=request.session_id,
+                responses=topics,
+                node_endpoints=[there],
+            )
+
+        cluster.on(ApiKey.FETCH, hint, node=0, times=1)
+        logs.append("one", 0, b"moved")
+        async with asyncio.timeout(2):
+            assert (await anext(consumer)).value == b"moved"
+        gate.release()
+        cluster.reset(ApiKey.METADATA)

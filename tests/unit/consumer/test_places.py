@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from kafkaio._runtime.clock import wall_ms
 from kafkaio.errors import (
+    AuthorizationError,
     OffsetOutOfRange,
     RequestTimeout,
     UnknownTopicOrPartition,
+    UnsupportedVersion,
     UsageError,
 )
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.list_offsets import ListOffsetsResponse
+from kafkaio.protocol.messages.offset_fetch import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+)
 from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
-from tests.fakes.broker import FakeCluster
+from tests.fakes.broker import DISCONNECT, HANG, FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer
 from tests.unit.consumer.fake_log import FakeLogs
 
@@ -215,3 +223,57 @@ async def test_starting_in_vain(
     with pytest.raises(RequestTimeout, match="no position"):
         await make(**FIRST).start(timeout=5)
     cluster.partition("one", 0).error = ErrorCode.NONE
+
+
+async def test_a_committed_offset_that_cannot_be_loaded(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    fill(logs)
+    refusal = OffsetFetchResponse(
+        groups=[
+            OffsetFetchResponseGroup(
+                group_id="g", error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED
+            )
+        ]
+    )
+    cluster.on(ApiKey.OFFSET_FETCH, refusal)
+    with pytest.raises(AuthorizationError):
+        await make(**FIRST, group_id="g").start()
+    cluster.on(ApiKey.OFFSET_FETCH, logs.offset_fetch)
+    cluster.on(ApiKey.OFFSET_FETCH, DISCONNECT, times=2)
+    async with make(**FIRST, group_id="g") as consumer:
+        assert (await anext(consumer)).offset == 0
+
+
+async def test_a_reset_that_is_refused(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    fill(logs)
+    logs.refusals["one", 0] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    with pytest.raises(AuthorizationError, match="one-0"):
+        await make(**FIRST).start()
+    async with make(assign=[ORDERS[0]]) as consumer:
+        with pytest.raises(AuthorizationError, match="one-0"):
+            await consumer.end_offsets([ONE])
+        del logs.refusals["one", 0]
+        consumer.assign([ONE])
+        consumer.seek_to_beginning()
+        assert (await anext(consumer)).offset == 0
+
+
+@pytest.mark.parametrize("outcome", [DISCONNECT, HANG, ListOffsetsResponse()])
+async def test_a_lookup_without_an_answer(
+    outcome: Any, cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    fill(logs)
+    cluster.on(ApiKey.LIST_OFFSETS, outcome, times=2)
+    async with make(**FIRST, request_timeout_ms=2000) as consumer:
+        assert (await anext(consumer)).offset == 0
+
+
+async def test_a_lookup_that_the_broker_does_not_know(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    cluster.limit_version(ApiKey.LIST_OFFSETS, -1)
+    with pytest.raises(UnsupportedVersion):
+        await make(**FIRST).start()
