@@ -97,7 +97,7 @@ class GroupCoordinator:
         self._first = Broadcast()
         self._ended = Broadcast()
         self._is_joined = False
-        self._has_run = False
+        self._has_run = self._has_ended = False
         self._lost = frozenset[TopicPartition]()
         self._lost_count = self._rebalances = 0
         committer.attach(self)
@@ -168,8 +168,9 @@ class GroupCoordinator:
 
     def subscribe(self, topics: frozenset[str] | re.Pattern[str]) -> None:
         """Read these topics, or all whose name the pattern matches, now and later."""
-        self._is_joined = False
         if isinstance(topics, frozenset):
+            # The same topics again make no rebalance that could be waited for.
+            self._is_joined = self._is_joined and topics == self._member.topics
             self._pattern = None
             self._feed(self._member.subscribe(topics, now()))
         else:
@@ -180,6 +181,7 @@ class GroupCoordinator:
     def unsubscribe(self) -> None:
         """Read nothing: give everything up and leave the group."""
         self._pattern = None
+        self._is_joined = False
         self._feed(self._member.unsubscribe(now()))
         self._watch()
 
@@ -214,7 +216,7 @@ class GroupCoordinator:
             KafkaError: the coordinator refused us for good.
             ClosedError: the membership has ended.
         """
-        while not self._is_joined:
+        while not self._is_joined or self._has_ended:
             await self._first.wait()
 
     async def leave(self) -> None:
@@ -250,6 +252,7 @@ class GroupCoordinator:
             self._tasks = None
             unlisten()
             self._client.watch_topics(self, None)
+            self._has_ended = True
             self._first.fail(self._why_ended)
             self._ended.tell()
         if self._failure is not None:

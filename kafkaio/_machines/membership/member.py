@@ -396,6 +396,8 @@ _ON_EVENT: Final[Mapping[Event, _Method]] = MappingProxyType(
         Event.MEMBER_LOST: Member._forget_member,
         Event.POLL_EXPIRED: Member._forget_member,
         Event.REFUSED: Member._forget_member,
+        # A heartbeat may still be out.
+        Event.LEAVE_ENDED: Member._forget_member,
     }
 )
 #: What begins with a state.

@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import struct
-from collections import deque
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Final
@@ -142,8 +141,14 @@ def _deal(
 
 def _level(shares: _Shares, wanted: Mapping[str, frozenset[str]]) -> None:
     # A chain from a full member to one with at least two less makes it more even, and
-    # the sum of squares falls with each, so this ends.
-    while any(_shift(shares, wanted, member) for member in _fullest_first(shares)):
+    # the sum of squares falls with each, so this ends. One step is tried everywhere
+    # before two are tried anywhere: that moves fewer partitions.
+    reaches = range(1, len(wanted))
+    while any(
+        _shift(shares, wanted, member, reach)
+        for reach in reaches
+        for member in _fullest_first(shares)
+    ):
         pass
 
 
@@ -151,21 +156,37 @@ def _fullest_first(shares: _Shares) -> list[str]:
     return sorted(shares, key=lambda member: (-len(shares[member]), member))
 
 
-def _shift(shares: _Shares, wanted: Mapping[str, frozenset[str]], start: str) -> bool:
-    # Breadth first, so the chain that is found moves the fewest partitions.
+def _shift(
+    shares: _Shares, wanted: Mapping[str, frozenset[str]], start: str, reach: int
+) -> bool:
     came: dict[str, tuple[str, str]] = {start: ("", "")}
-    queue = deque([start])
-    while queue:
-        member = queue.popleft()
-        if len(shares[member]) <= len(shares[start]) - 2:
-            _move_along(shares, came, start, member)
+    edge = [start]
+    for _ in range(reach):
+        edge = _spread(shares, wanted, came, edge)
+        least = min(
+            edge, key=lambda member: (len(shares[member]), member), default=start
+        )
+        if len(shares[least]) <= len(shares[start]) - 2:
+            _move_along(shares, came, start, least)
             return True
+    return False
+
+
+def _spread(
+    shares: _Shares,
+    wanted: Mapping[str, frozenset[str]],
+    came: dict[str, tuple[str, str]],
+    edge: Iterable[str],
+) -> list[str]:
+    # Who can take something from a member at the edge, and has not been reached yet.
+    further = list[str]()
+    for member in edge:
         held = {tp.topic for tp in shares[member]}
         for other in sorted(wanted.keys() - came.keys()):
             if common := held & wanted[other]:
                 came[other] = member, min(common)
-                queue.append(other)
-    return False
+                further.append(other)
+    return further
 
 
 def _move_along(

@@ -225,6 +225,36 @@ def test_who_stays_keeps_what_the_balance_allows(
     assert moved == len(more["z"])
 
 
+def test_partitions_move_along_a_chain_of_members() -> None:
+    # p cannot give to r directly, but q can pass something on.
+    members = {
+        "p": Subscription(
+            topics=frozenset("a"),
+            owned=frozenset(TopicPartition("a", n) for n in range(4)),
+            generation=1,
+        ),
+        "q": Subscription(
+            topics=frozenset("ab"),
+            owned=frozenset(TopicPartition("b", n) for n in range(3)),
+            generation=1,
+        ),
+        "r": Subscription(topics=frozenset("b"), generation=1),
+    }
+    first = CooperativeStickyAssignor().assign({"a": 4, "b": 3}, members)
+    # On the move, so in no share yet.
+    assert first == {
+        "p": [("a", 0), ("a", 1), ("a", 2)],
+        "q": [("b", 0)],
+        "r": [],
+    }
+    _, last = settle({"a": 4, "b": 3}, members)
+    assert last == {
+        "p": [("a", 0), ("a", 1), ("a", 2)],
+        "q": [("a", 3), ("b", 0)],
+        "r": [("b", 1), ("b", 2)],
+    }
+
+
 def test_the_later_generation_is_right_and_equals_are_not() -> None:
     topics = frozenset({"a"})
     claim = frozenset({TopicPartition("a", 0)})

@@ -480,6 +480,7 @@ def test_the_idle_ones_go_first_and_the_others_may_follow() -> None:
     shrink(driver, tps(0))
     driver.feed(driver.machine.idle(tps(1), driver.now))
     driver.revoked()
+    assert driver.machine.next_deadline() == driver.now + 3.0
     driver.wait(3.0)
     said = decode_subscription(driver.one(fx.SendJoin).protocols[0][1])
     assert said.owned == tps(0, 2)
@@ -598,6 +599,12 @@ def test_a_follower_does_not_care() -> None:
     assert driver.machine.metadata_changed({"t": 30}, driver.now) == ()
 
 
+def test_an_eager_assignor_may_move_what_it_likes() -> None:
+    driver = eager().leading()
+    assert driver.state is State.SYNCING
+    assert len(driver.one(fx.SendSync).assignments) == 1
+
+
 def test_a_bad_assignor_is_an_error() -> None:
     class Broken(type(COOPERATIVE)):  # type: ignore[misc]  # an assignor's class
         name = "broken"
@@ -626,6 +633,7 @@ def test_a_bad_assignor_is_an_error() -> None:
 
 def test_the_same_subscription_changes_nothing() -> None:
     driver = Driver().stable()
+    assert driver.machine.topics == T
     assert driver.subscribe() == []
 
 
@@ -777,6 +785,20 @@ def test_a_leave_that_fails_is_good_enough() -> None:
     driver.feed(driver.machine.close(driver.now))
     driver.failed(driver.one(fx.SendLeave).ticket)
     assert driver.state is State.LEFT
+
+
+def test_a_heartbeat_that_outlives_the_member_says_nothing() -> None:
+    driver = Driver(group_instance_id="i").stable(frozenset())
+    driver.wait(3.0)
+    ticket = driver.one(fx.SendHeartbeat).ticket
+    driver.feed(driver.machine.close(driver.now))
+    assert driver.state is State.LEFT
+    code = E.REBALANCE_IN_PROGRESS
+    assert driver.machine.heartbeat_answered(ticket, code, driver.now, 0.5) == ()
+    refused = driver.machine.commit_refused(
+        E.UNKNOWN_MEMBER_ID, ("me", 1), driver.now, 0.5
+    )
+    assert refused == ()
 
 
 def test_nobody_leaves_who_was_not_in() -> None:
