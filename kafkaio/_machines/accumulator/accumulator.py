@@ -299,24 +299,27 @@ class Accumulator(Intake):
             The receipts that failed by this.
         """
         expired = self._expire_undesignated(now)
-        horizon = now - self._limits.delivery_timeout
+        # The same sum as in _next_expiry: else rounding could leave the sender awake
+        # for something that does not happen yet.
+        patience = self._limits.delivery_timeout
         for queue in list(self._active.values()):
-            while queue.waiting and queue.waiting[0].created <= horizon:
+            while queue.waiting and queue.waiting[0].created + patience <= now:
                 batch = queue.waiting[0]
                 self._give_up(queue, batch, not_acknowledged(batch, self._limits))
                 expired.append(batch.receipt)
             for batch in queue.on_wire:
-                if batch.created <= horizon and not batch.is_expired:
+                if batch.created + patience <= now and not batch.is_expired:
                     self._expire(queue, batch, not_acknowledged(batch, self._limits))
                     expired.append(batch.receipt)
         return expired
 
     def _expire_undesignated(self, now: float) -> list[Receipt]:
         expired = []
-        horizon = now - self._limits.max_block
+        patience = self._limits.max_block
         for topic in self._topics.values():
-            while topic.undesignated and topic.undesignated[0].created <= horizon:
-                entry = topic.undesignated.popleft()
+            waiting = topic.undesignated
+            while waiting and waiting[0].created + patience <= now:
+                entry = waiting.popleft()
                 self._used -= entry.charged
                 count = topic.partition_count
                 entry.receipt.fail(unknown_topic(entry.receipt, count, self._limits))
