@@ -1,7 +1,7 @@
 """kafkaio in the side-by-side runner.
 
 Name this file in ``BENCH_ADAPTERS`` (``run.py`` does). What stands here is what a good
-user of kafkaio would write, and no more: every delivery is awaited, nothing is tuned
+user of kafkaio would write, and no more: every delivery is checked, nothing is tuned
 beyond what the runner's spec carries.
 """
 
@@ -17,22 +17,29 @@ WINDOW = 8192  # records outstanding before the oldest are awaited, as with aiok
 BATCH = 1000  # records asked for at a time, as of confluent's consume()
 
 
+async def acknowledged(deliveries):
+    """Wait for every delivery and look for its error; how many there were."""
+    for delivery in deliveries:
+        if not delivery.is_done:
+            await delivery
+        elif (error := delivery.exception()) is not None:
+            raise error
+    return len(deliveries)
+
+
 class Kafkaio(Client):
-    """enqueue_nowait() with its Delivery awaited; async for."""
+    """enqueue_nowait() with its Delivery kept and checked; async for."""
 
     name = "kafkaio"
     distribution = "kafkaio"
     requires = ("kafkaio", "anyio", "cramjam", "crc32c", "lz4", "zstandard")
     protocols = frozenset({"cooperative", "eager"})
+    check = staticmethod(acknowledged)
 
     def load(self):
-        from kafkaio import errors, types
-        from kafkaio.consumer.consumer import Consumer
-        from kafkaio.producer import Producer
+        import kafkaio
 
-        self.producer_type, self.consumer_type = Producer, Consumer
-        self.buffer_full = errors.BufferFull
-        self.partition_type = types.TopicPartition
+        self.lib = kafkaio
 
     # ---- producing
     async def open_producer(self):
@@ -45,7 +52,7 @@ class Kafkaio(Client):
                 "batch_size": s.batch_bytes,
             }
         )
-        self.producer = self.producer_type(
+        self.producer = self.lib.Producer(
             s.bootstrap,
             acks="all",
             enable_idempotence=s.idempotent,
@@ -56,17 +63,18 @@ class Kafkaio(Client):
         self.posted = []
 
     async def produce_all(self, topic, values):
-        enqueue_nowait, enqueue = self.producer.enqueue_nowait, self.producer.enqueue
+        producer, check = self.producer, self.check
+        enqueue_nowait, enqueue = producer.enqueue_nowait, producer.enqueue
         older, newer, acked = [], [], 0
         for value in values:
             try:
                 newer.append(enqueue_nowait(topic, value))
-            except self.buffer_full:
+            except self.lib.BufferFull:
                 newer.append(await enqueue(topic, value))
             if len(newer) == WINDOW:
-                acked += await settle(older)
+                acked += await check(older)
                 older, newer = newer, []
-        return acked + await settle(older) + await settle(newer)
+        return acked + await check(older) + await check(newer)
 
     async def send_and_wait(self, topic, value):
         await self.producer.send(topic, value)
@@ -87,7 +95,7 @@ class Kafkaio(Client):
         if s.group:
             strategy = "range" if s.protocol == "eager" else "cooperative-sticky"
             own = {"group_id": s.group, "partition_assignment_strategy": (strategy,)}
-        self.consumer = self.consumer_type(
+        self.consumer = self.lib.Consumer(
             s.bootstrap, auto_offset_reset="earliest", **own
         )
         if not s.group:
@@ -102,7 +110,7 @@ class Kafkaio(Client):
             await consumer.start()
             return
         partitions = range(self.spec.partitions)
-        consumer.assign([self.partition_type(topic, p) for p in partitions])
+        consumer.assign([self.lib.TopicPartition(topic, p) for p in partitions])
         if start == "latest":
             consumer.seek_to_end()
 
@@ -136,6 +144,14 @@ class Kafkaio(Client):
 
     async def close_consumer(self):
         await self.consumer.close()
+
+
+class KafkaioAwait(Kafkaio):
+    """enqueue_nowait(), and the RecordMetadata of every record awaited."""
+
+    name = "kafkaio-await"
+    can = frozenset({"produce"})
+    check = staticmethod(settle)
 
 
 class KafkaioMany(Kafkaio):
@@ -184,4 +200,4 @@ def as_row(record):
     return record.partition, record.offset, record.value
 
 
-CLIENTS = [Kafkaio, KafkaioMany, KafkaioBatches]
+CLIENTS = [Kafkaio, KafkaioAwait, KafkaioMany, KafkaioBatches]

@@ -1,0 +1,151 @@
+"""Nanoseconds of CPU per record of the client's paths, and of the steps on them.
+
+Run it as ``python benchmarks/micro_paths.py HOST:PORT [records]``; ``run.py --serve``
+starts a broker for it. The best of several rounds is told: whatever else the machine
+does only ever adds. The broker's CPU does not count, nor does waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+
+import kafkaio
+from kafkaio._runtime.clock import now, wall_ms
+
+VALUE = b"v" * 100
+ROUNDS = 5
+WINDOW = 8192
+CONCURRENCY = 64
+
+Work = Callable[[int], Awaitable[None]]
+
+
+def report(name: str, nanoseconds: float) -> None:
+    print(f"{nanoseconds:10,.0f} ns  {name}", flush=True)
+
+
+async def cpu(name: str, work: Work, records: int) -> None:
+    """Tell the least CPU time per record that ``work(records)`` took."""
+    best = float("inf")
+    for _ in range(ROUNDS):
+        gc.collect()
+        start = time.process_time_ns()
+        await work(records)
+        best = min(best, (time.process_time_ns() - start) / records)
+    report(name, best)
+
+
+def step(name: str, call: Callable[[], object], times: int = 50_000) -> None:
+    """Tell the least time of one call, the loop around it taken off."""
+    best = empty = float("inf")
+    repeat = range(times)
+    for _ in range(ROUNDS):
+        start = time.perf_counter_ns()
+        for _ in repeat:
+            pass
+        middle = time.perf_counter_ns()
+        for _ in repeat:
+            call()
+        end = time.perf_counter_ns()
+        empty = min(empty, middle - start)
+        best = min(best, end - middle)
+    report(name, (best - empty) / times)
+
+
+class Produce:
+    """The ways to write."""
+
+    def __init__(self, producer: kafkaio.Producer, topic: str) -> None:
+        self.producer = producer
+        self.topic = topic
+
+    async def nowait(self, records: int) -> None:
+        deliveries = []
+        for _ in range(records):
+            deliveries.append(self.producer.enqueue_nowait(self.topic, VALUE))
+            if len(deliveries) == WINDOW:
+                await deliveries[-1]
+                deliveries = []
+        await self.producer.flush()
+
+    async def many(self, records: int) -> None:
+        for done in range(0, records, WINDOW):
+            values = [VALUE] * min(WINDOW, records - done)
+            await self.producer.send_many(self.topic, values)
+
+    async def concurrent(self, records: int) -> None:
+        async def caller() -> None:
+            for _ in range(records // CONCURRENCY):
+                await self.producer.send(self.topic, VALUE)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(CONCURRENCY):
+                group.create_task(caller())
+
+    async def alone(self, records: int) -> None:
+        for _ in range(records):
+            await self.producer.send(self.topic, VALUE)
+
+
+class Consume:
+    """The ways to read a partition from its beginning."""
+
+    def __init__(self, consumer: kafkaio.Consumer) -> None:
+        self.consumer = consumer
+
+    async def one_by_one(self, records: int) -> None:
+        self.consumer.seek_to_beginning()
+        left = records
+        async for record in self.consumer:
+            record.value  # noqa: B018 - to read it is the work
+            left -= 1
+            if not left:
+                return
+
+    async def in_batches(self, records: int) -> None:
+        self.consumer.seek_to_beginning()
+        left = records
+        async for batch in self.consumer.batches(max_records=1000):
+            for record in batch.records:
+                record.value  # noqa: B018 - likewise
+            left -= len(batch.records)
+            if left <= 0:
+                return
+
+
+async def main(bootstrap: str, records: int) -> None:
+    print(f"codec: {'compiled' if kafkaio.accelerated else 'pure Python'}")
+    topic = f"micro-paths-{uuid.uuid4().hex[:8]}"
+    async with kafkaio.Producer(bootstrap, batch_size=131_072) as producer:
+        await producer.send(topic, VALUE, partition=0)
+        for _ in range(records):
+            await producer.enqueue(topic, VALUE, partition=0)
+        await producer.flush()
+
+        produce = Produce(producer, topic)
+        await cpu("produce: enqueue_nowait, flushed", produce.nowait, records)
+        await cpu("produce: send_many", produce.many, records)
+        await cpu(f"produce: {CONCURRENCY} x send", produce.concurrent, records // 5)
+        await cpu("produce: one send at a time", produce.alone, records // 50)
+        delivery = producer.enqueue_nowait(topic, VALUE)
+        await delivery
+        step("  Delivery.result()", delivery.result)
+        step("  Delivery.exception()", delivery.exception)
+
+    where = [kafkaio.TopicPartition(topic, 0)]
+    async with kafkaio.Consumer(bootstrap, assign=where) as consumer:
+        consume = Consume(consumer)
+        await cpu("consume: async for", consume.one_by_one, records)
+        await cpu("consume: batches()", consume.in_batches, records)
+
+    step("  the loop's clock", now)
+    step("  the wall clock in ms", wall_ms)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], int((sys.argv[2:] or ["100000"])[0])))
