@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from kafkaio._machines.coordinators import CoordinatorKind
+from kafkaio.client import Client
 from kafkaio.consumer import Consumer
 from kafkaio.producer import Producer
 from kafkaio.testing.kafka import Kafka, Toolbox
@@ -208,3 +210,34 @@ async def test_a_pattern_and_a_new_topic(
         assert one.assignment == {TopicPartition(stem, 0)}
         await real_kafka.create_topic(f"{stem}-more", partitions=2)
         await until(lambda: len(one.assignment) == 3)
+
+
+async def test_the_coordinator_dies(
+    real_kafka_cluster: Kafka, cluster_topic: TopicFactory, group: str
+) -> None:
+    name = cluster_topic(partitions=3)
+    async with (
+        Client(real_kafka_cluster.bootstrap_servers) as client,
+        member(real_kafka_cluster, name, group) as one,
+        reading(one) as seen,
+        Producer(real_kafka_cluster.bootstrap_servers) as producer,
+    ):
+        await producer.send(name, b"before", partition=0)
+        await until(lambda: b"before" in seen)
+        await one.commit()
+        node = await client.coordinator(CoordinatorKind.GROUP, group, timeout=10)
+        await real_kafka_cluster.kill(node)
+        await producer.send(name, b"after", partition=0)
+        await until(lambda: b"after" in seen)
+        assert len(one.assignment) == 3
+
+        async def committed() -> int:
+            found = await one.committed()
+            place = found[TopicPartition(name, 0)]
+            return 0 if place is None else place.offset
+
+        # Auto-commit goes on, at the new coordinator.
+        async with asyncio.timeout(60):
+            while await committed() < 2:  # noqa: ASYNC110
+                await asyncio.sleep(0.2)
+    assert set(seen.values()) == {1}
