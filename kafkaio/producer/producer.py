@@ -42,8 +42,8 @@ from kafkaio.types import Headers, RecordMetadata, TopicPartition
 
 __all__ = ["Producer", "ProducerStatistics"]
 
-#: Batches that may begin before the loop gets a turn: then the sender can look.
-_BATCHES_PER_TURN = 4
+#: Bytes that may be taken in before the loop gets a turn: about a millisecond's work.
+_BYTES_PER_TURN = 65_536
 #: Seconds in which tasks that were cancelled must have ended.
 _GRACE = 5.0
 
@@ -412,7 +412,7 @@ class Producer:
         self._check_running()
         accumulator = self._accumulator
         size = accumulator.size_of(record)
-        if accumulator.fresh_batches >= _BATCHES_PER_TURN:
+        if accumulator.fresh_bytes >= _BYTES_PER_TURN:
             # A loop that only enqueues would otherwise fill the buffer before the
             # sender, or anybody else, gets a turn.
             await asyncio.sleep(0)

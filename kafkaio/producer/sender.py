@@ -163,8 +163,7 @@ class Sender:
         accumulator.is_urgent = len(self._room) > 0
         self._watch_topics(at)
         while True:
-            accumulator.has_news = False
-            accumulator.fresh_batches = 0
+            accumulator.looked()
             outlook = accumulator.outlook(at)
             if self._needs_identity():
                 self._obtain_identity()

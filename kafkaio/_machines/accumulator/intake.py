@@ -33,10 +33,9 @@ class Intake:
         on_lost: told of a receipt that failed and whose last handle went unseen.
 
     Attributes:
-        has_news: set when something happened that the sender should look at; the
-            sender clears it.
-        has_new_topic: set when metadata of another topic is needed; likewise.
-        fresh_batches: batches begun since the sender looked last; likewise.
+        has_news: set when something happened that the sender should look at.
+        has_new_topic: set when metadata of another topic is needed; the sender
+            clears it.
         is_urgent: whether every batch should leave now: somebody waits for room.
     """
 
@@ -64,10 +63,20 @@ class Intake:
         self._used = 0
         self.has_news = False
         self.has_new_topic = False
-        self.fresh_batches = 0
+        self._seen = 0
         self.is_urgent = False
 
     # Taking records in.
+
+    @property
+    def fresh_bytes(self) -> int:
+        """Bytes taken in since the sender looked last, less those that landed since."""
+        return self._used - self._seen
+
+    def looked(self) -> None:
+        """Note that the sender looks now."""
+        self.has_news = False
+        self._seen = self._used
 
     def size_of(self, record: PlainRecord) -> int:
         """Return the most that a record can take up, in bytes.
@@ -203,7 +212,6 @@ class Intake:
         batch = self._begin_batch(queue, record, created)
         queue.waiting.append(batch)
         self._active[queue.partition] = queue
-        self.fresh_batches += 1
         self.has_news = True
         return batch.receipt
 

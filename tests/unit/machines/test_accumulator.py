@@ -155,11 +155,12 @@ def test_a_full_buffer_refuses() -> None:
 
 def test_news_are_told_when_a_batch_begins_not_when_it_grows() -> None:
     h = Harness()
-    h.acc.has_news = False
+    h.acc.looked()
     h.put(0)
     assert h.acc.has_news
-    assert h.acc.fresh_batches == 1
-    h.acc.has_news = False
+    assert h.acc.fresh_bytes == h.used() > 0
+    h.acc.looked()
+    assert h.acc.fresh_bytes == 0
     h.put(0)
     assert not h.acc.has_news
 

@@ -608,7 +608,7 @@ async def test_a_tight_loop_of_enqueues_lets_the_sender_work(
     async with make(batch_size=1_000) as producer:
         await producer.send("one", b"")
         for _ in range(200):
-            await producer.enqueue("one", b"x" * 200)
+            await producer.enqueue("one", b"x" * 2_000)
         assert len(cluster.logged(ApiKey.PRODUCE)) > 3
 
 
