@@ -23,14 +23,14 @@ from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
 from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.commits import OffsetCommitter
-from kafkaio.consumer.coordinator import GroupCoordinator
 from kafkaio.consumer.events import Callbacks, PartitionsCallback
-from kafkaio.consumer.fetcher import Fetcher
+from kafkaio.consumer.fetch.fetcher import Fetcher
+from kafkaio.consumer.fetch.lookup import OffsetLookup
+from kafkaio.consumer.fetch.positioner import Positioner
+from kafkaio.consumer.group.commits import OffsetCommitter
+from kafkaio.consumer.group.coordinator import GroupCoordinator
 from kafkaio.consumer.host import Assigner, Host
 from kafkaio.consumer.keeper import Keeper
-from kafkaio.consumer.offset_lookup import OffsetLookup
-from kafkaio.consumer.positioner import Positioner
 from kafkaio.consumer.reader import Reader
 from kafkaio.consumer.wish import Wish
 from kafkaio.errors import (

@@ -9,7 +9,7 @@ from kafkaio._machines.offsets import Commit
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._runtime.clock import now
 from kafkaio.consumer.engine import Engine
-from kafkaio.consumer.offset_lookup import EARLIEST, LATEST
+from kafkaio.consumer.fetch.lookup import EARLIEST, LATEST
 from kafkaio.consumer.poll import Batch
 from kafkaio.errors import PartitionLost, UsageError
 from kafkaio.types import (

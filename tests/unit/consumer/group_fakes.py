@@ -15,8 +15,8 @@ from typing import Any
 
 from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.commits import OffsetCommitter
-from kafkaio.consumer.coordinator import GroupCoordinator
+from kafkaio.consumer.group.commits import OffsetCommitter
+from kafkaio.consumer.group.coordinator import GroupCoordinator
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.heartbeat import HeartbeatResponse

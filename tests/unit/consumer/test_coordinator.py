@@ -11,8 +11,8 @@ import pytest
 from kafkaio._machines.membership.states import State
 from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.commits import OffsetCommitter
-from kafkaio.consumer.coordinator import GroupCoordinator
+from kafkaio.consumer.group.commits import OffsetCommitter
+from kafkaio.consumer.group.coordinator import GroupCoordinator
 from kafkaio.errors import (
     AuthorizationError,
     BrokerError,

@@ -10,7 +10,7 @@ from kafkaio._machines.positions import Reset, Token
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.client import Client
-from kafkaio.consumer.offset_lookup import OffsetLookup
+from kafkaio.consumer.fetch.lookup import OffsetLookup
 from kafkaio.consumer.reader import Reader
 from kafkaio.errors import KafkaError, KafkaTimeout, MembershipError
 from kafkaio.types import OffsetAndMetadata, TopicPartition

@@ -27,10 +27,10 @@ from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.commits import OffsetCommitter
-from kafkaio.consumer.group_callbacks import CallbackQueue, GroupHost
-from kafkaio.consumer.group_requests import GroupRequests
-from kafkaio.consumer.group_rpc import GroupClient, GroupRpc
+from kafkaio.consumer.group.callbacks import CallbackQueue, GroupHost
+from kafkaio.consumer.group.commits import OffsetCommitter
+from kafkaio.consumer.group.requests import GroupRequests
+from kafkaio.consumer.group.rpc import GroupClient, GroupRpc
 from kafkaio.errors import ClosedError, KafkaError, UsageError
 from kafkaio.types import GroupMetadata, TopicPartition
 

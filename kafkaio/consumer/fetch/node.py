@@ -14,7 +14,7 @@ from kafkaio._net.connection import Connection
 from kafkaio._net.lane import Lane
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.consumer.fetch_messages import (
+from kafkaio.consumer.fetch.messages import (
     FIRST_VERSION_BY_ID,
     LAST_VERSION_BY_NAME,
     FetchLimits,
@@ -28,7 +28,7 @@ from kafkaio.protocol.schema import ZERO_UUID
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
-    from kafkaio.consumer.fetcher import Fetcher
+    from kafkaio.consumer.fetch.fetcher import Fetcher
 
 __all__ = ["NodeFetcher"]
 

@@ -35,7 +35,7 @@ from kafkaio._runtime.supervisor import Child
 from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.buffers import Failure, Fetched, Sieve
-from kafkaio.consumer.fetch_node import NodeFetcher
+from kafkaio.consumer.fetch.node import NodeFetcher
 from kafkaio.consumer.reader import Reader
 from kafkaio.errors import CorruptRecord, KafkaError, RecordTooLarge
 from kafkaio.protocol.api_keys import ApiKey

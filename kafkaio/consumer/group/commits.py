@@ -21,7 +21,7 @@ from kafkaio._net.lane import Lane
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.group_offsets import (
+from kafkaio.consumer.group.offsets import (
     MAX_VERSION,
     Fetched,
     commit_codes,
@@ -29,7 +29,7 @@ from kafkaio.consumer.group_offsets import (
     fetch_request,
     fetched,
 )
-from kafkaio.consumer.group_rpc import GroupClient, GroupRpc
+from kafkaio.consumer.group.rpc import GroupClient, GroupRpc
 from kafkaio.errors import (
     CommitFailed,
     KafkaError,

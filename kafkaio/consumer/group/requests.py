@@ -13,7 +13,7 @@ from kafkaio._machines.membership.classic import (
 from kafkaio._net.lane import Lane
 from kafkaio._runtime.clock import now, roll
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.group_rpc import GroupConnection, GroupRpc
+from kafkaio.consumer.group.rpc import GroupConnection, GroupRpc
 from kafkaio.errors import KafkaError, UnsupportedVersion
 from kafkaio.protocol.messages.heartbeat import HeartbeatRequest
 from kafkaio.protocol.messages.join_group import (

@@ -1,0 +1,1 @@
+"""Fetching: one session per broker, within one byte budget, into buffers."""

@@ -1,0 +1,1 @@
+"""The consumer's place in its group: membership, rebalances, commits."""
