@@ -31,6 +31,7 @@ from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.init_producer_id import InitProducerIdResponse
 from kafkaio.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     PartitionProduceResponse,
     ProduceRequest,
@@ -910,6 +911,72 @@ async def test_retries_run_out(make: MakeProducer, cluster: FakeCluster) -> None
             await producer.send("one", b"v")
         assert not isinstance(caught.value, DeliveryTimeout)
     assert len(cluster.logged(ApiKey.PRODUCE)) == 3
+
+
+async def test_the_answers_to_an_unidempotent_duplicate_and_a_lone_bad_record(
+    make: MakeProducer, cluster: FakeCluster
+) -> None:
+    codes = [ErrorCode.INVALID_RECORD, ErrorCode.DUPLICATE_SEQUENCE_NUMBER]
+
+    def answer(node: Any, header: Any, request: ProduceRequest) -> Any:
+        errors = [BatchIndexAndErrorMessage(batch_index=77)]  # of no record
+        return answer_all(request, error_code=codes.pop(), record_errors=errors)
+
+    cluster.on(ApiKey.PRODUCE, answer)
+    async with make() as producer:
+        await producer.send("one", b"v")  # a duplicate is a success
+        with pytest.raises(BrokerError, match="INVALID_RECORD"):
+            await producer.send("one", b"v")
+
+
+async def test_a_closed_producer_takes_back_the_room_it_granted(
+    make: MakeProducer, cluster: FakeCluster
+) -> None:
+    producer = make(buffer_memory=2_000)
+    await producer.start()
+    await producer.partitions_for("one")
+    gate = cluster.hold(ApiKey.PRODUCE)
+    first = producer.enqueue_nowait("one", b"x" * 1_500)
+    waiting = asyncio.create_task(producer.enqueue("one", b"x" * 1_500))
+    await cluster.received(ApiKey.PRODUCE)
+    cluster.reset(ApiKey.PRODUCE)
+    Logs(cluster)
+    gate.release()
+    while not first.is_done:  # noqa: ASYNC110 - turn by turn, to hit the race
+        await asyncio.sleep(0)
+    await producer.close(timeout=0)
+    with pytest.raises(ClosedError):
+        await waiting
+    assert producer.statistics().buffer.used_bytes == 0
+
+
+async def test_send_many_tells_of_what_could_not_be_taken_in(
+    make: MakeProducer, cluster: FakeCluster
+) -> None:
+    async with make(buffer_memory=2_000, max_block_ms=300) as producer:
+        await producer.partitions_for("one")
+        cluster.on(ApiKey.PRODUCE, HANG, times=1)
+        with pytest.raises(DeliveriesFailed) as caught:
+            await producer.send_many("one", [b"x" * 1_500, b"y" * 1_500, b"z"])
+        assert sorted(caught.value.failures) == [1, 2]
+        assert isinstance(caught.value.failures[1], KafkaTimeout)
+        assert caught.value.delivered[0].offset == 0
+
+
+async def test_a_partitioner_may_raise_what_it_likes(make: MakeProducer) -> None:
+    class OddError(Exception):
+        def __new__(cls, one: object, two: object) -> OddError:
+            return super().__new__(cls)
+
+        def __init__(self, one: object, two: object) -> None:
+            super().__init__(one)
+
+    def odd(*_: object) -> int:
+        raise OddError(1, 2)
+
+    async with make(partitioner=odd) as producer:
+        with pytest.raises(OddError):
+            await producer.send("one", b"v")
 
 
 async def test_a_partition_left_out_of_the_answer_is_sent_again(

@@ -1,0 +1,56 @@
+"""What a producer is put together from, by its options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+
+from kafkaio._machines.accumulator import Accumulator, Chooser, Limits, Receipt
+from kafkaio._machines.sequence import ProducerIdentity
+from kafkaio._records.batch import BatchBuilder, Compression
+from kafkaio._records.compression import Compressor
+from kafkaio._runtime.clock import roll
+from kafkaio.config import ClientConfig, ProducerConfig
+
+__all__ = ["make_accumulator", "shared_config"]
+
+
+def shared_config(
+    shared: ClientConfig, options: Mapping[str, object]
+) -> ProducerConfig:
+    """Make the options of a producer on a client that has its own already."""
+    inherited = {f.name: getattr(shared, f.name) for f in fields(ClientConfig)}
+    servers = inherited.pop("bootstrap_servers")
+    named = [f"[{h}]:{port}" if ":" in h else f"{h}:{port}" for h, port in servers]
+    return ProducerConfig.of(named, {**inherited, **options})
+
+
+def make_accumulator(
+    config: ProducerConfig,
+    identity: ProducerIdentity | None,
+    on_lost: Callable[[Receipt, int], None],
+) -> Accumulator:
+    """Make the accumulator that a producer's options ask for."""
+    codec = Compression[config.compression_type.upper()]
+    compressor = Compressor(codec, config.compression_level)
+
+    def new_builder(target_size: int) -> BatchBuilder:
+        return BatchBuilder(target_size=target_size, compressor=compressor)
+
+    limits = Limits(
+        batch_size=config.batch_size,
+        buffer_memory=config.buffer_memory,
+        max_request_size=config.max_request_size,
+        linger=config.linger_ms / 1000,
+        delivery_timeout=config.delivery_timeout_ms / 1000,
+        max_block=config.max_block_ms / 1000,
+        max_in_flight=config.max_in_flight_requests_per_connection,
+        availability_timeout=config.partitioner_availability_timeout_ms / 1000,
+    )
+    chooser = Chooser(
+        roll,
+        custom=config.partitioner,
+        ignore_keys=config.partitioner_ignore_keys,
+        adaptive=config.partitioner_adaptive_partitioning_enable,
+    )
+    return Accumulator(limits, chooser, identity, new_builder, on_lost)
