@@ -21,7 +21,7 @@ from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.client import Client
 from kafkaio.client.destinations import ANY
 from kafkaio.config import ProducerConfig
-from kafkaio.errors import KafkaError, UnsupportedVersion
+from kafkaio.errors import ConnectionLost, KafkaError, UnsupportedVersion
 from kafkaio.producer.replies import Replies
 from kafkaio.producer.room import Room
 from kafkaio.protocol.broker_errors import broker_error
@@ -270,11 +270,12 @@ class Sender:
         # would hang. So it goes to the task, whose crash fails everything that waits.
         try:
             self._accumulator.node(node).answered()
-            error = future.exception()
-            if error is None:
-                self._replies.answered(batches, ids, future.result())
-            elif isinstance(error, Exception):
+            if future.cancelled():
+                self._replies.unanswered(batches, ConnectionLost("given up"))
+            elif isinstance(error := future.exception(), Exception):
                 self._replies.unanswered(batches, error)
+            else:
+                self._replies.answered(batches, ids, future.result())
             self._room.grant()
         except Exception as failure:  # noqa: BLE001 - see above
             self._failure = failure
