@@ -5,12 +5,16 @@ pure-Python codec: `kafkaio.accelerated` is then False.
 """
 
 import os
+import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 SOURCE = "kafkaio/_records/_speedups.pyx"
+PARTS = sorted(str(path) for path in Path(SOURCE).parent.glob("*.pxi"))
+# GCC and Clang; MSVC's own default is its best level.
+OPTIONS = [] if sys.platform == "win32" else ["-O3"]
 
 
 class OptionalBuildExt(build_ext):
@@ -34,7 +38,13 @@ def extensions() -> list[Extension]:
     except ImportError:
         print("kafkaio: no Cython; the pure-Python codec will be used.")
         return []
-    extension = Extension("kafkaio._records._speedups", [SOURCE], optional=True)
+    extension = Extension(
+        "kafkaio._records._speedups",
+        [SOURCE],
+        depends=PARTS,
+        extra_compile_args=OPTIONS,
+        optional=True,
+    )
     return cythonize([extension])
 
 

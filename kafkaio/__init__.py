@@ -7,6 +7,7 @@ such as `kafkaio.testing`.
 """
 
 from kafkaio._records._impl import ACCELERATED as accelerated
+from kafkaio._records._impl import Record
 from kafkaio._runtime.observer import Observer
 from kafkaio.client import (
     ANY,
@@ -57,7 +58,6 @@ from kafkaio.types import (
     NewRecord,
     OffsetAndMetadata,
     OffsetAndTimestamp,
-    Record,
     RecordMetadata,
     TimestampType,
     TopicPartition,

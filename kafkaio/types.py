@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from importlib import import_module
 from typing import NamedTuple, TypeAlias
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "RecordMetadata",
     "TimestampType",
     "TopicPartition",
+    "restore_record",
 ]
 
 #: One record header: a name and a value, which may be absent.
@@ -42,9 +45,26 @@ class TimestampType(IntEnum):
     LOG_APPEND = 1  #: the broker, when it appended the record
 
 
+def restore_record(*fields: object) -> Record:
+    """Make a record anew from its fields: what pickles and copies of it call.
+
+    It is of the class that this process has for records, compiled or not, whichever
+    of them was pickled.
+    """
+    # By name, because what makes records stands above this module.
+    door = import_module("kafkaio._records._impl")
+    record: Record = door.restore_record(fields)
+    return record
+
+
 @dataclass(frozen=True, slots=True)
-class Record:
+class Record(metaclass=ABCMeta):
     """A record as a consumer receives it.
+
+    Where kafkaio has its compiled codec, ``kafkaio.Record`` is a compiled class with
+    the same fields and behaviour, registered as a subclass of this one, and equal
+    records of the two are equal. Records are hashable, and can be copied and pickled;
+    they own their bytes, so that keeping one keeps no more than itself.
 
     Attributes:
         topic: name of the topic.
@@ -72,6 +92,19 @@ class Record:
     def topic_partition(self) -> TopicPartition:
         """The partition that the record came from."""
         return TopicPartition(self.topic, self.partition)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return restore_record, (
+            self.topic,
+            self.partition,
+            self.offset,
+            self.timestamp,
+            self.key,
+            self.value,
+            self.headers,
+            self.timestamp_type,
+            self.leader_epoch,
+        )
 
 
 @dataclass(frozen=True, slots=True)

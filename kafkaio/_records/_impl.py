@@ -8,14 +8,27 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from crc32c import crc32c as _crc32c
 
 from kafkaio._records.compression import BytesLike
 from kafkaio.errors import ConfigurationError
 
-__all__ = ["ACCELERATED", "RecordWriter", "crc32c", "decode_records"]
+__all__ = [
+    "ACCELERATED",
+    "Record",
+    "RecordCursor",
+    "RecordWriter",
+    "converted",
+    "crc32c",
+    "decode_keys",
+    "decode_records",
+    "decode_values",
+    "key_partition",
+    "murmur2",
+    "restore_record",
+]
 
 _COMPILED = "kafkaio._records._speedups"
 
@@ -40,9 +53,37 @@ ACCELERATED: bool = _is_compiled_wanted(
 )
 
 if TYPE_CHECKING or not ACCELERATED:
-    from kafkaio._records._pure import RecordWriter, decode_records
+    from kafkaio._records._cursor import RecordCursor
+    from kafkaio._records._murmur2 import key_partition, murmur2
+    from kafkaio._records._pure import (
+        Record,
+        RecordWriter,
+        converted,
+        decode_keys,
+        decode_records,
+        decode_values,
+    )
 else:
-    from kafkaio._records._speedups import RecordWriter, decode_records
+    from kafkaio._records._speedups import (
+        Record,
+        RecordCursor,
+        RecordWriter,
+        converted,
+        decode_keys,
+        decode_records,
+        decode_values,
+        key_partition,
+        murmur2,
+    )
+
+
+def restore_record(fields: tuple[Any, ...]) -> Record:
+    """Makes a record from its fields, in the order that `Record` has them."""
+    topic, partition, offset, timestamp, key, value, *rest = fields
+    if isinstance(key, bytes | None) and isinstance(value, bytes | None):
+        return Record(*fields)
+    record = Record(topic, partition, offset, timestamp, None, None, *rest)
+    return converted(record, key, value)
 
 
 def crc32c(data: BytesLike, value: int = 0) -> int:

@@ -15,6 +15,7 @@ The compiled twin must agree with this module on every input, errors included.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from kafkaio._records._layout import (
     BATCH_HEADER_SIZE,
@@ -24,7 +25,15 @@ from kafkaio._records._layout import (
 from kafkaio.errors import CorruptRecord, UsageError
 from kafkaio.types import Header, Headers, Record, TimestampType
 
-__all__ = ["RecordWriter", "decode_records"]
+__all__ = [
+    "Record",
+    "RecordWriter",
+    "converted",
+    "decode_keys",
+    "decode_records",
+    "decode_values",
+    "encode_varint",
+]
 
 _MIN_INT64 = -(2**63)
 _MAX_INT64 = 2**63 - 1
@@ -101,6 +110,40 @@ def decode_records(
     for draft in drafts:
         draft.__class__ = Record  # type: ignore[assignment] # see the module's theory
     return drafts  # type: ignore[return-value] # they are records now
+
+
+def decode_keys(
+    data: bytes, position: int, count: int, origin: Origin
+) -> list[bytes | None]:
+    """The keys of the records that `decode_records` gives; it raises the same."""
+    return [record.key for record in decode_records(data, position, count, origin)]
+
+
+def decode_values(
+    data: bytes, position: int, count: int, origin: Origin
+) -> list[bytes | None]:
+    """The values of the records that `decode_records` gives; it raises the same."""
+    return [record.value for record in decode_records(data, position, count, origin)]
+
+
+def converted(record: Record, key: object, value: object) -> Record:
+    """Returns the record with another key and value, which may be any objects."""
+    draft: Any = _Draft(
+        record.topic,
+        record.partition,
+        record.offset,
+        record.timestamp,
+        None,
+        None,
+        record.headers,
+        record.timestamp_type,
+        record.leader_epoch,
+    )
+    draft.key = key
+    draft.value = value
+    draft.__class__ = Record
+    made: Record = draft
+    return made
 
 
 def _decode_drafts(  # noqa: C901, PLR0912, PLR0915 - the hottest loop has few calls
@@ -265,7 +308,8 @@ def _check_timestamps(drafts: list[_Draft]) -> None:
             raise CorruptRecord(f"a record has the timestamp {draft.timestamp}")
 
 
-def _encode_varint(number: int) -> bytes:
+def encode_varint(number: int) -> bytes:
+    """The number as a zigzag varint."""
     raw = number << 1 if number >= 0 else (-number << 1) - 1
     encoded = bytearray()
     while raw > 127:
@@ -276,9 +320,9 @@ def _encode_varint(number: int) -> bytes:
 
 
 # Every number that takes one or two bytes and is not negative.
-_VARINTS = tuple(_encode_varint(number) for number in range(8192))
+_VARINTS = tuple(encode_varint(number) for number in range(8192))
 _COUNT = len(_VARINTS)
-_NULL = _encode_varint(-1)
+_NULL = encode_varint(-1)
 
 
 class RecordWriter:
@@ -334,13 +378,13 @@ class RecordWriter:
         """
         index = self.count
         delta = timestamp - self.first_timestamp if index else 0
-        if timestamp < -1 or timestamp > _MAX_INT64:
+        if timestamp < -1 or timestamp >= _MAX_INT64:
             raise UsageError(f"a record cannot have the timestamp {timestamp}")
         body = b"".join(
             (
                 b"\0",
-                _VARINTS[delta] if 0 <= delta < _COUNT else _encode_varint(delta),
-                _VARINTS[index] if index < _COUNT else _encode_varint(index),
+                _VARINTS[delta] if 0 <= delta < _COUNT else encode_varint(delta),
+                _VARINTS[index] if index < _COUNT else encode_varint(index),
                 _NULL if key is None else _encode_size(key, "key"),
                 key or b"",
                 _NULL if value is None else _encode_size(value, "value"),
@@ -349,7 +393,7 @@ class RecordWriter:
             )
         )
         size = len(body)
-        prefix = _VARINTS[size] if size < _COUNT else _encode_varint(size)
+        prefix = _VARINTS[size] if size < _COUNT else encode_varint(size)
         new_size = self.size_bytes + size + len(prefix)
         if index:
             if new_size > self._target_size:
@@ -364,6 +408,35 @@ class RecordWriter:
         if timestamp > self.max_timestamp:
             self.max_timestamp = timestamp
         return index
+
+    def append_values(
+        self, timestamp: int, values: list[bytes | None], start: int = 0
+    ) -> int:
+        """Appends values without keys and headers until the batch is full.
+
+        Args:
+            timestamp: of each of them, milliseconds since the Unix epoch.
+            values: the values.
+            start: index of the first value to append.
+
+        Returns:
+            How many were appended, from ``start`` on.
+
+        Raises:
+            UsageError: the timestamp is impossible. Nothing was appended.
+            TypeError: a value is neither bytes nor None. Those before it were
+                appended.
+        """
+        if start < 0:
+            raise IndexError(f"there is no value before the first, such as {start}")
+        if timestamp < -1 or timestamp >= _MAX_INT64:
+            raise UsageError(f"a record cannot have the timestamp {timestamp}")
+        appended = 0
+        for index in range(start, len(values)):
+            if self.try_append(timestamp, None, values[index]) < 0:
+                break
+            appended += 1
+        return appended
 
     def close(self) -> None:
         """Makes every later `try_append` return -1."""
@@ -380,7 +453,7 @@ def _encode_size(field: bytes, what: str) -> bytes:
     if not isinstance(field, bytes):
         raise TypeError(f"a {what} is bytes or None, not {type(field).__name__}")
     size = len(field)
-    return _VARINTS[size] if size < _COUNT else _encode_varint(size)
+    return _VARINTS[size] if size < _COUNT else encode_varint(size)
 
 
 def _encode_headers(headers: Headers) -> bytes:
@@ -388,7 +461,7 @@ def _encode_headers(headers: Headers) -> bytes:
     if not isinstance(headers, (tuple, list)) and isinstance(headers, Mapping):
         headers = tuple(headers.items())
     count = len(headers)
-    parts = [_VARINTS[count] if count < _COUNT else _encode_varint(count)]
+    parts = [_VARINTS[count] if count < _COUNT else encode_varint(count)]
     for name, value in headers:
         if not isinstance(name, str):
             raise TypeError(f"a header's name is str, not {type(name).__name__}")
@@ -398,7 +471,7 @@ def _encode_headers(headers: Headers) -> bytes:
             raise UsageError(f"the header name {name!r} is not Unicode text") from None
         size = len(encoded)
         parts += (
-            _VARINTS[size] if size < _COUNT else _encode_varint(size),
+            _VARINTS[size] if size < _COUNT else encode_varint(size),
             encoded,
             _NULL if value is None else _encode_size(value, "header value"),
             value or b"",

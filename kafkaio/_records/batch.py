@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from kafkaio._records._impl import Record, RecordCursor, converted
 from kafkaio._records._layout import BATCH_HEADER_SIZE, LENGTH_END, MAGIC_OFFSET
 from kafkaio._records.builder import (
     BatchBuilder,
@@ -45,8 +46,11 @@ __all__ = [
     "EndTxnMarker",
     "LegacyBatch",
     "PlainRecord",
+    "Record",
     "RecordBatch",
+    "RecordCursor",
     "control_batch",
+    "converted",
     "encode_batch",
     "first_batch_size",
     "parse_end_txn_marker",

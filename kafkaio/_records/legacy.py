@@ -18,10 +18,13 @@ from kafkaio._records._layout import (
     LENGTH_END,
     LOG_APPEND_TIME,
     MAGIC_OFFSET,
+    Origin,
 )
+from kafkaio._records._pure import encode_varint
 from kafkaio._records.compression import DEFAULT_LIMIT, Compression, Decompressor
+from kafkaio._records.sections import Section, Sectioned
 from kafkaio.errors import CorruptRecord
-from kafkaio.types import Record, TimestampType
+from kafkaio.types import TimestampType
 
 __all__ = ["MIN_LEGACY_LENGTH", "LegacyBatch"]
 
@@ -49,7 +52,7 @@ class _Message(NamedTuple):
     value: bytes | None
 
 
-class LegacyBatch:
+class LegacyBatch(Sectioned):
     """One message of format 0 or 1, in the guise of a `RecordBatch`.
 
     The attributes that formats 0 and 1 do not have say so: no producer, no leader
@@ -144,26 +147,28 @@ class LegacyBatch:
         _check_message_crc(self._data)
         self._check_crcs = True
 
-    def decode(self, topic: str, partition: int, start_offset: int = 0) -> list[Record]:
-        """Decodes the records from ``start_offset`` on, in the order of their offsets.
+    def section(self, topic: str, partition: int, start_offset: int = 0) -> Section:
+        """The records as bytes, written anew in format 2 by every call.
 
         Raises:
             CorruptRecord: a wrapper cannot be decompressed or decoded.
         """
-        return [
-            Record(
-                topic,
-                partition,
-                message.offset,
-                message.timestamp,
-                message.key,
-                message.value,
-                (),
-                message.timestamp_type,
-            )
-            for message in self._records()
-            if message.offset >= start_offset
-        ]
+        messages = self._records()
+        offsets = [message.offset for message in messages]
+        base = min(offsets)
+        data = b"".join(_as_format_2(message, base) for message in messages)
+        origin = Origin(
+            topic,
+            partition,
+            start_offset,
+            base,
+            max(offsets) - base,
+            0,
+            None,
+            messages[0].timestamp_type,
+            self.leader_epoch,
+        )
+        return Section(data, 0, len(messages), origin)
 
     def control_type(self) -> int | None:
         """None: these formats have no control batches."""
@@ -214,6 +219,24 @@ class LegacyBatch:
             f"<LegacyBatch v{self.magic} to {self.last_offset} "
             f"{self.compression.name.lower()} | {self.size_bytes} bytes>"
         )
+
+
+def _as_format_2(message: _Message, base_offset: int) -> bytes:
+    body = b"".join(
+        (
+            b"\0",
+            encode_varint(message.timestamp),
+            encode_varint(message.offset - base_offset),
+            _as_field(message.key),
+            _as_field(message.value),
+            b"\0",
+        )
+    )
+    return encode_varint(len(body)) + body
+
+
+def _as_field(data: bytes | None) -> bytes:
+    return encode_varint(-1) if data is None else encode_varint(len(data)) + data
 
 
 def _placed(wrapper: _Message, inner: list[_Message]) -> list[_Message]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from kafkaio._records._impl import crc32c, decode_records
+from kafkaio._records._impl import crc32c
 from kafkaio._records._layout import (
     ATTRIBUTES_OFFSET,
     BATCH_HEADER,
@@ -18,8 +18,9 @@ from kafkaio._records._layout import (
 )
 from kafkaio._records.compression import DEFAULT_LIMIT, Compression, Decompressor
 from kafkaio._records.control import parse_control_type
+from kafkaio._records.sections import Section, Sectioned
 from kafkaio.errors import CorruptRecord
-from kafkaio.types import Record, TimestampType
+from kafkaio.types import TimestampType
 
 __all__ = ["RecordBatch"]
 
@@ -28,7 +29,7 @@ _MAX_OFFSET = 2**63 - 1
 _CODECS = {int(codec): codec for codec in Compression}
 
 
-class RecordBatch:
+class RecordBatch(Sectioned):
     """One batch of message format 2. Treat its attributes as read-only.
 
     Args:
@@ -144,14 +145,11 @@ class RecordBatch:
                 f"{actual:#010x} but says {self._checksum:#010x}"
             )
 
-    def decode(self, topic: str, partition: int, start_offset: int = 0) -> list[Record]:
-        """Decodes the records from ``start_offset`` on, in the order of their offsets.
-
-        The records own their bytes: none of them keeps the batch in memory. With log
-        append time every timestamp is the broker's.
+    def section(self, topic: str, partition: int, start_offset: int = 0) -> Section:
+        """The records as bytes, decompressed anew by every call.
 
         Raises:
-            CorruptRecord: the records cannot be decompressed or decoded.
+            CorruptRecord: the records cannot be decompressed.
         """
         is_log_append = self.timestamp_type is TimestampType.LOG_APPEND
         origin = Origin(
@@ -166,13 +164,13 @@ class RecordBatch:
             self.leader_epoch,
         )
         if self.compression is Compression.NONE:
-            return decode_records(self._data, BATCH_HEADER_SIZE, self.count, origin)
-        section = self._decompressor.decompress(
+            return Section(self._data, BATCH_HEADER_SIZE, self.count, origin)
+        data = self._decompressor.decompress(
             self.compression,
             memoryview(self._data)[BATCH_HEADER_SIZE:],
             self._max_decompressed,
         )
-        return decode_records(section, 0, self.count, origin)
+        return Section(data, 0, self.count, origin)
 
     def control_type(self) -> int | None:
         """What a control batch marks: 0 abort, 1 commit; ignore any other number.

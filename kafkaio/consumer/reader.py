@@ -17,6 +17,7 @@ from typing import Final
 
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import Positions, Reset
+from kafkaio._records.batch import converted
 from kafkaio.config import ConsumerConfig, Deserializer
 from kafkaio.consumer.buffers import Buffers, Fetched, PartitionBuffer
 from kafkaio.errors import CorruptRecord, OffsetOutOfRange
@@ -363,7 +364,7 @@ class Reader:
             return run
         for record in buffer.records[start : start + max_records]:
             try:
-                self._deserialize(record)
+                buffer.records[buffer.index] = self._deserialize(record)
             except Exception:
                 if buffer.index > start:
                     break  # raised by the next step, which starts with this record
@@ -371,12 +372,10 @@ class Reader:
             buffer.index += 1
         return buffer.records[start : buffer.index]
 
-    def _deserialize(self, record: Record) -> None:
+    def _deserialize(self, record: Record) -> Record:
         key = _convert(self._key_deserializer, record.key, record, "key")
         value = _convert(self._value_deserializer, record.value, record, "value")
-        # The record was decoded for this reader alone: nobody has seen it yet.
-        object.__setattr__(record, "key", key)
-        object.__setattr__(record, "value", value)
+        return converted(record, key, value)
 
     def _raise_failure(self, buffer: PartitionBuffer) -> None:
         failure = buffer.failure

@@ -14,7 +14,7 @@ names = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 headers = st.lists(
     st.tuples(names, st.none() | st.binary(max_size=20)), max_size=4
 ).map(tuple)
-timestamps = st.integers(-1, MAX_INT64) | st.integers(
+timestamps = st.integers(-1, MAX_INT64 - 1) | st.integers(
     1_700_000_000_000, 1_700_000_100_000
 )
 plain_records = st.tuples(timestamps, fields, fields, headers)

@@ -1,0 +1,221 @@
+# Reading batches: as lists of records or fields, and by a cursor, record for record.
+
+cdef int begin(
+    bytes data, Py_ssize_t position, Py_ssize_t count, object origin, Scan *scan
+) except -1:
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(data)
+    scan.start_offset = origin[2]
+    scan.base_offset = origin[3]
+    scan.last_delta = origin[4]
+    scan.base_timestamp = origin[5]
+    stamp = origin[6]
+    scan.is_stamped = stamp is not None
+    scan.stamp = stamp if stamp is not None else 0
+    if not 0 <= position <= size or not 0 <= count <= (size - position) // LEAST_RECORD:
+        refuse(data, position, count, origin)
+    return 0
+
+
+cdef refuse(bytes data, Py_ssize_t position, Py_ssize_t count, object origin):
+    # The pure twin is what says which error it is, so that both say the same.
+    pure_decode(data, position, count, origin)
+    raise CorruptRecord("a batch cannot be decoded")
+
+
+cdef Place place_of(object origin):
+    return new_place(origin[0], origin[1], origin[7], origin[8])
+
+
+def decode_records(bytes data not None, Py_ssize_t position, Py_ssize_t count, origin):
+    """Decodes ``count`` records that fill ``data`` from ``position`` to its end.
+
+    See `kafkaio._records._pure.decode_records`.
+    """
+    cdef Scan scan
+    begin(data, position, count, origin, &scan)
+    cdef const uint8_t *first = <const uint8_t *>PyBytes_AS_STRING(data)
+    cdef const uint8_t *at = first + position
+    cdef const uint8_t *end = first + PyBytes_GET_SIZE(data)
+    cdef Place place = place_of(origin)
+    cdef Parsed parsed
+    cdef int found
+    cdef list records = []
+    for _ in range(count):
+        found = parse_record(&at, end, &scan, &parsed)
+        if found == FOUND:
+            records.append(new_record(place, &parsed))
+        elif found == CORRUPT:
+            refuse(data, position, count, origin)
+    if at != end:
+        refuse(data, position, count, origin)
+    return records
+
+
+cdef list decode_fields(
+    bytes data, Py_ssize_t position, Py_ssize_t count, object origin, bint is_key
+):
+    cdef Scan scan
+    begin(data, position, count, origin, &scan)
+    cdef const uint8_t *first = <const uint8_t *>PyBytes_AS_STRING(data)
+    cdef const uint8_t *at = first + position
+    cdef const uint8_t *end = first + PyBytes_GET_SIZE(data)
+    cdef Parsed parsed
+    cdef int found
+    cdef list fields = []
+    for _ in range(count):
+        found = parse_record(&at, end, &scan, &parsed)
+        if found == FOUND:
+            if is_key:
+                fields.append(bytes_at(parsed.key, parsed.key_size))
+            else:
+                fields.append(bytes_at(parsed.value, parsed.value_size))
+        elif found == CORRUPT:
+            refuse(data, position, count, origin)
+    if at != end:
+        refuse(data, position, count, origin)
+    return fields
+
+
+def decode_keys(bytes data not None, Py_ssize_t position, Py_ssize_t count, origin):
+    """The keys of the records, without the records.
+
+    See `kafkaio._records._pure.decode_keys`.
+    """
+    return decode_fields(data, position, count, origin, True)
+
+
+def decode_values(bytes data not None, Py_ssize_t position, Py_ssize_t count, origin):
+    """The values of the records, without the records.
+
+    See `kafkaio._records._pure.decode_values`.
+    """
+    return decode_fields(data, position, count, origin, False)
+
+
+cdef Py_ssize_t validate(
+    const uint8_t *at, const uint8_t *end, Py_ssize_t count, const Scan *scan
+) noexcept nogil:
+    # How many records there are from the start offset on, -1 for corrupt ones.
+    cdef Parsed parsed
+    cdef Py_ssize_t total = 0
+    cdef int found
+    for _ in range(count):
+        found = parse_record(&at, end, scan, &parsed)
+        if found == CORRUPT:
+            return -1
+        total += found
+    return total if at == end else -1
+
+
+@cython.final
+@cython.no_gc
+cdef class RecordCursor:
+    """Makes the records of one batch, one at a time, when they are asked for.
+
+    See `kafkaio._records._pure.RecordCursor`.
+    """
+
+    cdef bytes _data
+    cdef Place _place
+    cdef const uint8_t *_at
+    cdef const uint8_t *_end
+    cdef Scan _scan
+    cdef readonly Py_ssize_t remaining
+    cdef readonly int64_t next_offset
+    cdef int64_t _batch_end
+
+    def __init__(
+        self,
+        bytes data not None,
+        Py_ssize_t position,
+        Py_ssize_t count,
+        origin,
+        int64_t batch_end,
+    ):
+        cdef Scan scan
+        self.stop()
+        begin(data, position, count, origin, &scan)
+        cdef const uint8_t *first = <const uint8_t *>PyBytes_AS_STRING(data)
+        cdef const uint8_t *end = first + PyBytes_GET_SIZE(data)
+        cdef Py_ssize_t total = validate(first + position, end, count, &scan)
+        if total < 0:
+            refuse(data, position, count, origin)
+        self._place = place_of(origin)
+        self._data = data
+        self._at = first + position
+        self._end = end
+        self._scan = scan
+        self._batch_end = batch_end
+        self.remaining = total
+        self.next_offset = scan.start_offset if total else batch_end
+
+    cdef inline bint advance(self, Parsed *parsed) noexcept nogil:
+        # Reads the next record; False where there is none.
+        cdef int found
+        while self.remaining > 0:
+            found = parse_record(&self._at, self._end, &self._scan, parsed)
+            if found == FOUND:
+                self.remaining -= 1
+                if self.remaining:
+                    self.next_offset = parsed.offset + 1
+                else:
+                    self.next_offset = self._batch_end
+                return True
+            if found == CORRUPT:  # it was found sound: this cannot be
+                self.remaining = 0
+        return False
+
+    cdef inline Record next_record(self):
+        # None where there is none left. Must not be called by two threads at a time.
+        cdef Parsed parsed
+        if not self.advance(&parsed):
+            return None
+        return new_record(self._place, &parsed)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef Parsed parsed
+        if not self.advance(&parsed):
+            raise StopIteration
+        return new_record(self._place, &parsed)
+
+    def __length_hint__(self):
+        return self.remaining
+
+    def take(self, Py_ssize_t limit):
+        """Takes the next records, at most ``limit`` of them."""
+        cdef Parsed parsed
+        cdef list records = []
+        while limit > 0 and self.advance(&parsed):
+            records.append(new_record(self._place, &parsed))
+            limit -= 1
+        return records
+
+    def take_keys(self, Py_ssize_t limit):
+        """Takes the next records, at most ``limit``, and gives only their keys."""
+        cdef Parsed parsed
+        cdef list fields = []
+        while limit > 0 and self.advance(&parsed):
+            fields.append(bytes_at(parsed.key, parsed.key_size))
+            limit -= 1
+        return fields
+
+    def take_values(self, Py_ssize_t limit):
+        """Takes the next records, at most ``limit``, and gives only their values."""
+        cdef Parsed parsed
+        cdef list fields = []
+        while limit > 0 and self.advance(&parsed):
+            fields.append(bytes_at(parsed.value, parsed.value_size))
+            limit -= 1
+        return fields
+
+    def stop(self):
+        """Ends the iteration and lets go of the batch; ``next_offset`` stays."""
+        self.remaining = 0
+        self._at = self._end = NULL
+        self._data = None
+
+    def __repr__(self):
+        return f"<RecordCursor at {self.next_offset} | {self.remaining} remaining>"

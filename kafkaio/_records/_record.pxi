@@ -1,0 +1,237 @@
+# The record that consumers hand out: one small object that owns its bytes.
+#
+# It is not tracked by the garbage collector: the fields of a decoded record are bytes
+# and integers, so that no cycle leads through it, and a list of many such objects
+# costs the collector nothing. `ConvertedRecord` is what a deserializer makes of it.
+
+# What the records of a batch share.
+@cython.final
+@cython.no_gc
+cdef class Place:
+    cdef object topic
+    cdef object partition
+    cdef object timestamp_type
+    cdef object leader_epoch
+
+
+@cython.no_gc
+@cython.freelist(256)
+cdef class Record:
+    """A record as a consumer receives it. See `kafkaio.types.Record`."""
+
+    cdef Place _place
+    cdef readonly int64_t offset
+    cdef readonly int64_t timestamp
+    # Read through the members that kafkaio_install puts in, which the interpreter
+    # reads faster than any property.
+    cdef object key
+    cdef object value
+    # None without headers, exact bytes as they came, else what the caller gave.
+    cdef object _headers
+
+    __match_args__ = TypedRecord.__match_args__
+    __dataclass_fields__ = TypedRecord.__dataclass_fields__
+    __dataclass_params__ = TypedRecord.__dataclass_params__
+
+    def __init__(
+        self,
+        topic,
+        partition,
+        int64_t offset,
+        int64_t timestamp,
+        key,
+        value,
+        headers=(),
+        timestamp_type=CREATE,
+        leader_epoch=-1,
+    ):
+        if type(headers) is bytes:
+            raise TypeError("headers are pairs of a name and a value, not bytes")
+        self._place = new_place(topic, partition, timestamp_type, leader_epoch)
+        self.offset = offset
+        self.timestamp = timestamp
+        self._headers = headers
+        self.key = key
+        self.value = value
+
+    @property
+    def topic(self):
+        return self._place.topic
+
+    @property
+    def partition(self):
+        return self._place.partition
+
+    @property
+    def headers(self):
+        if self._headers is None:
+            return ()
+        if type(self._headers) is bytes:
+            return parse_headers(self._headers)
+        return self._headers
+
+    @property
+    def timestamp_type(self):
+        return self._place.timestamp_type
+
+    @property
+    def leader_epoch(self):
+        return self._place.leader_epoch
+
+    @property
+    def topic_partition(self):
+        """The partition that the record came from."""
+        return TopicPartition(self._place.topic, self._place.partition)
+
+    def __setattr__(self, name, value):
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name):
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+    def __eq__(self, other):
+        if not isinstance(other, TypedRecord):
+            return NotImplemented
+        return fields_of(self) == fields_of(other)
+
+    def __hash__(self):
+        return hash(fields_of(self))
+
+    def __repr__(self):
+        fields = ", ".join(
+            [f"{name}={value!r}" for name, value in zip(FIELDS, fields_of(self))]
+        )
+        return f"{type(self).__qualname__}({fields})"
+
+    def __reduce__(self):
+        return restore_record, fields_of(self)
+
+    def __replace__(self, **changes):
+        return replace(self, **changes)
+
+
+cdef tuple FIELDS = tuple(TypedRecord.__match_args__)
+
+
+cdef tuple fields_of(object record):
+    # Of either twin, and of what was made from one.
+    return tuple([getattr(record, name) for name in FIELDS])
+
+
+cdef Place new_place(topic, partition, timestamp_type, leader_epoch):
+    cdef Place place = Place.__new__(Place)
+    place.topic = topic
+    place.partition = partition
+    place.timestamp_type = timestamp_type
+    place.leader_epoch = leader_epoch
+    return place
+
+
+cdef inline Record new_record(Place place, const Parsed *parsed):
+    cdef Record record = Record.__new__(Record)
+    record._place = place
+    record.offset = parsed.offset
+    record.timestamp = parsed.timestamp
+    if parsed.key_size >= 0:
+        record.key = PyBytes_FromStringAndSize(<const char *>parsed.key, parsed.key_size)
+    if parsed.value_size >= 0:
+        record.value = PyBytes_FromStringAndSize(
+            <const char *>parsed.value, parsed.value_size
+        )
+    if parsed.headers_size:
+        record._headers = PyBytes_FromStringAndSize(
+            <const char *>parsed.headers, parsed.headers_size
+        )
+    return record
+
+
+cdef tuple parse_headers(bytes raw):
+    # They were found sound when the record was decoded; the bounds are held all the
+    # same.
+    cdef const uint8_t *at = <const uint8_t *>PyBytes_AS_STRING(raw)
+    cdef const uint8_t *end = at + PyBytes_GET_SIZE(raw)
+    cdef const uint8_t *start
+    cdef Py_ssize_t size
+    cdef uint64_t number, i
+    cdef list headers = []
+    at = varint(at, end, &number)
+    if at == NULL:
+        raise CorruptRecord("a record's headers do not fill their bytes")
+    for i in range(number >> 1):
+        at = field(at, end, &start, &size)
+        if at == NULL:
+            raise CorruptRecord("a record's headers do not fill their bytes")
+        # As Java does: a name that is not UTF-8 shows U+FFFD, it stops nobody.
+        name = PyUnicode_DecodeUTF8(<const char *>start, size, "replace")
+        at = field(at, end, &start, &size)
+        if at == NULL:
+            raise CorruptRecord("a record's headers do not fill their bytes")
+        headers.append((name, bytes_at(start, size)))
+    return tuple(headers)
+
+
+cdef extern from *:
+    """
+    #include <structmember.h>
+
+    static PyMemberDef kafkaio_members[] = {
+        {"key", T_OBJECT_EX, 0, READONLY, NULL},
+        {"value", T_OBJECT_EX, 0, READONLY, NULL},
+    };
+
+    #define KAFKAIO_PLACE_OF_KEY(record) ((char *)&(record)->key - (char *)(record))
+    #define KAFKAIO_PLACE_OF_VALUE(record) ((char *)&(record)->value - (char *)(record))
+
+    static int kafkaio_install(PyObject *object, int number, Py_ssize_t offset) {
+        PyTypeObject *type = (PyTypeObject *)object;
+        PyMemberDef *member = &kafkaio_members[number];
+        member->offset = offset;
+        PyObject *descriptor = PyDescr_NewMember(type, member);
+        if (descriptor == NULL) {
+            return -1;
+        }
+        int result = PyDict_SetItemString(type->tp_dict, member->name, descriptor);
+        Py_DECREF(descriptor);
+        PyType_Modified(type);
+        return result;
+    }
+    """
+    Py_ssize_t KAFKAIO_PLACE_OF_KEY(Record record)
+    Py_ssize_t KAFKAIO_PLACE_OF_VALUE(Record record)
+    int kafkaio_install(object type, int number, Py_ssize_t offset) except -1
+
+
+cdef install_members():
+    cdef Record record = Record.__new__(Record)
+    kafkaio_install(Record, 0, KAFKAIO_PLACE_OF_KEY(record))
+    kafkaio_install(Record, 1, KAFKAIO_PLACE_OF_VALUE(record))
+    TypedRecord.register(Record)
+
+
+install_members()
+
+
+class ConvertedRecord(Record):
+    """A record whose key or value may be any object; the collector knows of it."""
+
+    __slots__ = ("key", "value")
+
+    def __init__(self, *args, **kwargs):
+        raise TypeError("a converted record is made from another record")
+
+
+ConvertedRecord.__qualname__ = "Record"
+cdef object set_key = ConvertedRecord.key.__set__
+cdef object set_value = ConvertedRecord.value.__set__
+
+
+def converted(Record record not None, key, value):
+    """Returns the record with another key and value, which may be any objects."""
+    cdef Record made = ConvertedRecord.__new__(ConvertedRecord)
+    made._place = record._place
+    made.offset = record.offset
+    made.timestamp = record.timestamp
+    made._headers = record._headers
+    set_key(made, key)
+    set_value(made, value)
+    return made

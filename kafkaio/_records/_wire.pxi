@@ -1,0 +1,192 @@
+# Numbers and fields on the wire: how the compiled codec reads and writes memory.
+#
+# Reading: every function takes the place to read from and the end of what may be read,
+# and returns the place after it, or NULL where the data is corrupt. A size is compared
+# with what is left, never added to a pointer to see where it leads. What is wrong with
+# corrupt data is for the pure twin to say: see `refuse`.
+
+# What is known of a batch whose records are read.
+cdef struct Scan:
+    int64_t start_offset
+    int64_t base_offset
+    uint64_t last_delta
+    int64_t base_timestamp
+    int64_t stamp
+    bint is_stamped
+
+
+# One record as it lies in memory; a size of -1 is no field, headers may take 0 bytes.
+cdef struct Parsed:
+    int64_t offset
+    int64_t timestamp
+    const uint8_t *key
+    Py_ssize_t key_size
+    const uint8_t *value
+    Py_ssize_t value_size
+    const uint8_t *headers
+    Py_ssize_t headers_size
+
+
+cdef const uint8_t *long_varint(
+    const uint8_t *at, const uint8_t *end, uint64_t *number
+) noexcept nogil:
+    # The number as it stands, its sign still folded in.
+    cdef uint64_t result = 0
+    cdef uint8_t byte
+    cdef int shift = 0
+    while at < end:
+        byte = at[0]
+        at += 1
+        if shift == 63 and byte > 1:
+            return NULL
+        result |= <uint64_t>(byte & 127) << shift
+        if byte < 128:
+            number[0] = result
+            return at
+        shift += 7
+    return NULL
+
+
+cdef inline const uint8_t *varint(
+    const uint8_t *at, const uint8_t *end, uint64_t *number
+) noexcept nogil:
+    if end - at >= 2:
+        if at[0] < 128:
+            number[0] = at[0]
+            return at + 1
+        if at[1] < 128:
+            number[0] = (at[0] & 127) | (<uint64_t>at[1] << 7)
+            return at + 2
+    return long_varint(at, end, number)
+
+
+cdef inline int64_t unzigzag(uint64_t raw) noexcept nogil:
+    return <int64_t>(raw >> 1) ^ -<int64_t>(raw & 1)
+
+
+cdef inline uint64_t zigzag(int64_t number) noexcept nogil:
+    return (<uint64_t>number << 1) ^ <uint64_t>(number >> 63)
+
+
+cdef inline const uint8_t *field(
+    const uint8_t *at, const uint8_t *end, const uint8_t **start, Py_ssize_t *size
+) noexcept nogil:
+    # A size and the bytes it counts; -1 is no field.
+    cdef uint64_t raw
+    at = varint(at, end, &raw)
+    if at == NULL:
+        return NULL
+    start[0] = at
+    if raw & 1:
+        size[0] = -1
+        return at if raw == 1 else NULL
+    if raw >> 1 > <uint64_t>(end - at):
+        return NULL
+    size[0] = <Py_ssize_t>(raw >> 1)
+    return at + size[0]
+
+
+cdef const uint8_t *skip_headers(const uint8_t *at, const uint8_t *end) noexcept nogil:
+    cdef const uint8_t *start
+    cdef Py_ssize_t size
+    cdef uint64_t raw, i
+    at = varint(at, end, &raw)
+    if at == NULL or raw & 1 or raw >> 1 > <uint64_t>(end - at) // 2:
+        return NULL
+    for i in range(raw >> 1):
+        at = field(at, end, &start, &size)
+        if at == NULL or size < 0:
+            return NULL
+        at = field(at, end, &start, &size)
+        if at == NULL:
+            return NULL
+    return at
+
+
+# What parse_record found.
+cdef enum:
+    CORRUPT = -1
+    LEFT_OUT = 0  # a record before the start offset, of which the rest is not read
+    FOUND = 1
+
+
+cdef inline int parse_record(
+    const uint8_t **place, const uint8_t *end, const Scan *scan, Parsed *record
+) noexcept nogil:
+    cdef uint64_t raw
+    cdef int64_t delta
+    cdef const uint8_t *at = varint(place[0], end, &raw)
+    if at == NULL or raw & 1 or raw >> 1 > <uint64_t>(end - at) or raw == 0:
+        return CORRUPT
+    end = at + (raw >> 1)
+    place[0] = end
+    at = varint(at + 1, end, &raw)  # after the attributes, which mean nothing yet
+    if at == NULL:
+        return CORRUPT
+    delta = unzigzag(raw)
+    at = varint(at, end, &raw)
+    if at == NULL or raw & 1 or raw >> 1 > scan.last_delta:
+        return CORRUPT
+    record.offset = scan.base_offset + <int64_t>(raw >> 1)
+    if record.offset < scan.start_offset:
+        return LEFT_OUT
+    if scan.is_stamped:
+        record.timestamp = scan.stamp
+    else:
+        if (
+            scan.base_timestamp > MAX_INT64 - delta
+            if delta > 0
+            else scan.base_timestamp < MIN_INT64 - delta
+        ):
+            return CORRUPT
+        record.timestamp = scan.base_timestamp + delta
+    at = field(at, end, &record.key, &record.key_size)
+    if at == NULL:
+        return CORRUPT
+    at = field(at, end, &record.value, &record.value_size)
+    if at == NULL or at == end:
+        return CORRUPT
+    record.headers = at
+    if at[0] == 0:
+        record.headers_size = 0
+        at += 1
+    else:
+        at = skip_headers(at, end)
+        record.headers_size = end - record.headers
+    return FOUND if at == end else CORRUPT
+
+
+cdef inline object bytes_at(const uint8_t *start, Py_ssize_t size):
+    if size < 0:
+        return None
+    return PyBytes_FromStringAndSize(<const char *>start, size)
+
+
+cdef inline Py_ssize_t varint_size(uint64_t raw) noexcept nogil:
+    cdef Py_ssize_t size = 1
+    while raw > 127:
+        raw >>= 7
+        size += 1
+    return size
+
+
+cdef inline Py_ssize_t size_of(Py_ssize_t size) noexcept nogil:
+    # Bytes that a field of `size` bytes takes with its length; -1 is no field.
+    return varint_size(zigzag(size)) + (size if size > 0 else 0)
+
+
+cdef inline uint8_t *put_varint(uint8_t *at, uint64_t raw) noexcept nogil:
+    while raw > 127:
+        at[0] = <uint8_t>(raw & 127 | 128)
+        raw >>= 7
+        at += 1
+    at[0] = <uint8_t>raw
+    return at + 1
+
+
+cdef inline uint8_t *put(uint8_t *at, const void *data, Py_ssize_t size) noexcept nogil:
+    at = put_varint(at, zigzag(size))
+    if size > 0:
+        memcpy(at, data, <size_t>size)
+        at += size
+    return at

@@ -1,0 +1,181 @@
+# Writing batches: the record section of one, appended to in place.
+
+cdef inline uint8_t *put_bytes(uint8_t *at, object field) noexcept:
+    if field is None:
+        return put(at, NULL, -1)
+    return put(at, PyBytes_AS_STRING(field), PyBytes_GET_SIZE(field))
+
+
+cdef inline Py_ssize_t bytes_size(object field, str what) except -2:
+    if field is None:
+        return -1
+    if not isinstance(field, bytes):
+        raise TypeError(f"a {what} is bytes or None, not {type(field).__name__}")
+    return PyBytes_GET_SIZE(field)
+
+
+cdef tuple pairs_of(object headers):
+    # Exact pairs in an exact tuple: nothing can change them between the two passes.
+    if isinstance(headers, (tuple, list)):
+        pairs = tuple(headers)
+    elif isinstance(headers, Mapping):
+        pairs = tuple(headers.items())
+    else:
+        pairs = tuple(headers)
+    for pair in pairs:
+        if type(pair) is not tuple or PyTuple_GET_SIZE(pair) != 2:
+            return tuple([(name, value) for name, value in pairs])
+    return pairs
+
+
+cdef Py_ssize_t headers_size(tuple pairs) except -1:
+    cdef Py_ssize_t total = varint_size(zigzag(PyTuple_GET_SIZE(pairs)))
+    cdef Py_ssize_t size
+    for pair in pairs:
+        name = <object>PyTuple_GET_ITEM(pair, 0)
+        if not isinstance(name, str):
+            raise TypeError(f"a header's name is str, not {type(name).__name__}")
+        try:
+            PyUnicode_AsUTF8AndSize(name, &size)
+        except UnicodeEncodeError:
+            raise UsageError(f"the header name {name!r} is not Unicode text") from None
+        total += size_of(size)
+        total += size_of(bytes_size(<object>PyTuple_GET_ITEM(pair, 1), "header value"))
+    return total
+
+
+cdef uint8_t *put_headers(uint8_t *at, tuple pairs) except NULL:
+    cdef Py_ssize_t size
+    cdef const char *text
+    at = put_varint(at, zigzag(PyTuple_GET_SIZE(pairs)))
+    for pair in pairs:
+        text = PyUnicode_AsUTF8AndSize(<object>PyTuple_GET_ITEM(pair, 0), &size)
+        at = put(at, text, size)
+        at = put_bytes(at, <object>PyTuple_GET_ITEM(pair, 1))
+    return at
+
+
+cdef inline int64_t time_of(object timestamp) except -2:
+    cdef int overflow = 0
+    cdef int64_t time = PyLong_AsLongLongAndOverflow(timestamp, &overflow)
+    if overflow or time < -1 or time == MAX_INT64:
+        raise UsageError(f"a record cannot have the timestamp {timestamp}")
+    return time
+
+
+cdef class RecordWriter:
+    """The record section of one batch, encoded as the records come in.
+
+    See `kafkaio._records._pure.RecordWriter`.
+    """
+
+    cdef readonly Py_ssize_t count
+    cdef readonly Py_ssize_t size_bytes
+    cdef readonly int64_t first_timestamp
+    cdef readonly int64_t max_timestamp
+    cdef Py_ssize_t _target_size
+    cdef Py_ssize_t _capacity
+    cdef uint8_t *_data
+
+    def __cinit__(self, *_args, **_kwargs):
+        # Not in __init__, which a subclass may forget: the sizes are what keeps
+        # try_append within its memory.
+        self.count = 0
+        self.size_bytes = HEADER_SIZE
+        self.first_timestamp = -1
+        self.max_timestamp = -1
+
+    def __init__(self, Py_ssize_t target_size):
+        self._target_size = target_size
+
+    def __dealloc__(self):
+        PyMem_Free(self._data)
+
+    cdef int _reserve(self, Py_ssize_t size) except -1:
+        cdef Py_ssize_t capacity = self._capacity
+        cdef void *data
+        if size <= capacity:
+            return 0
+        capacity = max(size, capacity + (capacity >> 1), LEAST_CAPACITY)
+        data = PyMem_Realloc(self._data, <size_t>capacity)
+        if data == NULL:
+            raise MemoryError
+        self._data = <uint8_t *>data
+        self._capacity = capacity
+        return 0
+
+    def try_append(self, timestamp, key, value, headers=()):
+        """Appends a record, unless it would take the batch past its target size.
+
+        See `kafkaio._records._pure.RecordWriter.try_append`.
+        """
+        return self.append(time_of(timestamp), key, value, headers)
+
+    cdef Py_ssize_t append(
+        self, int64_t time, object key, object value, object headers
+    ) except -2:
+        # The index of the record, -1 where there is no room. `time` is at least -1.
+        cdef Py_ssize_t index = self.count
+        cdef int64_t delta = time - self.first_timestamp if index else 0
+        cdef tuple pairs = None
+        cdef Py_ssize_t body = 1 + varint_size(zigzag(delta)) + varint_size(zigzag(index))
+        body += size_of(bytes_size(key, "key"))
+        body += size_of(bytes_size(value, "value"))
+        if headers:
+            pairs = pairs_of(headers)
+            body += headers_size(pairs)
+        else:
+            body += 1
+        cdef Py_ssize_t size = self.size_bytes + size_of(body)
+        if index and size > self._target_size:
+            return -1
+        self._reserve(size - HEADER_SIZE)
+        cdef uint8_t *at = self._data + (self.size_bytes - HEADER_SIZE)
+        at = put_varint(at, zigzag(body))
+        at[0] = 0
+        at = put_varint(at + 1, zigzag(delta))
+        at = put_varint(at, zigzag(index))
+        at = put_bytes(at, key)
+        at = put_bytes(at, value)
+        if pairs is None:
+            at[0] = 0
+        else:
+            put_headers(at, pairs)
+        if index == 0:
+            self.first_timestamp = time
+        if time > self.max_timestamp:
+            self.max_timestamp = time
+        self.count = index + 1
+        self.size_bytes = size
+        return index
+
+    def append_values(self, timestamp, list values not None, Py_ssize_t start=0):
+        """Appends values without keys and headers until the batch is full.
+
+        See `kafkaio._records._pure.RecordWriter.append_values`.
+        """
+        if start < 0:
+            raise IndexError(f"there is no value before the first, such as {start}")
+        return self.append_list(time_of(timestamp), values, start)
+
+    cdef Py_ssize_t append_list(
+        self, int64_t time, list values, Py_ssize_t start
+    ) except -1:
+        cdef Py_ssize_t appended = 0
+        while start + appended < len(values):
+            if self.append(time, None, values[start + appended], None) < 0:
+                break
+            appended += 1
+        return appended
+
+    def close(self):
+        """Makes every later `try_append` return -1."""
+        if self.count == 0:
+            raise UsageError("a batch without records cannot be closed")
+        self._target_size = 0
+
+    def section(self):
+        """The records as they are encoded so far, without the batch's header."""
+        return PyBytes_FromStringAndSize(
+            <const char *>self._data, self.size_bytes - HEADER_SIZE
+        )
