@@ -71,6 +71,29 @@ class RecordCursor:
         """Takes the next records, at most ``limit``, and gives only their values."""
         return [record.value for record in self.take(limit)]
 
+    def skip(self, count: int) -> None:
+        """Passes over the next records, at most ``count`` of them."""
+        for _ in range(min(count, self.remaining)):
+            next(self)
+
+    def copy(self) -> RecordCursor:
+        """Returns a cursor at the same place, which goes its own way."""
+        other = object.__new__(RecordCursor)
+        other._records = self._records[:]
+        other._batch_end = self._batch_end
+        other.remaining = self.remaining
+        other.next_offset = self.next_offset
+        return other
+
+    def cut(self, limit: int) -> RecordCursor:
+        """Takes the next records, at most ``limit``, as a cursor of their own."""
+        piece = self.copy()
+        piece.remaining = max(0, min(limit, self.remaining))
+        piece._records = self._records[self.remaining - piece.remaining :]
+        self.skip(piece.remaining)
+        piece._batch_end = self.next_offset
+        return piece
+
     def stop(self) -> None:
         """Ends the iteration and lets go of the batch; ``next_offset`` stays."""
         self.remaining = 0

@@ -17,8 +17,10 @@ from kafkaio.errors import ConfigurationError
 
 __all__ = [
     "ACCELERATED",
+    "Handout",
     "Record",
     "RecordCursor",
+    "RecordStream",
     "RecordWriter",
     "converted",
     "crc32c",
@@ -63,10 +65,13 @@ if TYPE_CHECKING or not ACCELERATED:
         decode_records,
         decode_values,
     )
+    from kafkaio._records._stream import Handout, RecordStream
 else:
     from kafkaio._records._speedups import (
+        Handout,
         Record,
         RecordCursor,
+        RecordStream,
         RecordWriter,
         converted,
         decode_keys,

@@ -9,13 +9,16 @@ one module, so that its parts call each other as C does; the parts are:
 - `_decode.pxi`: lists of records, lists of fields, and the cursor;
 - `_writer.pxi`: the open batch of a producer;
 - `_columns.pxi`: whole batches as columns, and back;
-- `_murmur2.pxi`: the hash of keys.
+- `_murmur2.pxi`: the hash of keys;
+- `_stream.pxi`: handing records out one at a time, to ``async for``.
 """
 
 from collections.abc import Mapping
 from dataclasses import FrozenInstanceError, replace
 
 cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
@@ -29,8 +32,10 @@ from kafkaio.types import Record as TypedRecord
 from kafkaio.types import TimestampType, TopicPartition, restore_record
 
 __all__ = [
+    "Handout",
     "Record",
     "RecordCursor",
+    "RecordStream",
     "RecordWriter",
     "converted",
     "decode_keys",

@@ -10,7 +10,13 @@ import struct
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from kafkaio._records._impl import Record, RecordCursor, converted
+from kafkaio._records._impl import (
+    Handout,
+    Record,
+    RecordCursor,
+    RecordStream,
+    converted,
+)
 from kafkaio._records._layout import BATCH_HEADER_SIZE, LENGTH_END, MAGIC_OFFSET
 from kafkaio._records.builder import (
     BatchBuilder,
@@ -44,11 +50,13 @@ __all__ = [
     "ControlType",
     "Decompressor",
     "EndTxnMarker",
+    "Handout",
     "LegacyBatch",
     "PlainRecord",
     "Record",
     "RecordBatch",
     "RecordCursor",
+    "RecordStream",
     "control_batch",
     "converted",
     "encode_batch",

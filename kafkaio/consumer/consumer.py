@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from types import TracebackType
 from typing import Self, Unpack
 
+from kafkaio._records.batch import RecordStream
 from kafkaio._runtime.clock import now
 from kafkaio.client.client import Client
 from kafkaio.config import ClientConfig, ConsumerConfig, ConsumerOptions
@@ -142,7 +143,6 @@ class Consumer(Places):
 
     def _set_up(self, engine: Engine, wish: Wish) -> None:
         Places.__init__(self, engine)
-        self._next_nowait = engine.reader.next_nowait
         engine.apply(wish)
 
     def __repr__(self) -> str:
@@ -198,8 +198,13 @@ class Consumer(Places):
 
     # Reading
 
-    def __aiter__(self) -> Self:
-        return self
+    def __aiter__(self) -> AsyncIterator[Record]:
+        """Iterate over records, as `__anext__` gives them.
+
+        While records are at hand, a step costs no coroutine, future or task. The loop
+        gets a turn every millisecond all the same.
+        """
+        return RecordStream(self._reader.handout, self._engine.next_record)
 
     async def __anext__(self) -> Record:
         """The next record. If cancelled, none was taken.
@@ -212,7 +217,7 @@ class Consumer(Places):
             Exception: what a callback or a deserializer raised, or what ended a
                 background task.
         """
-        record = self._next_nowait()
+        record = self._reader.handout.take()
         return record if record is not None else await self._engine.next_record()
 
     async def poll(

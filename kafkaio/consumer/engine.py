@@ -51,6 +51,8 @@ T = TypeVar("T")
 CLOSE_TIMEOUT: Final = 30.0
 #: Seconds that a reader with data at hand runs before the loop gets a turn.
 _SLICE: Final = 0.001
+#: Records handed out before the iterator looks at the clock.
+_CREDIT: Final = 64
 
 
 class Engine:
@@ -82,6 +84,7 @@ class Engine:
         self._news = Wakeup()
         self._positioned = Broadcast()
         self.reader = Reader(config, on_change=self.look, on_news=self._news.notify)
+        self.reader.more_credit = self._more_credit
         self._supervisor = Supervisor("kafkaio consumer", self._crashed)
         self.fetcher = Fetcher(client, config, self.reader, self._supervisor.start_soon)
         isolation = int(config.isolation_level == "read_committed")
@@ -199,7 +202,7 @@ class Engine:
             return
         was_running = self._state == "running" and self._fatal is None
         self._state = "closing"
-        self.reader.must_look = True
+        self.reader.must_look()
         self._news.notify()
         self._positioned.fail(_closed)
         deadline = now() + (CLOSE_TIMEOUT if within is None else within)
@@ -246,7 +249,7 @@ class Engine:
     def _crashed(self, cause: BaseException) -> None:
         if self._fatal is None:
             self._fatal = cause
-        self.reader.must_look = True
+        self.reader.must_look()
         self._news.notify()
         self._positioned.tell()
 
@@ -324,6 +327,7 @@ class Engine:
             until: when to stop waiting; asked after each time nothing was taken.
         """
         with self.reading():
+            self.reader.must_look()  # nobody else may take a record meanwhile
             await self._yield()
             self._step()
             while True:
@@ -377,6 +381,9 @@ class Engine:
         if moment >= self._slice_end:
             await asyncio.sleep(0)
             self._slice_end = now() + _SLICE
+
+    def _more_credit(self) -> int:
+        return 0 if now() >= self._slice_end else _CREDIT
 
     # Offsets
 

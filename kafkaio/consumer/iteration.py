@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Self
 
 from kafkaio._runtime.clock import now
+from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.engine import Engine
-from kafkaio.consumer.poll import Batch
 
 __all__ = ["BatchIterator"]
 
@@ -53,11 +53,7 @@ class BatchIterator:
         is_due = moment >= self._until
         if not is_due and not reader.has_full(self._max_records):
             return None
-        records = reader.take_partition(self._max_records, prefer_full=not is_due)
+        batch = reader.take_batch(self._max_records, prefer_full=not is_due)
         if is_due:
             self._until = None
-        if not records:
-            return None
-        tp = records[0].topic_partition
-        number = reader.ledger.number(tp)
-        return Batch(tp.topic, tp.partition, records, -1 if number is None else number)
+        return batch

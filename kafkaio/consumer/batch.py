@@ -1,0 +1,125 @@
+"""Batches of one partition, as a consumer hands them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import TypeAlias
+
+from kafkaio._records.batch import RecordCursor
+from kafkaio.types import Record, TopicPartition
+
+__all__ = ["Batch", "Piece", "size_of"]
+
+#: A part of a batch: records to be made when asked for, or made already.
+Piece: TypeAlias = RecordCursor | list[Record]
+
+
+class Batch:
+    """Consecutive records of one partition; at least one. Not to be changed.
+
+    The records are made when they are asked for: iterate to have one at a time,
+    ``values()`` to have no records at all. While the batch is kept, so are the bytes
+    that it came in, decompressed; a record keeps only itself.
+
+    Attributes:
+        topic: name of the topic.
+        partition: number of the partition.
+        assignment: number of the assignment that they were read under: a commit of
+            the batch after the partition was lost is refused, even if the partition
+            was assigned again since.
+    """
+
+    __slots__ = ("_count", "_pieces", "_records", "assignment", "partition", "topic")
+
+    def __init__(
+        self, tp: TopicPartition, pieces: list[Piece], assignment: int = -1
+    ) -> None:
+        self.topic, self.partition = tp
+        self.assignment = assignment
+        self._pieces = pieces
+        self._count = sum(map(size_of, pieces))
+        self._records: list[Record] | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<Batch {self.topic}-{self.partition} | {self._count} records, offsets "
+            f"{self.first_offset}-{self.last_offset}>"
+        )
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Record]:
+        if self._records is not None:
+            return iter(self._records)
+        pieces = self._pieces
+        if len(pieces) == 1:
+            return _begin(pieces[0])
+        return chain.from_iterable(map(_begin, pieces))
+
+    @property
+    def records(self) -> list[Record]:
+        """The records in the order of their offsets, all made at once and kept."""
+        if self._records is None:
+            self._records = [*self]
+        return self._records
+
+    def values(self) -> list[bytes | None]:
+        """The records' values, made without the records."""
+        values: list[bytes | None] = []
+        for piece in self._pieces:
+            if isinstance(piece, list):
+                values += [record.value for record in piece]
+            else:
+                values += piece.copy().take_values(self._count)
+        return values
+
+    def keys(self) -> list[bytes | None]:
+        """The records' keys, made without the records."""
+        keys: list[bytes | None] = []
+        for piece in self._pieces:
+            if isinstance(piece, list):
+                keys += [record.key for record in piece]
+            else:
+                keys += piece.copy().take_keys(self._count)
+        return keys
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition that the records came from."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def first_offset(self) -> int:
+        """Offset of the first record."""
+        return self.first.offset
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record."""
+        return self.last.offset
+
+    @property
+    def first(self) -> Record:
+        """The first record."""
+        return next(iter(self))
+
+    @property
+    def last(self) -> Record:
+        """The last record."""
+        piece = self._pieces[-1]
+        if isinstance(piece, list):
+            return piece[-1]
+        cursor = piece.copy()
+        cursor.skip(cursor.remaining - 1)
+        return next(cursor)
+
+
+def _begin(piece: Piece) -> Iterator[Record]:
+    return iter(piece) if isinstance(piece, list) else piece.copy()
+
+
+def size_of(piece: Piece) -> int:
+    """How many records a piece has."""
+    return len(piece) if isinstance(piece, list) else piece.remaining
