@@ -109,6 +109,8 @@ class Engine:
         self._keeper = Keeper(self)
         self._state = "new"
         self._fatal: BaseException | None = None
+        # The loop's clock, once there is a loop: to ask for the loop takes longer.
+        self._clock: Callable[[], float] = now
         self._slice_end = 0.0
         self._takes_part = False
         self._undo: list[Callable[[], None]] = []
@@ -127,6 +129,7 @@ class Engine:
         if self._state != "new":
             raise ClosedError(f"the consumer is {self._state}: it starts once")
         self._state = "starting"
+        self._clock = asyncio.get_running_loop().time
         try:
             limit = self.config.default_api_timeout_ms / 1000
             deadline = now() + (limit if within is None else within)
@@ -342,8 +345,9 @@ class Engine:
     async def _is_over(self, until: float | None) -> bool:
         # Wait for news; there is no more to wait for when time is up.
         has_news = await self._news.wait(until)
-        self._slice_end = now() + _SLICE
-        return not has_news and until is not None and now() >= until
+        moment = self._clock()
+        self._slice_end = moment + _SLICE
+        return not has_news and until is not None and moment >= until
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -377,13 +381,12 @@ class Engine:
 
     async def _yield(self) -> None:
         # A reader that always has data at hand must not starve heartbeats.
-        moment = now()
-        if moment >= self._slice_end:
+        if self._clock() >= self._slice_end:
             await asyncio.sleep(0)
-            self._slice_end = now() + _SLICE
+            self._slice_end = self._clock() + _SLICE
 
     def _more_credit(self) -> int:
-        return 0 if now() >= self._slice_end else _CREDIT
+        return 0 if self._clock() >= self._slice_end else _CREDIT
 
     # Offsets
 

@@ -67,6 +67,8 @@ class Reader:
         self._must_look = True
         # What the handout stands in.
         self._chunk: PartitionBuffer | None = None
+        # What `sync` told the machines last of it: handed out, finished.
+        self._synced = (-1, -1)
         # Records handed out of the chunks before this one; never goes back.
         self._taken = 0
 
@@ -205,6 +207,9 @@ class Reader:
             return
         assert chunk.chunk is not None
         handed, mark = chunk.chunk.next_offset, self.handout.mark
+        if (handed, mark) == self._synced:
+            return
+        self._synced = handed, mark
         self.positions.advance(chunk.tp, handed, chunk.epoch)
         self.ledger.handed(chunk.tp, handed, chunk.epoch)
         if mark >= 0:
@@ -319,6 +324,7 @@ class Reader:
 
     def _begin(self, buffer: PartitionBuffer) -> None:
         self._chunk = buffer
+        self._synced = (-1, -1)
         self.handout.cursor = buffer.chunk
         self.handout.mark = -1
 
@@ -380,6 +386,7 @@ class Reader:
 
     def reset_position(self, tp: TopicPartition) -> None:
         """The position is outside the log: follow the policy, or strand."""
+        self._leave_chunk(tp)
         self.positions.out_of_range(tp, self.positions[tp].token)
         self.ledger.unpositioned(tp)
         self.must_look()
