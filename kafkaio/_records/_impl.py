@@ -17,9 +17,12 @@ from kafkaio.errors import ConfigurationError
 
 __all__ = [
     "ACCELERATED",
+    "ColumnsBuilder",
     "Record",
     "RecordCursor",
     "RecordWriter",
+    "append_columns",
+    "column_partitions",
     "converted",
     "crc32c",
     "decode_keys",
@@ -53,6 +56,11 @@ ACCELERATED: bool = _is_compiled_wanted(
 )
 
 if TYPE_CHECKING or not ACCELERATED:
+    from kafkaio._records._columns import (
+        ColumnsBuilder,
+        append_columns,
+        column_partitions,
+    )
     from kafkaio._records._cursor import RecordCursor
     from kafkaio._records._murmur2 import key_partition, murmur2
     from kafkaio._records._pure import (
@@ -65,9 +73,12 @@ if TYPE_CHECKING or not ACCELERATED:
     )
 else:
     from kafkaio._records._speedups import (
+        ColumnsBuilder,
         Record,
         RecordCursor,
         RecordWriter,
+        append_columns,
+        column_partitions,
         converted,
         decode_keys,
         decode_records,

@@ -29,9 +29,12 @@ from kafkaio.types import Record as TypedRecord
 from kafkaio.types import TimestampType, TopicPartition, restore_record
 
 __all__ = [
+    "ColumnsBuilder",
     "Record",
     "RecordCursor",
     "RecordWriter",
+    "append_columns",
+    "column_partitions",
     "converted",
     "decode_keys",
     "decode_records",
@@ -57,5 +60,6 @@ include "_record.pxi"
 include "_decode.pxi"
 include "_writer.pxi"
 include "_murmur2.pxi"
+include "_columns.pxi"
 include "_stream.pxi"
 include "_append.pxi"

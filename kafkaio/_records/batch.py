@@ -10,7 +10,20 @@ import struct
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from kafkaio._records._impl import Record, RecordCursor, converted
+from kafkaio._records._columns import (
+    BinaryColumn,
+    BinaryView,
+    Columns,
+    HeaderColumns,
+)
+from kafkaio._records._impl import (
+    ColumnsBuilder,
+    Record,
+    RecordCursor,
+    append_columns,
+    column_partitions,
+    converted,
+)
 from kafkaio._records._layout import BATCH_HEADER_SIZE, LENGTH_END, MAGIC_OFFSET
 from kafkaio._records.builder import (
     BatchBuilder,
@@ -39,16 +52,23 @@ from kafkaio.errors import CorruptRecord
 __all__ = [
     "Batch",
     "BatchBuilder",
+    "BinaryColumn",
+    "BinaryView",
+    "Columns",
+    "ColumnsBuilder",
     "Compression",
     "Compressor",
     "ControlType",
     "Decompressor",
     "EndTxnMarker",
+    "HeaderColumns",
     "LegacyBatch",
     "PlainRecord",
     "Record",
     "RecordBatch",
     "RecordCursor",
+    "append_columns",
+    "column_partitions",
     "control_batch",
     "converted",
     "encode_batch",
