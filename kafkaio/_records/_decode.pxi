@@ -184,6 +184,10 @@ cdef class RecordCursor:
     def __length_hint__(self):
         return self.remaining
 
+    @property
+    def bytes_left(self):
+        return self._end - self._at
+
     def take(self, Py_ssize_t limit):
         """Takes the next records, at most ``limit`` of them."""
         cdef Parsed parsed
@@ -240,6 +244,8 @@ cdef class RecordCursor:
         cdef RecordCursor piece = self.copy()
         piece.remaining = max(0, min(limit, self.remaining))
         self.skip(piece.remaining)
+        if self.remaining > 0:
+            piece._end = self._at
         piece._batch_end = self.next_offset
         return piece
 

@@ -17,11 +17,14 @@ from kafkaio.errors import ConfigurationError
 
 __all__ = [
     "ACCELERATED",
+    "ColumnsBuilder",
     "Handout",
     "Record",
     "RecordCursor",
     "RecordStream",
     "RecordWriter",
+    "append_columns",
+    "column_partitions",
     "converted",
     "crc32c",
     "decode_keys",
@@ -55,6 +58,11 @@ ACCELERATED: bool = _is_compiled_wanted(
 )
 
 if TYPE_CHECKING or not ACCELERATED:
+    from kafkaio._records._columns import (
+        ColumnsBuilder,
+        append_columns,
+        column_partitions,
+    )
     from kafkaio._records._cursor import RecordCursor
     from kafkaio._records._murmur2 import key_partition, murmur2
     from kafkaio._records._pure import (
@@ -68,11 +76,14 @@ if TYPE_CHECKING or not ACCELERATED:
     from kafkaio._records._stream import Handout, RecordStream
 else:
     from kafkaio._records._speedups import (
+        ColumnsBuilder,
         Handout,
         Record,
         RecordCursor,
         RecordStream,
         RecordWriter,
+        append_columns,
+        column_partitions,
         converted,
         decode_keys,
         decode_records,

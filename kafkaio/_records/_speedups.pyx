@@ -32,11 +32,14 @@ from kafkaio.types import Record as TypedRecord
 from kafkaio.types import TimestampType, TopicPartition, restore_record
 
 __all__ = [
+    "ColumnsBuilder",
     "Handout",
     "Record",
     "RecordCursor",
     "RecordStream",
     "RecordWriter",
+    "append_columns",
+    "column_partitions",
     "converted",
     "decode_keys",
     "decode_records",
@@ -62,5 +65,6 @@ include "_record.pxi"
 include "_decode.pxi"
 include "_writer.pxi"
 include "_murmur2.pxi"
+include "_columns.pxi"
 include "_stream.pxi"
 include "_append.pxi"

@@ -10,11 +10,20 @@ import struct
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from kafkaio._records._columns import (
+    BinaryColumn,
+    BinaryView,
+    Columns,
+    HeaderColumns,
+)
 from kafkaio._records._impl import (
+    ColumnsBuilder,
     Handout,
     Record,
     RecordCursor,
     RecordStream,
+    append_columns,
+    column_partitions,
     converted,
 )
 from kafkaio._records._layout import BATCH_HEADER_SIZE, LENGTH_END, MAGIC_OFFSET
@@ -45,18 +54,25 @@ from kafkaio.errors import CorruptRecord
 __all__ = [
     "Batch",
     "BatchBuilder",
+    "BinaryColumn",
+    "BinaryView",
+    "Columns",
+    "ColumnsBuilder",
     "Compression",
     "Compressor",
     "ControlType",
     "Decompressor",
     "EndTxnMarker",
     "Handout",
+    "HeaderColumns",
     "LegacyBatch",
     "PlainRecord",
     "Record",
     "RecordBatch",
     "RecordCursor",
     "RecordStream",
+    "append_columns",
+    "column_partitions",
     "control_batch",
     "converted",
     "encode_batch",
