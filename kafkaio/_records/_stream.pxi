@@ -215,8 +215,9 @@ cdef PyObject *stream_next(RecordStream self) except NULL:
     if stream_send(self, <PyObject *>None, &result) == PYGEN_NEXT:
         return result
     if not kafkaio_stop_again(<PyObject *>self._stop, result):
-        self._stop = StopIteration(owned(result))
-        kafkaio_stop(self._stop)
+        self._stop = StopIteration()
+        if not kafkaio_stop_again(<PyObject *>self._stop, result):
+            kafkaio_stop(StopIteration(owned(result)))
     return NULL
 
 

@@ -438,7 +438,7 @@ async def test_an_awaitable_by_hand(twin: Any) -> None:
     future = waiting.send(None)
     assert asyncio.isfuture(future)
     with pytest.raises(KeyError):
-        waiting.throw(KeyError, KeyError("old way"), None)
+        waiting.throw(KeyError("x"))
     assert source.waiting == 0
 
 
