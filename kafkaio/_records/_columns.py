@@ -215,7 +215,7 @@ def _values(view: BinaryView | None, start: int, stop: int) -> Iterator[bytes | 
         for _ in range(start, stop):
             yield None
         return
-    validity, offsets, data, first, width = _checked(view, stop)
+    validity, offsets, data, first = _checked(view, stop)
     for index in range(first + start, first + stop):
         if validity is not None and not validity[index >> 3] >> (index & 7) & 1:
             yield None
@@ -228,7 +228,7 @@ def _values(view: BinaryView | None, start: int, stop: int) -> Iterator[bytes | 
 
 def _checked(
     view: BinaryView, stop: int
-) -> tuple[memoryview | None, memoryview, memoryview, int, int]:
+) -> tuple[memoryview | None, memoryview, memoryview, int]:
     validity, offsets, data, first, width = view
     bits = None if validity is None else memoryview(validity).cast("B")
     if width not in {4, 8} or first < 0:
@@ -241,10 +241,10 @@ def _checked(
         raise UsageError(f"a column has fewer than {stop} values")
     numbers = numbers[: len(numbers) // width * width]
     places = numbers.cast("i" if width == 4 else "q")
-    return bits, places, memoryview(data).cast("B"), first, width
+    return bits, places, memoryview(data).cast("B"), first
 
 
-def append_columns(  # noqa: PLR0913 - what a record is made of, and which ones
+def append_columns(
     writer: RecordWriter,
     timestamps: int | BytesLike,
     keys: BinaryView | None,

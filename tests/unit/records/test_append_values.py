@@ -21,7 +21,7 @@ from tests.unit.records.test_codecs import NOW, law
     target=st.integers(0, 2_000),
     start=st.integers(0, 35),
 )
-def test_is_as_if_appended_one_by_one(  # noqa: PLR0917
+def test_is_as_if_appended_one_by_one(
     codec: ModuleType,
     first: int | None,
     values: list,

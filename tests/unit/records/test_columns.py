@@ -230,7 +230,7 @@ views = st.fixed_dictionaries(
     layout=views,
     start=st.integers(0, 20),
 )
-def test_append_columns_is_as_if_appended_one_by_one(  # noqa: PLR0917
+def test_append_columns_is_as_if_appended_one_by_one(
     codec: ModuleType, rows: list, target: int, layout: dict, start: int
 ) -> None:
     start = min(start, len(rows))
