@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from kafkaio._records.batch import RecordCursor
 from kafkaio.types import Record, TopicPartition
 
-__all__ = ["Batch", "Piece", "size_of"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Batch", "Piece", "size_of", "to_table"]
 
 #: A part of a batch: records to be made when asked for, or made already.
 Piece: TypeAlias = RecordCursor | list[Record]
@@ -28,16 +31,17 @@ class Batch:
         assignment: number of the assignment that they were read under: a commit of
             the batch after the partition was lost is refused, even if the partition
             was assigned again since.
+        pieces: what the records are made of; for kafkaio itself.
     """
 
-    __slots__ = ("_count", "_pieces", "_records", "assignment", "partition", "topic")
+    __slots__ = ("_count", "_records", "assignment", "partition", "pieces", "topic")
 
     def __init__(
         self, tp: TopicPartition, pieces: list[Piece], assignment: int = -1
     ) -> None:
         self.topic, self.partition = tp
         self.assignment = assignment
-        self._pieces = pieces
+        self.pieces = pieces
         self._count = sum(map(size_of, pieces))
         self._records: list[Record] | None = None
 
@@ -53,7 +57,7 @@ class Batch:
     def __iter__(self) -> Iterator[Record]:
         if self._records is not None:
             return iter(self._records)
-        pieces = self._pieces
+        pieces = self.pieces
         if len(pieces) == 1:
             return _begin(pieces[0])
         return chain.from_iterable(map(_begin, pieces))
@@ -68,7 +72,7 @@ class Batch:
     def values(self) -> list[bytes | None]:
         """The records' values, made without the records."""
         values: list[bytes | None] = []
-        for piece in self._pieces:
+        for piece in self.pieces:
             if isinstance(piece, list):
                 values += [record.value for record in piece]
             else:
@@ -78,12 +82,26 @@ class Batch:
     def keys(self) -> list[bytes | None]:
         """The records' keys, made without the records."""
         keys: list[bytes | None] = []
-        for piece in self._pieces:
+        for piece in self.pieces:
             if isinstance(piece, list):
                 keys += [record.key for record in piece]
             else:
                 keys += piece.copy().take_keys(self._count)
         return keys
+
+    def to_arrow(self, *, headers: bool = False) -> pa.Table:
+        """The records as a table of pyarrow, made without the records.
+
+        `kafkaio.arrow` tells its columns. With deserializers, key and value have the
+        types that Arrow finds for their objects.
+
+        Args:
+            headers: whether the table has the records' headers.
+
+        Raises:
+            ImportError: pyarrow is not installed: ``pip install 'kafkaio[arrow]'``.
+        """
+        return to_table([self], headers=headers)
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -108,12 +126,32 @@ class Batch:
     @property
     def last(self) -> Record:
         """The last record."""
-        piece = self._pieces[-1]
+        piece = self.pieces[-1]
         if isinstance(piece, list):
             return piece[-1]
         cursor = piece.copy()
         cursor.skip(cursor.remaining - 1)
         return next(cursor)
+
+
+def to_table(batches: Sequence[Batch], *, headers: bool = False) -> pa.Table:
+    """The records of batches as one table.
+
+    Raises:
+        ImportError: pyarrow is not installed.
+    """
+    from kafkaio.arrow import TableBuilder, records_to_table
+
+    pieces = [
+        (batch.topic_partition, piece) for batch in batches for piece in batch.pieces
+    ]
+    if any(isinstance(piece, list) for _, piece in pieces):
+        return records_to_table([*chain(*batches)], headers=headers)
+    builder = TableBuilder(headers=headers)
+    for tp, piece in pieces:
+        if not isinstance(piece, list):
+            builder.add_cursor(tp, piece)
+    return builder.finish()
 
 
 def _begin(piece: Piece) -> Iterator[Record]:

@@ -244,7 +244,7 @@ class Reader:
         taken: list[Record] = []
         while len(taken) < max_records:
             try:
-                if not self._find_chunk():
+                if not self._find_chunk(may_fail=not taken):
                     break
                 taken += self.handout.take_run(max_records - len(taken))
             except Exception:
@@ -254,16 +254,19 @@ class Reader:
         self.must_look()  # the next step must finish what this one took
         return taken
 
-    def take_batch(self, max_records: int, *, prefer_full: bool) -> Batch | None:
+    def take_batch(
+        self, max_records: int, *, prefer_full: bool = False, may_fail: bool = True
+    ) -> Batch | None:
         """Take records of one partition, as many as are at hand up to the limit.
 
         Args:
             max_records: the limit.
             prefer_full: begin with a partition that has that many, if one does.
+            may_fail: whether to raise what a broker refused, or to leave that alone.
         """
         if prefer_full:
             self._bring_forward(max_records)
-        if not self._find_chunk():
+        if not self._find_chunk(may_fail=may_fail):
             return None
         buffer = self._chunk
         assert buffer is not None
@@ -284,6 +287,26 @@ class Reader:
         number = self.ledger.number(buffer.tp)
         return Batch(buffer.tp, pieces, -1 if number is None else number)
 
+    def take_batches(self, max_records: int) -> list[Batch]:
+        """Take what is at hand of any partitions, one after the other.
+
+        Raises:
+            KafkaError: the next record cannot be had; only where none was taken.
+        """
+        batches: list[Batch] = []
+        while max_records > 0:
+            try:
+                batch = self.take_batch(max_records, may_fail=not batches)
+            except Exception:
+                if batches:
+                    break  # raised again by the next step, which starts with it
+                raise
+            if batch is None:
+                break
+            batches.append(batch)
+            max_records -= len(batch)
+        return batches
+
     def _take_piece(self, buffer: PartitionBuffer, limit: int) -> Piece:
         if self._deserialize is not None:
             return self.handout.take_run(limit)
@@ -293,6 +316,11 @@ class Reader:
     def has_full(self, max_records: int) -> bool:
         """Whether some partition has at least that many records at hand."""
         return any(buffer.at_hand >= max_records for buffer in self.buffers.ready)
+
+    @property
+    def at_hand(self) -> int:
+        """Records that can be taken, at most."""
+        return sum(buffer.at_hand for buffer in self.buffers.ready)
 
     def has_any(self) -> bool:
         """Whether there is anything at hand to take or to raise."""
@@ -305,7 +333,7 @@ class Reader:
                 return
             ready.rotate(-1)
 
-    def _find_chunk(self) -> bool:
+    def _find_chunk(self, *, may_fail: bool = True) -> bool:
         # Whether there are records at hand; the handout stands in them then.
         chunk = self._chunk
         if chunk is not None:
@@ -318,6 +346,8 @@ class Reader:
             if buffer.left or self._open_chunk(buffer):
                 self._begin(buffer)
                 return True
+            if buffer.failure is not None and not may_fail:
+                return False
             self._raise_failure(buffer)
             self.buffers.drop_if_empty(buffer)
         return False
