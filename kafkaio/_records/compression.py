@@ -166,7 +166,8 @@ class Decompressor:
         # A frame says how much it holds only if its writer knew before it began, as
         # librdkafka and this client do. One that does not, as Java's, and several in
         # a row are read as a stream, which takes longer.
-        if 0 <= zstandard.frame_content_size(data) <= limit:
+        claimed = zstandard.frame_content_size(data)
+        if 0 < claimed <= limit:
             try:
                 return self._zstd.decompress(data, allow_extra_data=False)
             except zstandard.ZstdError:
@@ -178,6 +179,8 @@ class Decompressor:
                 total += len(chunk)
                 _check_limit(total, limit)
                 parts.append(chunk)
+        if total < claimed:
+            raise CorruptRecord("the zstd data of a batch ends too early")
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _unlz4(self, data: BytesLike, limit: int) -> bytes:
