@@ -9,7 +9,8 @@ share of it buffered is left out alone, so that it cannot hold the others back.
 A broker answers a fetch when one of its partitions has data, or after
 ``fetch_max_wait_ms``. A partition that was left out has to wait for that answer when
 it is empty again; so a fetch that leaves one out asks for a shorter wait, which grows
-while the user does not read.
+while the user does not read. What becomes fetchable while a fetch waits is fetched
+beside it, see `kafkaio.consumer.fetch.catch_up`.
 """
 
 from __future__ import annotations
@@ -114,9 +115,12 @@ class Fetcher:
                 node = NodeFetcher(self, node_id)
                 self._nodes[node_id] = node
                 self._start_soon(node.run, f"fetch from broker {node_id}")
+                self._start_soon(node.beside.run, f"catch up with broker {node_id}")
         if leaderless:
             self.client.request_refresh(*sorted(leaderless))
         self.wake()
+        for node in self._nodes.values():
+            node.beside.wake()
 
     def wake(self) -> None:
         """There is room, or something else may be fetched: every loop looks again."""
@@ -173,6 +177,11 @@ class Fetcher:
             self._wait_for_room()
             return 0
         return min(room, self.config.fetch_max_bytes)
+
+    def has_room_beside(self) -> bool:
+        """Whether a partition's worth may come beside a fetch in flight."""
+        free = self.config.fetch_buffer_bytes - self._reader.buffers.size
+        return free >= self.config.max_partition_fetch_bytes
 
     def progress(self) -> int:
         """A number that grows when the user takes something."""
