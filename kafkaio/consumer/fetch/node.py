@@ -126,6 +126,7 @@ class NodeFetcher:
         if not wanted or not room:
             return
         plan = self._plan(self._connection, wanted)
+        room = min(room, sum(target.max_bytes for target in plan.wanted.values()))
         limits = self._limits(room, is_short=is_short)
         cap = None if plan.by_id else LAST_VERSION_BY_NAME
         timeout = (fetcher.config.request_timeout_ms + limits.max_wait_ms) / 1000
