@@ -21,7 +21,6 @@ __all__ = [
     "Handout",
     "Record",
     "RecordCursor",
-    "RecordStream",
     "RecordWriter",
     "append_columns",
     "column_partitions",
@@ -73,14 +72,13 @@ if TYPE_CHECKING or not ACCELERATED:
         decode_records,
         decode_values,
     )
-    from kafkaio._records._stream import Handout, RecordStream
+    from kafkaio._records._stream import Handout
 else:
     from kafkaio._records._speedups import (
         ColumnsBuilder,
         Handout,
         Record,
         RecordCursor,
-        RecordStream,
         RecordWriter,
         append_columns,
         column_partitions,
@@ -90,6 +88,9 @@ else:
         decode_values,
         key_partition,
         murmur2,
+    )
+    from kafkaio._records._speedups import (
+        RecordStream as RecordStream,  # of kafkaio.consumer.stream
     )
 
 

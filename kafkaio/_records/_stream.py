@@ -1,19 +1,13 @@
-"""The pure twin of handing records out one at a time: it says what is right.
-
-`Handout` is the place in what is at hand, `RecordStream` what ``async for`` drives. As
-long as records are at hand, a step of the loop makes no coroutine, future or task in
-the compiled twin, and one coroutine that never suspends here.
-"""
+"""The pure twin of handing records out one at a time: it says what is right."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any, Self
+from collections.abc import Callable
 
 from kafkaio._records._cursor import RecordCursor
 from kafkaio.types import Record
 
-__all__ = ["Handout", "RecordStream"]
+__all__ = ["Handout"]
 
 
 class Handout:
@@ -94,28 +88,3 @@ class Handout:
         record = convert(next(cursor.copy()))
         cursor.skip(1)
         return record
-
-
-class RecordStream:
-    """The asynchronous iterator over what a `Handout` takes.
-
-    Args:
-        handout: asked first, without waiting.
-        wait: goes the long way to the next record, where the handout has none.
-    """
-
-    __slots__ = ("_handout", "_wait")
-
-    def __init__(
-        self, handout: Handout, wait: Callable[[], Coroutine[Any, Any, Record]]
-    ) -> None:
-        self._handout = handout
-        self._wait = wait
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Record:
-        """The next record. If cancelled, none was taken."""
-        record = self._handout.take()
-        return await self._wait() if record is None else record

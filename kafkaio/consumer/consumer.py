@@ -7,7 +7,6 @@ from dataclasses import fields, replace
 from types import TracebackType
 from typing import Final, Self, Unpack
 
-from kafkaio._records.batch import RecordStream
 from kafkaio._runtime.clock import now
 from kafkaio.client.client import Client
 from kafkaio.config import ClientConfig, ConsumerConfig, ConsumerOptions
@@ -17,6 +16,7 @@ from kafkaio.consumer.iteration import BatchIterator, TableIterator
 from kafkaio.consumer.places import Places, ToCommit
 from kafkaio.consumer.poll import Poll
 from kafkaio.consumer.statistics import ConsumerStatistics
+from kafkaio.consumer.stream import RecordStream
 from kafkaio.consumer.wish import Topics, Wish
 from kafkaio.errors import UsageError
 from kafkaio.types import GroupMetadata, Record, TopicPartition

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kafkaio.consumer.stream import PlainStream
 from kafkaio.errors import UsageError
 from kafkaio.types import Record
 from tests.unit.records.conftest import compiled_codec
@@ -32,7 +33,7 @@ def pure_twin() -> SimpleNamespace:
     columns = importlib.import_module("kafkaio._records._columns")
     return SimpleNamespace(
         Handout=stream.Handout,
-        RecordStream=stream.RecordStream,
+        RecordStream=PlainStream,
         RecordCursor=cursor.RecordCursor,
         ColumnsBuilder=columns.ColumnsBuilder,
     )
