@@ -17,6 +17,7 @@ from kafkaio.errors import ConfigurationError
 
 __all__ = [
     "ACCELERATED",
+    "BatchHeader",
     "ColumnsBuilder",
     "Record",
     "RecordCursor",
@@ -62,6 +63,7 @@ if TYPE_CHECKING or not ACCELERATED:
         column_partitions,
     )
     from kafkaio._records._cursor import RecordCursor
+    from kafkaio._records._header import BatchHeader
     from kafkaio._records._murmur2 import key_partition, murmur2
     from kafkaio._records._pure import (
         Record,
@@ -73,6 +75,7 @@ if TYPE_CHECKING or not ACCELERATED:
     )
 else:
     from kafkaio._records._speedups import (
+        BatchHeader,
         ColumnsBuilder,
         Record,
         RecordCursor,
