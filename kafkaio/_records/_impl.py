@@ -17,6 +17,7 @@ from kafkaio.errors import ConfigurationError
 
 __all__ = [
     "ACCELERATED",
+    "BatchHeader",
     "ColumnsBuilder",
     "Handout",
     "Record",
@@ -63,6 +64,7 @@ if TYPE_CHECKING or not ACCELERATED:
         column_partitions,
     )
     from kafkaio._records._cursor import RecordCursor
+    from kafkaio._records._header import BatchHeader
     from kafkaio._records._murmur2 import key_partition, murmur2
     from kafkaio._records._pure import (
         Record,
@@ -75,6 +77,7 @@ if TYPE_CHECKING or not ACCELERATED:
     from kafkaio._records._stream import Handout
 else:
     from kafkaio._records._speedups import (
+        BatchHeader,
         ColumnsBuilder,
         Handout,
         Record,

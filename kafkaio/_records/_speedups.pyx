@@ -7,6 +7,7 @@ one module, so that its parts call each other as C does; the parts are:
 - `_wire.pxi`: numbers and fields in memory, and the one function that reads a record;
 - `_record.pxi`: the record that consumers hand out;
 - `_decode.pxi`: lists of records, lists of fields, and the cursor;
+- `_header.pxi`: the header of a batch;
 - `_writer.pxi`: the open batch of a producer;
 - `_columns.pxi`: whole batches as columns, and back;
 - `_murmur2.pxi`: the hash of keys;
@@ -22,7 +23,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from kafkaio._records._layout import BATCH_HEADER_SIZE, MIN_RECORD_SIZE
@@ -32,6 +33,7 @@ from kafkaio.types import Record as TypedRecord
 from kafkaio.types import TimestampType, TopicPartition, restore_record
 
 __all__ = [
+    "BatchHeader",
     "ColumnsBuilder",
     "Handout",
     "Record",
@@ -63,6 +65,7 @@ cdef object CREATE = TimestampType.CREATE
 include "_wire.pxi"
 include "_record.pxi"
 include "_decode.pxi"
+include "_header.pxi"
 include "_writer.pxi"
 include "_murmur2.pxi"
 include "_columns.pxi"

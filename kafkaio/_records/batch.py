@@ -115,7 +115,7 @@ def read_batches(
     decompressor = decompressor or Decompressor()
     position = 0
     while True:
-        size = first_batch_size(view[position:])
+        size = _size_at(view, position)
         if size is None or position + size > len(view):
             return
         raw = bytes(view[position : position + size])
@@ -139,14 +139,19 @@ def first_batch_size(data: BytesLike) -> int | None:
     Raises:
         CorruptRecord: the length or the magic byte is impossible.
     """
-    if len(data) < LENGTH_END:
+    return _size_at(data, 0)
+
+
+def _size_at(data: BytesLike, position: int) -> int | None:
+    rest = len(data) - position
+    if rest < LENGTH_END:
         return None
-    offset, length = _PREFIX.unpack_from(data)
+    offset, length = _PREFIX.unpack_from(data, position)
     if length < MIN_LEGACY_LENGTH:
         raise CorruptRecord(f"the batch at offset {offset} has the length {length}")
-    if len(data) <= MAGIC_OFFSET:
+    if rest <= MAGIC_OFFSET:
         return None
-    magic = data[MAGIC_OFFSET]
+    magic = data[position + MAGIC_OFFSET]
     if magic > 2:
         raise CorruptRecord(f"the batch at offset {offset} has the magic byte {magic}")
     if magic == 2 and length < _MIN_LENGTH:
