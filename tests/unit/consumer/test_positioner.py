@@ -127,3 +127,22 @@ async def test_committed_offsets_come_in_one_answer(
         assert await consumer.position(MANY[0]) == 2
     assert len(cluster.logged(ApiKey.OFFSET_FETCH)) == 1
     assert asked(cluster, 0) == [{3, 6, 9}]
+
+
+async def test_a_seek_wins_over_a_lookup_that_fails(
+    cluster: FakeCluster, many: FakeLogs, make: MakeConsumer
+):
+    gate = cluster.hold(ApiKey.LIST_OFFSETS, node=0)
+    many.refusals[MANY[0]] = ErrorCode.OFFSET_NOT_AVAILABLE
+    told = Retries()
+    async with make(told, auto_offset_reset="latest") as consumer:
+        consumer.assign(MANY[:1])
+        await asyncio.sleep(0.05)
+        assert gate.waiting == 1
+        consumer.seek(MANY[0], 0)
+        gate.release()
+        async with asyncio.timeout(0.02):
+            assert (await anext(consumer)).offset == 0
+        await asyncio.sleep(1)
+    assert told.told == []
+    assert len(asked(cluster, 0)) == 1
