@@ -101,7 +101,7 @@ class PartitionBuffer:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing at all to hand out or to raise."""
-        return not self.left and not self.batches and self.failure is None
+        return not (self.batches or self.left or self.failure)
 
     @property
     def at_hand(self) -> int:

@@ -193,20 +193,18 @@ class Reader:
 
     def finish(self) -> None:
         """Everything handed out so far is finished."""
-        chunk = self._chunk
-        if chunk is not None and chunk.handed:
-            assert chunk.chunk is not None
-            self.handout.mark = chunk.chunk.next_offset
+        cursor = self.handout.cursor
+        if cursor is not None:
+            self.handout.mark = cursor.next_offset
             self.sync()
         self.ledger.finish()
 
     def sync(self) -> None:
         """Bring the machines up to date with the chunk that is being handed out."""
-        chunk = self._chunk
-        if chunk is None or not chunk.handed:
+        chunk, cursor = self._chunk, self.handout.cursor
+        if chunk is None or cursor is None or cursor.remaining == chunk.count:
             return
-        assert chunk.chunk is not None
-        handed, mark = chunk.chunk.next_offset, self.handout.mark
+        handed, mark = cursor.next_offset, self.handout.mark
         if (handed, mark) == self._synced:
             return
         self._synced = handed, mark
@@ -220,12 +218,15 @@ class Reader:
         # nothing else is to be done but what the last steps of `take_one` do.
         if self._must_look:
             return False
-        if self.handout.credit <= 0:
-            self.handout.credit = self.more_credit()
-            if self.handout.credit <= 0:
+        handout = self.handout
+        if handout.credit <= 0:
+            handout.credit = self.more_credit()
+            if handout.credit <= 0:
                 return False
-        if self._chunk is None or not self._chunk.left:
-            self.finish()
+        cursor = handout.cursor
+        if cursor is not None and cursor.remaining:
+            return True
+        self.finish()
         return self._find_chunk()
 
     def take_one(self) -> Record | None:
