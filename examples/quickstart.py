@@ -39,6 +39,7 @@ class Progress:
     seen: Counter[bytes] = field(default_factory=Counter)
     owned: dict[str, Set[kafkaio.TopicPartition]] = field(default_factory=dict)
     lost: list[str] = field(default_factory=list)
+    reading: set[str] = field(default_factory=set)
     started: float = field(default_factory=time.perf_counter)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
@@ -58,6 +59,18 @@ class Progress:
         """Wait until each of these members has partitions."""
         async with self.changed:
             await self.changed.wait_for(lambda: all(self.owned.get(n) for n in names))
+
+    async def stop_reading(self, name: str) -> None:
+        """Wait until every member has stopped.
+
+        A record counts as done when its member asks for the next, and nobody asks
+        after the last ones. They would be read again by whoever gets the partitions
+        of the member that leaves first, if that were still reading.
+        """
+        self.reading.discard(name)
+        await self.tell()
+        async with self.changed:
+            await self.changed.wait_for(lambda: not self.reading)
 
     @property
     def is_complete(self) -> bool:
@@ -109,10 +122,12 @@ async def consume(bootstrap: str, topic: str, name: str, progress: Progress) -> 
         on_lost=partial(changed, "LOST"),
     )
     async with consumer:
+        progress.reading.add(name)
         while not progress.is_complete:
             poll = await consumer.poll(timeout=0.2)
             await progress.add(poll.records)
             taken += len(poll.records)
+        await progress.stop_reading(name)
     return taken
 
 

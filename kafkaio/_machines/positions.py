@@ -348,18 +348,6 @@ class Positions:
         """Partitions that need a seek: a view, which costs nothing to look at."""
         return self._stages[Stage.STRANDED].keys()
 
-    def sought(self, now: float) -> list[TopicPartition]:
-        """Partitions that may be fetched as soon as their look-up under way ends.
-
-        Those that are paused, or wait after a failure, are not among them.
-        """
-        return [
-            tp
-            for stage in _SOUGHT
-            for tp, entry in self._due(stage, now)
-            if not entry.is_paused
-        ]
-
     def is_settled(self) -> bool:
         """Whether no partition waits for its position any more."""
         return all(

@@ -328,3 +328,42 @@ async def test_a_leader_that_is_killed_and_restarted(
         await round_trip("while it is down")
         await kafka.restart(victim)
         await round_trip("after")
+
+
+class Fetches:
+    """The brokers that were fetched from."""
+
+    def __init__(self) -> None:
+        self.nodes: set[int] = set()
+
+    def request_sent(self, api: str, version: int, node_id: int) -> None:
+        if api == "Fetch":
+            self.nodes.add(node_id)
+
+
+@pytest.mark.kafka_versions("2.8", "3.9", "4.0", "4.3")  # KIP-392 came with 2.4
+async def test_the_replica_in_the_own_rack_is_read_from(
+    real_kafka_cluster: Kafka, cluster_topic: TopicFactory
+):
+    tp = TopicPartition(cluster_topic(partitions=1, replication_factor=3), 0)
+    servers = real_kafka_cluster.bootstrap_servers
+    async with Client(servers) as client:
+        await write(client, tp, numbers("before", 3))
+        leader = client.cluster.leader(tp)
+        follower = next(n for n in real_kafka_cluster.node_ids if n != leader)
+        heard = Fetches()
+        async with Consumer(
+            servers,
+            assign=[tp],
+            auto_offset_reset="earliest",
+            client_rack=f"r{follower}",
+            observer=heard,
+        ) as consumer:
+            assert await read(consumer, 3) == numbers("before", 3)
+            await write(client, tp, numbers("after", 3))
+            assert await read(consumer, 3) == numbers("after", 3)
+            assert heard.nodes == {leader, follower}
+            heard.nodes.clear()
+            await write(client, tp, [b"last"])
+            assert await read(consumer, 1) == [b"last"]
+            assert heard.nodes <= {follower}

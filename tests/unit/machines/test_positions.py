@@ -104,22 +104,6 @@ def test_what_is_unassigned_or_assigned_anew_is_stranded_no_more():
     assert set(made.unpositioned(0)) == {B}
 
 
-def test_partitions_are_sought_until_their_lookup_ends():
-    made = positions(LATEST, A, B)
-    assert made.sought(0) == [A, B]
-    assert not made.committed_missing(A, made[A].token)
-    assert made.sought(0) == [B, A]
-    made.retry_later(A, made[A].token, 5.0)
-    assert made.sought(4.9) == [B]
-    assert made.sought(5.0) == [B, A]
-    made.pause(A)
-    made.revoke_requested(B)
-    assert made.sought(5.0) == []
-    made.resume(A)
-    assert made.reset_found(A, made[A].token, 1)
-    assert made.sought(5.0) == []
-
-
 def test_a_seek_during_a_lookup_wins():
     made = positions(LATEST, A, B)
     asked = {tp: made[tp].token for tp in (A, B)}
