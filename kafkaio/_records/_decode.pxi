@@ -4,11 +4,14 @@ cdef int begin(
     bytes data, Py_ssize_t position, Py_ssize_t count, object origin, Scan *scan
 ) except -1:
     cdef Py_ssize_t size = PyBytes_GET_SIZE(data)
-    scan.start_offset = origin[2]
-    scan.base_offset = origin[3]
-    scan.last_delta = origin[4]
-    scan.base_timestamp = origin[5]
-    stamp = origin[6]
+    # An exact tuple is taken apart far faster.
+    _, _, start_offset, base_offset, last_delta, base_timestamp, stamp, _, _ = tuple(
+        origin
+    )
+    scan.start_offset = start_offset
+    scan.base_offset = base_offset
+    scan.last_delta = last_delta
+    scan.base_timestamp = base_timestamp
     scan.is_stamped = stamp is not None
     scan.stamp = stamp if stamp is not None else 0
     if not 0 <= position <= size or not 0 <= count <= (size - position) // LEAST_RECORD:
@@ -23,7 +26,8 @@ cdef refuse(bytes data, Py_ssize_t position, Py_ssize_t count, object origin):
 
 
 cdef Place place_of(object origin):
-    return new_place(origin[0], origin[1], origin[7], origin[8])
+    topic, partition, _, _, _, _, _, timestamp_type, leader_epoch = tuple(origin)
+    return new_place(topic, partition, timestamp_type, leader_epoch)
 
 
 def decode_records(bytes data not None, Py_ssize_t position, Py_ssize_t count, origin):

@@ -30,6 +30,7 @@ __all__ = [
     "decode_keys",
     "decode_records",
     "decode_values",
+    "frame_batch",
     "key_partition",
     "murmur2",
     "restore_record",
@@ -64,6 +65,7 @@ if TYPE_CHECKING or not ACCELERATED:
         column_partitions,
     )
     from kafkaio._records._cursor import RecordCursor
+    from kafkaio._records._frame import frame_batch
     from kafkaio._records._header import BatchHeader
     from kafkaio._records._murmur2 import key_partition, murmur2
     from kafkaio._records._pure import (
@@ -89,6 +91,7 @@ else:
         decode_keys,
         decode_records,
         decode_values,
+        frame_batch,
         key_partition,
         murmur2,
     )

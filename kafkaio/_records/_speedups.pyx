@@ -8,7 +8,7 @@ one module, so that its parts call each other as C does; the parts are:
 - `_record.pxi`: the record that consumers hand out;
 - `_decode.pxi`: lists of records, lists of fields, and the cursor;
 - `_header.pxi`: the header of a batch;
-- `_writer.pxi`: the open batch of a producer;
+- `_writer.pxi`, `_frame.pxi`: the open batch of a producer, and the finished one;
 - `_columns.pxi`: whole batches as columns, and back;
 - `_murmur2.pxi`: the hash of keys;
 - `_stream.pxi`: handing records out one at a time, to ``async for``.
@@ -46,6 +46,7 @@ __all__ = [
     "decode_keys",
     "decode_records",
     "decode_values",
+    "frame_batch",
     "key_partition",
     "murmur2",
 ]
@@ -67,6 +68,7 @@ include "_record.pxi"
 include "_decode.pxi"
 include "_header.pxi"
 include "_writer.pxi"
+include "_frame.pxi"
 include "_murmur2.pxi"
 include "_columns.pxi"
 include "_stream.pxi"
