@@ -49,6 +49,13 @@ async def batch_values(consumer: kafkaio.Consumer, left: int) -> None:
             return
 
 
+async def tables(consumer: kafkaio.Consumer, left: int) -> None:
+    async for table in consumer.arrow_batches():
+        left -= table.num_rows
+        if left <= 0:
+            return
+
+
 async def poll(consumer: kafkaio.Consumer, left: int) -> None:
     while left > 0:
         records = (await consumer.poll(max_records=1000)).records
@@ -62,6 +69,7 @@ WAYS: dict[str, Way] = {
     "batches(), records": batch_records,
     "batches(), values()": batch_values,
     "poll()": poll,
+    "arrow_batches()": tables,
 }
 
 
