@@ -19,6 +19,7 @@ __all__ = [
     "ACCELERATED",
     "BatchHeader",
     "ColumnsBuilder",
+    "Handout",
     "Record",
     "RecordCursor",
     "RecordWriter",
@@ -75,10 +76,12 @@ if TYPE_CHECKING or not ACCELERATED:
         decode_records,
         decode_values,
     )
+    from kafkaio._records._stream import Handout
 else:
     from kafkaio._records._speedups import (
         BatchHeader,
         ColumnsBuilder,
+        Handout,
         Record,
         RecordCursor,
         RecordWriter,
@@ -91,6 +94,9 @@ else:
         frame_batch,
         key_partition,
         murmur2,
+    )
+    from kafkaio._records._speedups import (
+        RecordStream as RecordStream,  # of kafkaio.consumer.stream
     )
 
 

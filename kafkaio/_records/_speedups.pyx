@@ -10,13 +10,16 @@ one module, so that its parts call each other as C does; the parts are:
 - `_header.pxi`: the header of a batch;
 - `_writer.pxi`, `_frame.pxi`: the open batch of a producer, and the finished one;
 - `_columns.pxi`: whole batches as columns, and back;
-- `_murmur2.pxi`: the hash of keys.
+- `_murmur2.pxi`: the hash of keys;
+- `_stream.pxi`: handing records out one at a time, to ``async for``.
 """
 
 from collections.abc import Mapping
 from dataclasses import FrozenInstanceError, replace
 
 cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
@@ -32,8 +35,10 @@ from kafkaio.types import TimestampType, TopicPartition, restore_record
 __all__ = [
     "BatchHeader",
     "ColumnsBuilder",
+    "Handout",
     "Record",
     "RecordCursor",
+    "RecordStream",
     "RecordWriter",
     "append_columns",
     "column_partitions",
