@@ -17,6 +17,9 @@ from kafkaio.errors import ConfigurationError
 
 __all__ = [
     "ACCELERATED",
+    "Delivery",
+    "Lanes",
+    "Receipt",
     "Record",
     "RecordCursor",
     "RecordWriter",
@@ -26,6 +29,7 @@ __all__ = [
     "decode_records",
     "decode_values",
     "key_partition",
+    "metadata_of",
     "murmur2",
     "restore_record",
 ]
@@ -53,6 +57,7 @@ ACCELERATED: bool = _is_compiled_wanted(
 )
 
 if TYPE_CHECKING or not ACCELERATED:
+    from kafkaio._records._append import Delivery, Lanes, Receipt, metadata_of
     from kafkaio._records._cursor import RecordCursor
     from kafkaio._records._murmur2 import key_partition, murmur2
     from kafkaio._records._pure import (
@@ -65,6 +70,9 @@ if TYPE_CHECKING or not ACCELERATED:
     )
 else:
     from kafkaio._records._speedups import (
+        Delivery,
+        Lanes,
+        Receipt,
         Record,
         RecordCursor,
         RecordWriter,
@@ -73,6 +81,7 @@ else:
         decode_records,
         decode_values,
         key_partition,
+        metadata_of,
         murmur2,
     )
 

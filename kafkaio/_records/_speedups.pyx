@@ -9,7 +9,8 @@ one module, so that its parts call each other as C does; the parts are:
 - `_decode.pxi`: lists of records, lists of fields, and the cursor;
 - `_writer.pxi`: the open batch of a producer;
 - `_columns.pxi`: whole batches as columns, and back;
-- `_murmur2.pxi`: the hash of keys.
+- `_murmur2.pxi`: the hash of keys;
+- `_append.pxi`: what takes records into a producer.
 """
 
 from collections.abc import Mapping
@@ -29,6 +30,9 @@ from kafkaio.types import Record as TypedRecord
 from kafkaio.types import TimestampType, TopicPartition, restore_record
 
 __all__ = [
+    "Delivery",
+    "Lanes",
+    "Receipt",
     "Record",
     "RecordCursor",
     "RecordWriter",
@@ -37,6 +41,7 @@ __all__ = [
     "decode_records",
     "decode_values",
     "key_partition",
+    "metadata_of",
     "murmur2",
 ]
 

@@ -101,7 +101,10 @@ class Accumulator(Intake):
             size += batch.builder.size_bytes
             if taken and size > self._limits.max_request_size:
                 break
+            self._end_lease(batch)
             queue.take(batch)
+            topic = self._topics[batch.partition.topic]
+            topic.used_at = max(topic.used_at, now)  # lanes do not tell when
             taken.append(batch)
         if taken:
             node.sent(now, len(taken))
@@ -329,6 +332,7 @@ class Accumulator(Intake):
     def _give_up(
         self, queue: PartitionQueue, batch: ProduceBatch, error: Exception
     ) -> None:
+        self._end_lease(batch)
         queue.give_up(batch)
         self.has_news = True
         batch.receipt.fail(error)
@@ -349,6 +353,7 @@ class Accumulator(Intake):
         receipts = []
         for queue in self._active.values():
             for batch in queue.waiting:
+                self._end_lease(batch)
                 batch.is_sealed = True
                 receipts.append(batch.receipt)
             receipts += [b.receipt for b in queue.on_wire if not b.is_expired]
@@ -398,7 +403,7 @@ class Accumulator(Intake):
         queues = self._active.values()
         return AccumulatorStatistics(
             topics=len(self._topics),
-            used_bytes=self._used,
+            used_bytes=self._used - sum(map(self._unused, self._leased)),
             waiting_batches=sum(len(queue.waiting) for queue in queues),
             batches_on_wire=sum(len(queue.on_wire) for queue in queues),
             undesignated_records=sum(
