@@ -131,9 +131,13 @@ class Producer(ProducerLife):
         if self._lanes.taken < _BYTES_PER_TURN:
             delivery = self._take(topic, value, key, headers, timestamp, partition)
         if delivery is None:
+            self._check_running()
             check_destination(topic, partition)
             record = self._make(key, value, headers, timestamp)
-            delivery = await self._enqueue(topic, partition, record)
+            if self._lanes.taken < _BYTES_PER_TURN:
+                delivery = self._enqueue_at_once(topic, partition, record)
+            if delivery is None:
+                delivery = await self._enqueue_later(topic, partition, record)
         return await delivery
 
     async def enqueue(
@@ -181,6 +185,26 @@ class Producer(ProducerLife):
         self, topic: str, partition: int | None, record: PlainRecord
     ) -> Delivery:
         self._check_running()
+        delivery = None
+        if self._lanes.taken < _BYTES_PER_TURN:
+            delivery = self._enqueue_at_once(topic, partition, record)
+        if delivery is None:
+            delivery = await self._enqueue_later(topic, partition, record)
+        return delivery
+
+    def _enqueue_at_once(
+        self, topic: str, partition: int | None, record: PlainRecord
+    ) -> Delivery | None:
+        size = self._accumulator.size_of(record)
+        timestamp, key, value, headers = record
+        delivery = self._lanes.take(topic, value, key, headers, timestamp, partition)
+        if delivery is None and self._room.try_reserve(size):
+            delivery = self._take_in(topic, partition, record, size)
+        return delivery
+
+    async def _enqueue_later(
+        self, topic: str, partition: int | None, record: PlainRecord
+    ) -> Delivery:
         accumulator = self._accumulator
         size = accumulator.size_of(record)
         if self._lanes.taken >= _BYTES_PER_TURN:
@@ -189,11 +213,11 @@ class Producer(ProducerLife):
             await asyncio.sleep(0)
             self._lanes.taken = 0
             self._check_running()
-        if (delivery := self._take_made(topic, partition, record)) is not None:
-            return delivery
-        if not self._room.try_reserve(size):
-            self._wake()
-            await self._room.reserve(size)
+            delivery = self._enqueue_at_once(topic, partition, record)
+            if delivery is not None:
+                return delivery
+        self._wake()
+        await self._room.reserve(size)
         try:
             self._check_running()
         except BaseException:
@@ -237,22 +261,15 @@ class Producer(ProducerLife):
         self._check_running()
         check_destination(topic, partition)
         record = self._make(key, value, headers, timestamp)
-        size = self._accumulator.size_of(record)
-        if (delivery := self._take_made(topic, partition, record)) is not None:
-            return delivery
-        if not self._room.try_reserve(size):
+        delivery = self._enqueue_at_once(topic, partition, record)
+        if delivery is None:
             self._wake()
             raise BufferFull(
-                f"no room for {size} bytes in buffer_memory="
-                f"{self.config.buffer_memory}; {len(self._room)} calls wait for room"
+                f"no room for {self._accumulator.size_of(record)} bytes in "
+                f"buffer_memory={self.config.buffer_memory}; "
+                f"{len(self._room)} calls wait for room"
             )
-        return self._take_in(topic, partition, record, size)
-
-    def _take_made(
-        self, topic: str, partition: int | None, record: PlainRecord
-    ) -> Delivery | None:
-        timestamp, key, value, headers = record
-        return self._lanes.take(topic, value, key, headers, timestamp, partition)
+        return delivery
 
     def _take_in(
         self, topic: str, partition: int | None, record: PlainRecord, size: int

@@ -52,7 +52,20 @@ class Outlook:
 
 
 class Accumulator(Intake):
-    """The records of one producer from append until they have landed."""
+    """The records of one producer from append until they have landed.
+
+    Attributes:
+        expires_at: when, as of the last `outlook`, `expire` has something to do.
+    """
+
+    expires_at = 0.0
+
+    @property
+    def is_all_sent(self) -> bool:
+        """Whether no record waits to be sent, be it because its topic is unknown."""
+        if any(queue.waiting for queue in self._active.values()):
+            return False
+        return not self.unknown_topics()
 
     # What to send.
 
@@ -60,8 +73,10 @@ class Accumulator(Intake):
         """Say which nodes have something to send now, and when to look again."""
         ready: dict[int, None] = {}
         is_leaderless = False
-        wake_at = self._next_expiry()
+        wake_at = self.expires_at = self._next_expiry()
         for queue in self._active.values():
+            if not queue.waiting:
+                continue
             batch = queue.candidate()
             if batch is None:
                 continue
@@ -282,11 +297,12 @@ class Accumulator(Intake):
     def _next_expiry(self) -> float:
         earliest = _FOREVER
         for queue in self._active.values():
-            if queue.waiting:
-                earliest = min(earliest, queue.waiting[0].created)
+            if queue.waiting and queue.waiting[0].created < earliest:
+                earliest = queue.waiting[0].created
             for batch in queue.on_wire:
                 if not batch.is_expired:
-                    earliest = min(earliest, batch.created)
+                    if batch.created < earliest:
+                        earliest = batch.created
                     break
         earliest += self._limits.delivery_timeout
         for topic in self._topics.values():
