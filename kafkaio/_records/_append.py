@@ -19,7 +19,14 @@ from kafkaio._records._pure import RecordWriter
 from kafkaio.errors import UsageError
 from kafkaio.types import RecordMetadata
 
-__all__ = ["Delivery", "Lanes", "Receipt", "metadata_of", "twin_of"]
+__all__ = [
+    "Delivery",
+    "Lanes",
+    "Receipt",
+    "metadata_of",
+    "metadata_of_all",
+    "twin_of",
+]
 
 #: Makes the iterator that ``await delivery`` runs, for a record on its way.
 Wait: TypeAlias = "Callable[[Delivery], Generator[object, None, RecordMetadata]]"
@@ -261,6 +268,13 @@ def metadata_of(
         RecordMetadata(topic, partition, at, timestamp)
         for at in range(offset + first, offset + first + count)
     ]
+
+
+def metadata_of_all(
+    runs: list[tuple[Receipt, int, int, int]],
+) -> list[RecordMetadata]:
+    """Where the records of several runs were written, each as `metadata_of` takes it."""
+    return [made for run in runs for made in metadata_of(*run)]
 
 
 def twin_of(error: Exception) -> Exception:

@@ -29,7 +29,7 @@ __all__ = [
     "decode_records",
     "decode_values",
     "key_partition",
-    "metadata_of",
+    "metadata_of_all",
     "murmur2",
     "restore_record",
 ]
@@ -57,7 +57,7 @@ ACCELERATED: bool = _is_compiled_wanted(
 )
 
 if TYPE_CHECKING or not ACCELERATED:
-    from kafkaio._records._append import Delivery, Lanes, Receipt, metadata_of
+    from kafkaio._records._append import Delivery, Lanes, Receipt, metadata_of_all
     from kafkaio._records._cursor import RecordCursor
     from kafkaio._records._murmur2 import key_partition, murmur2
     from kafkaio._records._pure import (
@@ -81,7 +81,7 @@ else:
         decode_records,
         decode_values,
         key_partition,
-        metadata_of,
+        metadata_of_all,
         murmur2,
     )
 

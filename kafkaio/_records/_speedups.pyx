@@ -42,6 +42,7 @@ __all__ = [
     "decode_values",
     "key_partition",
     "metadata_of",
+    "metadata_of_all",
     "murmur2",
 ]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
 from kafkaio._machines.accumulator import PlainRecord, Receipt
-from kafkaio._records._impl import metadata_of
+from kafkaio._records._impl import metadata_of_all
 from kafkaio.producer.arguments import check_destination
 from kafkaio.producer.delivery import Delivery, settled
 from kafkaio.types import Headers, NewRecord, RecordMetadata
@@ -98,10 +98,7 @@ class Sent:
             for receipt, _, _, _ in self._runs
         ):
             return self._one_by_one()
-        done: list[RecordMetadata] = []
-        for run in self._runs:
-            done += metadata_of(*run)
-        return done
+        return metadata_of_all(self._runs)
 
     def _one_by_one(self) -> list[RecordMetadata]:
         done: dict[int, RecordMetadata] = {}

@@ -29,6 +29,7 @@ def twin_named(name: str) -> ModuleType | SimpleNamespace:
             Lanes=_append.Lanes,
             Receipt=_append.Receipt,
             metadata_of=_append.metadata_of,
+            metadata_of_all=_append.metadata_of_all,
             RecordWriter=_pure.RecordWriter,
         )
     if importlib.util.find_spec(COMPILED) is None:
@@ -344,6 +345,9 @@ def test_metadata_is_like_any_other(twin) -> None:
     with pytest.raises(AttributeError):
         made[0].offset = 5
     assert twin.metadata_of(receipt, 0, 0, 9) == []
+    runs = [(receipt, 0, 1, 8), (receipt, 1, 2, 9)]
+    assert twin.metadata_of_all(runs) == [RecordMetadata("t", 2, 10, 8), *made]
+    assert gc.isenabled()
     gc.collect()
     assert made[1].topic == "t"
 
