@@ -12,6 +12,7 @@ extensions = [
 html_theme = "furo"
 html_title = "kafkaio"
 exclude_patterns = ["_build"]
+autodoc_mock_imports = ["pyarrow"]  # an extra, which the docs can do without
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # signatures carry them; nitpicking them twice helps nobody
 napoleon_google_docstring = True

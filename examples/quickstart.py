@@ -5,9 +5,9 @@
     python examples/quickstart.py --bootstrap localhost:9092
 
 A hundred thousand records with keys and headers are produced by many coroutines.
-Two members of a group consume them; when a third of them is read, a third member
-joins and the partitions are shared out again. At the end the multiset of what was
-consumed is compared with what was produced.
+Two members of a group consume the first half of them; then a third member joins, the
+partitions are shared out again, and the three consume the other half. At the end the
+multiset of what was consumed is compared with what was produced.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from uuid import uuid4
 
 import kafkaio
@@ -36,68 +37,101 @@ class Progress:
 
     target: int
     seen: Counter[bytes] = field(default_factory=Counter)
-    events: list[str] = field(default_factory=list)
+    owned: dict[str, Set[kafkaio.TopicPartition]] = field(default_factory=dict)
+    lost: list[str] = field(default_factory=list)
+    reading: set[str] = field(default_factory=set)
     started: float = field(default_factory=time.perf_counter)
-    a_third: asyncio.Event = field(default_factory=asyncio.Event)
-    all_of_it: asyncio.Event = field(default_factory=asyncio.Event)
+    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def note(self, text: str) -> None:
-        line = f"{time.perf_counter() - self.started:6.2f} s  {text}"
-        self.events.append(line)
-        print(line, flush=True)
+        print(f"{time.perf_counter() - self.started:6.2f} s  {text}", flush=True)
 
-    def add(self, records: list[kafkaio.Record]) -> None:
+    async def add(self, records: Sequence[kafkaio.Record]) -> None:
         self.seen.update(r.value for r in records if r.value is not None)
-        if len(self.seen) * 3 >= self.target:
-            self.a_third.set()
-        if len(self.seen) == self.target:
-            self.all_of_it.set()
+        if records:
+            await self.tell()
+
+    async def tell(self) -> None:
+        async with self.changed:
+            self.changed.notify_all()
+
+    async def wait_members(self, *names: str) -> None:
+        """Wait until each of these members has partitions."""
+        async with self.changed:
+            await self.changed.wait_for(lambda: all(self.owned.get(n) for n in names))
+
+    async def stop_reading(self, name: str) -> None:
+        """Wait until every member has stopped.
+
+        A record counts as done when its member asks for the next, and nobody asks
+        after the last ones. They would be read again by whoever gets the partitions
+        of the member that leaves first, if that were still reading.
+        """
+        self.reading.discard(name)
+        await self.tell()
+        async with self.changed:
+            await self.changed.wait_for(lambda: not self.reading)
+
+    @property
+    def is_complete(self) -> bool:
+        return len(self.seen) == self.target
 
 
-async def produce(bootstrap: str, topic: str, count: int, progress: Progress) -> None:
+async def produce(
+    bootstrap: str, topic: str, numbers: range, progress: Progress
+) -> None:
     async with kafkaio.Producer(bootstrap, compression_type="lz4") as producer:
 
-        async def share(first: int) -> None:
-            for number in range(first, count, COROUTINES):
+        async def share(mine: range) -> None:
+            for number in mine:
                 await producer.send(
                     topic,
                     b"record-%08d" % number,
                     key=b"customer-%04d" % (number % 5000),
-                    headers=[("coroutine", b"%d" % first)],
+                    headers=[("coroutine", b"%d" % mine.start)],
                 )
 
         async with asyncio.TaskGroup() as group:
             for first in range(COROUTINES):
-                group.create_task(share(first))
-    progress.note(f"produced {count:,} records from {COROUTINES} coroutines")
+                group.create_task(share(numbers[first::COROUTINES]))
+    progress.note(f"produced {len(numbers):,} records from {COROUTINES} coroutines")
 
 
 async def consume(bootstrap: str, topic: str, name: str, progress: Progress) -> int:
     """Be one member of the group until all records were seen; return our share."""
 
-    def names(partitions: Set[kafkaio.TopicPartition]) -> str:
-        return ", ".join(str(tp.partition) for tp in sorted(partitions)) or "none"
+    async def changed(event: str, partitions: Set[kafkaio.TopicPartition]) -> None:
+        progress.owned[name] = consumer.assignment
+        numbers = ", ".join(str(tp.partition) for tp in sorted(partitions))
+        if partitions:
+            progress.note(f"{name} {event} {numbers}")
+        if event == "LOST":
+            progress.lost.append(name)
+        await progress.tell()
 
     taken = 0
-    async with kafkaio.Consumer(
+    consumer = kafkaio.Consumer(
         bootstrap,
         topics=topic,
         group_id="quickstart",
         client_id=name,
         auto_offset_reset="earliest",
-        on_assigned=lambda tps: progress.note(f"{name} was assigned {names(tps)}"),
-        on_revoked=lambda tps: progress.note(f"{name} gave back {names(tps)}"),
-        on_lost=lambda tps: progress.note(f"{name} LOST {names(tps)}"),
-    ) as consumer:
-        while not progress.all_of_it.is_set():
+        heartbeat_interval_ms=500,
+        on_assigned=partial(changed, "was assigned"),
+        on_revoked=partial(changed, "gave back"),
+        on_lost=partial(changed, "LOST"),
+    )
+    async with consumer:
+        progress.reading.add(name)
+        while not progress.is_complete:
             poll = await consumer.poll(timeout=0.2)
-            progress.add(list(poll.records))
+            await progress.add(poll.records)
             taken += len(poll.records)
+        await progress.stop_reading(name)
     return taken
 
 
 async def kill_one_broker(kafka: Kafka, progress: Progress) -> None:
-    await progress.a_third.wait()
     victim = 2
     await kafka.kill(victim)
     progress.note(f"broker {victim} was killed with SIGKILL")
@@ -107,24 +141,27 @@ async def kill_one_broker(kafka: Kafka, progress: Progress) -> None:
 
 async def run(bootstrap: str, count: int, kafka: Kafka | None) -> bool:
     topic = f"quickstart-{uuid4().hex[:8]}"
-    replicas = min(3, len(bootstrap.split(",")))
     async with kafkaio.Client(bootstrap) as client:
-        await create_topic(client, topic, replicas)
+        await create_topic(client, topic, min(3, len(bootstrap.split(","))))
     progress = Progress(count)
+    members: dict[str, asyncio.Task[int]] = {}
     async with asyncio.TaskGroup() as group:
-        tasks = {
-            name: group.create_task(consume(bootstrap, topic, name, progress))
-            for name in ("member-1", "member-2")
-        }
-        group.create_task(produce(bootstrap, topic, count, progress))
+
+        def join(name: str) -> None:
+            work = consume(bootstrap, topic, name, progress)
+            members[name] = group.create_task(work)
+
+        join("member-1")
+        join("member-2")
+        await progress.wait_members("member-1", "member-2")
+        await produce(bootstrap, topic, range(count // 2), progress)
+        progress.note("member-3 joins")
+        join("member-3")
+        await progress.wait_members("member-3")
         if kafka is not None:
             group.create_task(kill_one_broker(kafka, progress))
-        await progress.a_third.wait()
-        progress.note("member-3 joins")
-        tasks["member-3"] = group.create_task(
-            consume(bootstrap, topic, "member-3", progress)
-        )
-    return report(progress, {name: task.result() for name, task in tasks.items()})
+        await produce(bootstrap, topic, range(count // 2, count), progress)
+    return report(progress, {name: task.result() for name, task in members.items()})
 
 
 async def create_topic(client: kafkaio.Client, topic: str, replicas: int) -> None:
@@ -146,8 +183,8 @@ def report(progress: Progress, shares: dict[str, int]) -> bool:
     for name, taken in shares.items():
         print(f"{name} consumed {taken:,} records")
     print(f"lost: {lost.total():,}, more than once: {twice.total():,}")
-    if twice and any("LOST" in event for event in progress.events):
-        print("(a member lost partitions before it could commit what it had read)")
+    if twice and progress.lost:
+        print(f"(lost partitions before their commit: {', '.join(progress.lost)})")
         twice.clear()
     return not lost and not twice
 

@@ -4,23 +4,15 @@
 exception is a name of this package too, and a kind of `KafkaError`. ``messages``
 holds every message of the protocol. Heavy optional parts are modules of their own,
 such as `kafkaio.testing`.
+
+
+Names are loaded when they are first used: a program that only produces never loads
+the consumer.
 """
 
-from kafkaio._records._impl import ACCELERATED as accelerated
-from kafkaio._records._impl import Record
-from kafkaio._runtime.observer import Observer
-from kafkaio.client import (
-    ANY,
-    Broker,
-    Client,
-    Controller,
-    Destination,
-    GroupCoordinator,
-    Leader,
-    TransactionCoordinator,
-)
-from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
-from kafkaio.consumer import Batch, Consumer, Poll
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from kafkaio.errors import (
     AuthenticationError,
     AuthorizationError,
@@ -50,9 +42,6 @@ from kafkaio.errors import (
     UnsupportedVersion,
     UsageError,
 )
-from kafkaio.producer import DeliveriesFailed, Delivery, Producer
-from kafkaio.protocol import messages
-from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.types import (
     GroupMetadata,
     NewRecord,
@@ -62,6 +51,26 @@ from kafkaio.types import (
     TimestampType,
     TopicPartition,
 )
+
+if TYPE_CHECKING:
+    from kafkaio._records._impl import ACCELERATED as accelerated
+    from kafkaio._records._impl import Record
+    from kafkaio._runtime.observer import Observer
+    from kafkaio.client import (
+        ANY,
+        Broker,
+        Client,
+        Controller,
+        Destination,
+        GroupCoordinator,
+        Leader,
+        TransactionCoordinator,
+    )
+    from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
+    from kafkaio.consumer import Batch, Consumer, Poll
+    from kafkaio.producer import DeliveriesFailed, Delivery, Producer
+    from kafkaio.protocol import messages
+    from kafkaio.protocol.error_codes import ErrorCode
 
 __all__ = [
     "ANY",
@@ -121,3 +130,44 @@ __all__ = [
     "accelerated",
     "messages",
 ]
+
+#: Where the names live that are loaded on first use, and what they are called there;
+#: an empty name means the module itself.
+_HOMES = {
+    "Record": ("kafkaio._records._impl", "Record"),
+    "accelerated": ("kafkaio._records._impl", "ACCELERATED"),
+    "Observer": ("kafkaio._runtime.observer", "Observer"),
+    "ANY": ("kafkaio.client", "ANY"),
+    "Broker": ("kafkaio.client", "Broker"),
+    "Client": ("kafkaio.client", "Client"),
+    "Controller": ("kafkaio.client", "Controller"),
+    "Destination": ("kafkaio.client", "Destination"),
+    "GroupCoordinator": ("kafkaio.client", "GroupCoordinator"),
+    "Leader": ("kafkaio.client", "Leader"),
+    "TransactionCoordinator": ("kafkaio.client", "TransactionCoordinator"),
+    "ClientConfig": ("kafkaio.config", "ClientConfig"),
+    "ConsumerConfig": ("kafkaio.config", "ConsumerConfig"),
+    "ProducerConfig": ("kafkaio.config", "ProducerConfig"),
+    "Batch": ("kafkaio.consumer", "Batch"),
+    "Consumer": ("kafkaio.consumer", "Consumer"),
+    "Poll": ("kafkaio.consumer", "Poll"),
+    "DeliveriesFailed": ("kafkaio.producer", "DeliveriesFailed"),
+    "Delivery": ("kafkaio.producer", "Delivery"),
+    "Producer": ("kafkaio.producer", "Producer"),
+    "messages": ("kafkaio.protocol.messages", ""),
+    "ErrorCode": ("kafkaio.protocol.error_codes", "ErrorCode"),
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(home[0])
+    value: object = getattr(module, home[1]) if home[1] else module
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -29,6 +29,8 @@
     │   ├── RebalanceInProgress         poll, then commit again
     │   └── PartitionLost               the partition is no longer ours
     └── InternalError                   a bug in kafkaio; please report it
+    DeliveriesFailed                    an ExceptionGroup, and no KafkaError: each error
+                                        that befell a record of one `send_many`
 
 ``retriable`` tells whether the same call may succeed later. Timeouts are also
 ``TimeoutError``, lost connections also ``ConnectionError``, configuration errors

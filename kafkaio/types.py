@@ -21,7 +21,6 @@ __all__ = [
     "RecordMetadata",
     "TimestampType",
     "TopicPartition",
-    "restore_record",
 ]
 
 #: One record header: a name and a value, which may be absent.

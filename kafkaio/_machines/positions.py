@@ -77,6 +77,10 @@ TRANSITIONS: Final = {
 }
 
 
+#: Stages with a look-up to do.
+_SOUGHT: Final = (Stage.UNPOSITIONED, Stage.RESETTING)
+
+
 class ResetTo(Enum):
     """What a reset looks for."""
 
@@ -151,11 +155,15 @@ class Positions:
         policy: what to do without a usable offset; None strands the partition.
     """
 
-    __slots__ = ("_last_number", "_partitions", "_policy")
+    __slots__ = ("_last_number", "_partitions", "_policy", "_stages")
 
     def __init__(self, policy: Reset | None) -> None:
         self._policy = policy
         self._partitions: dict[TopicPartition, PartitionPosition] = {}
+        # Invariant: each partition is in the dictionary of its stage, and in no other.
+        self._stages: dict[Stage, dict[TopicPartition, PartitionPosition]] = {
+            stage: {} for stage in Stage
+        }
         self._last_number = 0
 
     def __repr__(self) -> str:
@@ -188,16 +196,19 @@ class Positions:
             tp: the partition; one that is assigned already begins anew.
             has_commits: whether there may be a committed offset to look for.
         """
+        self.unassign(tp)
         self._last_number += 1
         entry = PartitionPosition(self._last_number, self._policy)
-        self._partitions[tp] = entry
+        self._partitions[tp] = self._stages[entry.stage][tp] = entry
         if not has_commits:
-            self._without_offset(entry, Event.UNCOMMITTED)
+            self._without_offset(tp, entry, Event.UNCOMMITTED)
         return entry.number
 
     def unassign(self, tp: TopicPartition) -> None:
         """End a partition's assignment: every token of it is void."""
-        self._partitions.pop(tp, None)
+        entry = self._partitions.pop(tp, None)
+        if entry is not None:
+            del self._stages[entry.stage][tp]
 
     def revoke_requested(self, tp: TopicPartition) -> None:
         """Hand out and fetch no more; the position stays valid until the end."""
@@ -242,7 +253,7 @@ class Positions:
         entry = self._current(tp, token)
         if entry is None or entry.stage is not Stage.UNPOSITIONED:
             return False
-        return self._without_offset(entry, Event.UNCOMMITTED)
+        return self._without_offset(tp, entry, Event.UNCOMMITTED)
 
     def reset_found(self, tp: TopicPartition, token: Token, offset: int) -> bool:
         """A reset's offset was found. Returns whether it still matters.
@@ -261,7 +272,7 @@ class Positions:
         if entry is None or entry.stage is not Stage.FETCHING:
             return False
         entry.reset = self._policy
-        return self._without_offset(entry, Event.OUT_OF_RANGE)
+        return self._without_offset(tp, entry, Event.OUT_OF_RANGE)
 
     def retry_later(self, tp: TopicPartition, token: Token, until: float) -> None:
         """A look-up or fetch failed: leave the partition alone until then."""
@@ -280,20 +291,20 @@ class Positions:
     def seek(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
         """Read on at ``offset``. Look-ups and fetches under way are void."""
         entry = self._partitions[tp]
-        self._fire(entry, Event.SEEK)
+        self._fire(tp, entry, Event.SEEK)
         self._set(entry, offset, epoch)
 
     def seek_to(self, tp: TopicPartition, reset: Reset) -> None:
         """Look a new position up, whatever it is now."""
         entry = self._partitions[tp]
-        self._fire(entry, Event.RESET_ASKED)
+        self._fire(tp, entry, Event.RESET_ASKED)
         entry.reset = reset
         self._unset(entry)
 
     # Reading
 
     def fetchable(self, now: float) -> list[FetchPoint]:
-        """Partitions to fetch now, in the order of their assignment."""
+        """Partitions to fetch now, in the order in which they got their positions."""
         return [
             FetchPoint(tp, entry.fetch_offset, entry.token)
             for tp, entry in self._due(Stage.FETCHING, now)
@@ -334,22 +345,22 @@ class Positions:
         entry.era += 1
 
     def stranded(self) -> Collection[TopicPartition]:
-        """Partitions that need a seek."""
-        entries = self._partitions.items()
-        return [tp for tp, e in entries if e.stage is Stage.STRANDED]
+        """Partitions that need a seek: a view, which costs nothing to look at."""
+        return self._stages[Stage.STRANDED].keys()
 
     def is_settled(self) -> bool:
         """Whether no partition waits for its position any more."""
-        pending = {Stage.UNPOSITIONED, Stage.RESETTING}
-        return not any(
-            e.stage in pending and not e.is_revoking for e in self._partitions.values()
+        return all(
+            entry.is_revoking
+            for stage in _SOUGHT
+            for entry in self._stages[stage].values()
         )
 
     def _due(
         self, stage: Stage, now: float
     ) -> Iterator[tuple[TopicPartition, PartitionPosition]]:
-        for tp, entry in self._partitions.items():
-            if entry.stage is stage and not entry.is_revoking and entry.retry_at <= now:
+        for tp, entry in self._stages[stage].items():
+            if not entry.is_revoking and entry.retry_at <= now:
                 yield tp, entry
 
     def _current(self, tp: TopicPartition, token: Token) -> PartitionPosition | None:
@@ -362,22 +373,28 @@ class Positions:
         entry = self._current(tp, token)
         if entry is None:
             return False
-        self._fire(entry, event)
+        self._fire(tp, entry, event)
         self._set(entry, offset, epoch)
         return True
 
-    def _without_offset(self, entry: PartitionPosition, event: Event) -> bool:
-        self._fire(entry, Event.NO_POLICY if self._policy is None else event)
+    def _without_offset(
+        self, tp: TopicPartition, entry: PartitionPosition, event: Event
+    ) -> bool:
+        self._fire(tp, entry, Event.NO_POLICY if self._policy is None else event)
         self._unset(entry)
         return self._policy is None
 
-    def _fire(self, entry: PartitionPosition, event: Event) -> None:
+    def _fire(self, tp: TopicPartition, entry: PartitionPosition, event: Event) -> None:
         try:
-            entry.stage = TRANSITIONS[entry.stage, event]
+            stage = TRANSITIONS[entry.stage, event]
         except KeyError:
             raise InternalError(
                 f"{event.name} while {entry.stage.name}: {entry}"
             ) from None
+        if stage is not entry.stage:
+            del self._stages[entry.stage][tp]
+            self._stages[stage][tp] = entry
+            entry.stage = stage
 
     def _set(self, entry: PartitionPosition, offset: int, epoch: int) -> None:
         self._unset(entry)

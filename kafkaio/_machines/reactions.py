@@ -302,7 +302,6 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
     ApiKey.PRODUCE: {
         _E.DUPLICATE_SEQUENCE_NUMBER: Reaction(step=Step.SUCCESS),
         _E.MESSAGE_TOO_LARGE: Reaction(step=Step.SPLIT_BATCH),
-        _E.RECORD_LIST_TOO_LARGE: Reaction(step=Step.SPLIT_BATCH),
         _E.OUT_OF_ORDER_SEQUENCE_NUMBER: Reaction(step=Step.CHECK_SEQUENCE),
         _E.UNKNOWN_PRODUCER_ID: Reaction(step=Step.CHECK_SEQUENCE),
         _E.INVALID_PRODUCER_EPOCH: _ABORT,

@@ -7,7 +7,7 @@
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
 
-from kafkaio._records._append import twin_of
+from kafkaio._records._receipts import twin_of
 from kafkaio._records._layout import MAX_RECORD_OVERHEAD
 from kafkaio.types import RecordMetadata
 
@@ -80,7 +80,7 @@ cdef object new_metadata(object topic, object partition, int64_t offset, object 
 cdef class Receipt:
     """What became of some records that travel together.
 
-    See `kafkaio._records._append.Receipt`.
+    See `kafkaio._records._receipts.Receipt`.
     """
 
     cdef object __weakref__
@@ -288,7 +288,7 @@ cdef Delivery new_delivery(Receipt receipt, Py_ssize_t index, int64_t timestamp)
 
 
 def metadata_of(Receipt receipt not None, Py_ssize_t first, Py_ssize_t count, timestamp):
-    """See `kafkaio._records._append.metadata_of`."""
+    """See `kafkaio._records._receipts.metadata_of`."""
     cdef object topic = receipt.topic
     cdef object partition = receipt.partition
     cdef int64_t offset = receipt.base_offset
@@ -304,7 +304,7 @@ def metadata_of(Receipt receipt not None, Py_ssize_t first, Py_ssize_t count, ti
 
 
 def metadata_of_all(list runs not None):
-    """See `kafkaio._records._append.metadata_of_all`."""
+    """See `kafkaio._records._receipts.metadata_of_all`."""
     cdef list made = []
     # No code of anybody's runs in here. Meanwhile the collector would look at the
     # growing list again and again, for every few hundred objects that are made.

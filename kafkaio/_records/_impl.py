@@ -17,17 +17,22 @@ from kafkaio.errors import ConfigurationError
 
 __all__ = [
     "ACCELERATED",
+    "BatchHeader",
+    "ColumnsBuilder",
     "Delivery",
     "Lanes",
     "Receipt",
     "Record",
     "RecordCursor",
     "RecordWriter",
+    "append_columns",
+    "column_partitions",
     "converted",
     "crc32c",
     "decode_keys",
     "decode_records",
     "decode_values",
+    "frame_batch",
     "key_partition",
     "metadata_of_all",
     "murmur2",
@@ -57,8 +62,15 @@ ACCELERATED: bool = _is_compiled_wanted(
 )
 
 if TYPE_CHECKING or not ACCELERATED:
-    from kafkaio._records._append import Delivery, Lanes, Receipt, metadata_of_all
+    from kafkaio._records._append import Lanes
+    from kafkaio._records._columns import (
+        ColumnsBuilder,
+        append_columns,
+        column_partitions,
+    )
     from kafkaio._records._cursor import RecordCursor
+    from kafkaio._records._frame import frame_batch
+    from kafkaio._records._header import BatchHeader
     from kafkaio._records._murmur2 import key_partition, murmur2
     from kafkaio._records._pure import (
         Record,
@@ -68,18 +80,24 @@ if TYPE_CHECKING or not ACCELERATED:
         decode_records,
         decode_values,
     )
+    from kafkaio._records._receipts import Delivery, Receipt, metadata_of_all
 else:
     from kafkaio._records._speedups import (
+        BatchHeader,
+        ColumnsBuilder,
         Delivery,
         Lanes,
         Receipt,
         Record,
         RecordCursor,
         RecordWriter,
+        append_columns,
+        column_partitions,
         converted,
         decode_keys,
         decode_records,
         decode_values,
+        frame_batch,
         key_partition,
         metadata_of_all,
         murmur2,

@@ -7,7 +7,8 @@ one module, so that its parts call each other as C does; the parts are:
 - `_wire.pxi`: numbers and fields in memory, and the one function that reads a record;
 - `_record.pxi`: the record that consumers hand out;
 - `_decode.pxi`: lists of records, lists of fields, and the cursor;
-- `_writer.pxi`: the open batch of a producer;
+- `_header.pxi`: the header of a batch;
+- `_writer.pxi`, `_frame.pxi`: the open batch of a producer, and the finished one;
 - `_columns.pxi`: whole batches as columns, and back;
 - `_murmur2.pxi`: the hash of keys;
 - `_append.pxi`: what takes records into a producer.
@@ -20,7 +21,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from kafkaio._records._layout import BATCH_HEADER_SIZE, MIN_RECORD_SIZE
@@ -33,13 +34,18 @@ __all__ = [
     "Delivery",
     "Lanes",
     "Receipt",
+    "BatchHeader",
+    "ColumnsBuilder",
     "Record",
     "RecordCursor",
     "RecordWriter",
+    "append_columns",
+    "column_partitions",
     "converted",
     "decode_keys",
     "decode_records",
     "decode_values",
+    "frame_batch",
     "key_partition",
     "metadata_of",
     "metadata_of_all",
@@ -61,7 +67,10 @@ cdef object CREATE = TimestampType.CREATE
 include "_wire.pxi"
 include "_record.pxi"
 include "_decode.pxi"
+include "_header.pxi"
 include "_writer.pxi"
+include "_frame.pxi"
 include "_murmur2.pxi"
+include "_columns.pxi"
 include "_stream.pxi"
 include "_append.pxi"

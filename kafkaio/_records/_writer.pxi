@@ -114,33 +114,82 @@ cdef class RecordWriter:
     cdef Py_ssize_t append(
         self, int64_t time, object key, object value, object headers
     ) except -2:
-        # The index of the record, -1 where there is no room. `time` is at least -1.
+        # The index of the record, -1 where there is no room. `time` is valid.
+        cdef Py_ssize_t key_size = bytes_size(key, "key")
+        cdef Py_ssize_t value_size = bytes_size(value, "value")
+        cdef tuple pairs
+        cdef Py_ssize_t trailer
+        cdef Py_ssize_t index
+        if not headers:
+            return self.append_raw(
+                time,
+                <const uint8_t *>PyBytes_AS_STRING(key) if key_size > 0 else NULL,
+                key_size,
+                <const uint8_t *>PyBytes_AS_STRING(value) if value_size > 0 else NULL,
+                value_size,
+            )
+        pairs = pairs_of(headers)
+        trailer = headers_size(pairs)
+        index = self.put_record(
+            time,
+            <const uint8_t *>PyBytes_AS_STRING(key) if key_size > 0 else NULL,
+            key_size,
+            <const uint8_t *>PyBytes_AS_STRING(value) if value_size > 0 else NULL,
+            value_size,
+            trailer,
+        )
+        if index >= 0:
+            put_headers(self._data + (self.size_bytes - HEADER_SIZE - trailer), pairs)
+        return index
+
+    cdef inline Py_ssize_t append_raw(
+        self,
+        int64_t time,
+        const uint8_t *key,
+        Py_ssize_t key_size,
+        const uint8_t *value,
+        Py_ssize_t value_size,
+    ) except -2:
+        # The same, of bytes in memory and without headers; a size of -1 is no field.
+        cdef Py_ssize_t index = self.put_record(
+            time, key, key_size, value, value_size, 1
+        )
+        if index >= 0:
+            self._data[self.size_bytes - HEADER_SIZE - 1] = 0
+        return index
+
+    cdef inline Py_ssize_t put_record(
+        self,
+        int64_t time,
+        const uint8_t *key,
+        Py_ssize_t key_size,
+        const uint8_t *value,
+        Py_ssize_t value_size,
+        Py_ssize_t trailer,
+    ) except -2:
+        # All but the last `trailer` bytes, which the caller must write next.
         cdef Py_ssize_t index = self.count
         cdef int64_t delta = time - self.first_timestamp if index else 0
-        cdef tuple pairs = None
-        cdef Py_ssize_t body = 1 + varint_size(zigzag(delta)) + varint_size(zigzag(index))
-        body += size_of(bytes_size(key, "key"))
-        body += size_of(bytes_size(value, "value"))
-        if headers:
-            pairs = pairs_of(headers)
-            body += headers_size(pairs)
-        else:
-            body += 1
+        cdef Py_ssize_t body = (
+            1
+            + varint_size(zigzag(delta))
+            + varint_size(zigzag(index))
+            + size_of(key_size)
+            + size_of(value_size)
+            + trailer
+        )
         cdef Py_ssize_t size = self.size_bytes + size_of(body)
         if index and size > self._target_size:
             return -1
-        self._reserve(size - HEADER_SIZE)
+        if size - HEADER_SIZE > self._capacity:
+            self._reserve(size - HEADER_SIZE)
         cdef uint8_t *at = self._data + (self.size_bytes - HEADER_SIZE)
         at = put_varint(at, zigzag(body))
         at[0] = 0
         at = put_varint(at + 1, zigzag(delta))
         at = put_varint(at, zigzag(index))
-        at = put_bytes(at, key)
-        at = put_bytes(at, value)
-        if pairs is None:
-            at[0] = 0
-        else:
-            put_headers(at, pairs)
+        at = put(at, key, key_size)
+        put(at, value, value_size)
         if index == 0:
             self.first_timestamp = time
         if time > self.max_timestamp:

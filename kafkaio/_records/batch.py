@@ -10,7 +10,20 @@ import struct
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from kafkaio._records._impl import Record, RecordCursor, converted
+from kafkaio._records._columns import (
+    BinaryColumn,
+    BinaryView,
+    Columns,
+    HeaderColumns,
+)
+from kafkaio._records._impl import (
+    ColumnsBuilder,
+    Record,
+    RecordCursor,
+    append_columns,
+    column_partitions,
+    converted,
+)
 from kafkaio._records._layout import BATCH_HEADER_SIZE, LENGTH_END, MAGIC_OFFSET
 from kafkaio._records.builder import (
     BatchBuilder,
@@ -39,16 +52,23 @@ from kafkaio.errors import CorruptRecord
 __all__ = [
     "Batch",
     "BatchBuilder",
+    "BinaryColumn",
+    "BinaryView",
+    "Columns",
+    "ColumnsBuilder",
     "Compression",
     "Compressor",
     "ControlType",
     "Decompressor",
     "EndTxnMarker",
+    "HeaderColumns",
     "LegacyBatch",
     "PlainRecord",
     "Record",
     "RecordBatch",
     "RecordCursor",
+    "append_columns",
+    "column_partitions",
     "control_batch",
     "converted",
     "encode_batch",
@@ -93,7 +113,7 @@ def read_batches(
     decompressor = decompressor or Decompressor()
     position = 0
     while True:
-        size = first_batch_size(view[position:])
+        size = _size_at(view, position)
         if size is None or position + size > len(view):
             return
         raw = bytes(view[position : position + size])
@@ -117,14 +137,19 @@ def first_batch_size(data: BytesLike) -> int | None:
     Raises:
         CorruptRecord: the length or the magic byte is impossible.
     """
-    if len(data) < LENGTH_END:
+    return _size_at(data, 0)
+
+
+def _size_at(data: BytesLike, position: int) -> int | None:
+    rest = len(data) - position
+    if rest < LENGTH_END:
         return None
-    offset, length = _PREFIX.unpack_from(data)
+    offset, length = _PREFIX.unpack_from(data, position)
     if length < MIN_LEGACY_LENGTH:
         raise CorruptRecord(f"the batch at offset {offset} has the length {length}")
-    if len(data) <= MAGIC_OFFSET:
+    if rest <= MAGIC_OFFSET:
         return None
-    magic = data[MAGIC_OFFSET]
+    magic = data[position + MAGIC_OFFSET]
     if magic > 2:
         raise CorruptRecord(f"the batch at offset {offset} has the magic byte {magic}")
     if magic == 2 and length < _MIN_LENGTH:

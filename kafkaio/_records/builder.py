@@ -6,14 +6,12 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from kafkaio._records._impl import RecordWriter, crc32c, decode_records
+from kafkaio._records._impl import RecordWriter, crc32c, decode_records, frame_batch
 from kafkaio._records._layout import (
     ATTRIBUTES_OFFSET,
-    BATCH_HEADER,
     BATCH_HEADER_SIZE,
     CONTROL,
     CRC_OFFSET,
-    LENGTH_END,
     LOG_APPEND_TIME,
     MAX_RECORD_OVERHEAD,
     TRANSACTIONAL,
@@ -35,7 +33,6 @@ PlainRecord: TypeAlias = tuple[int, bytes | None, bytes | None, tuple[Header, ..
 
 # What a header name and value cost beside their bytes.
 _HEADER_OVERHEAD = 10
-_HEADER = struct.Struct(BATCH_HEADER)
 _PLACE = struct.Struct(">qii")
 _CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
@@ -117,33 +114,19 @@ class BatchBuilder(RecordWriter):
             UsageError: the batch holds no record.
         """
         self.close()
-        body = self._encoded()
-        header = bytearray(
-            _HEADER.pack(
-                0,
-                BATCH_HEADER_SIZE - LENGTH_END + len(body),
-                partition_leader_epoch,
-                2,
-                0,
-                self._attributes,
-                self.count - 1,
-                self.first_timestamp,
-                self.max_timestamp,
-                producer_id,
-                producer_epoch,
-                base_sequence,
-                self.count,
-            )
-        )
-        checksum = crc32c(header[ATTRIBUTES_OFFSET:])
-        _CRC.pack_into(header, CRC_OFFSET, crc32c(body, checksum))
-        return b"".join((header, body))
-
-    def _encoded(self) -> bytes:
         self._is_built = True
-        if self._compressor.codec is Compression.NONE:
-            return self.section()  # to keep it would be to keep it twice
-        if self._body is None:
+        return frame_batch(
+            self,
+            self._compressed(),
+            self._attributes,
+            partition_leader_epoch,
+            (producer_id, producer_epoch, base_sequence),
+        )
+
+    def _compressed(self) -> bytes | None:
+        # None where the records stay as they are: to keep them would be to keep them
+        # twice.
+        if self._body is None and self._compressor.codec is not Compression.NONE:
             self._body = self._compressor.compress(self.section())
         return self._body
 

@@ -113,14 +113,15 @@ class Compressor:
 class Decompressor:
     """Decompresses batches of any codec.
 
-    Keep one per consumer: the context of zstd is made once and used again. It must
-    not be used by two threads at a time.
+    Keep one per consumer: the contexts of zstd and lz4 are made once and used again.
+    It must not be used by two threads at a time.
     """
 
-    __slots__ = ("_zstd",)
+    __slots__ = ("_lz4", "_zstd")
 
     def __init__(self) -> None:
         self._zstd: zstandard.ZstdDecompressor | None = None
+        self._lz4: lz4.frame.LZ4FrameDecompressor | None = None
 
     def decompress(
         self, codec: Compression, data: BytesLike, limit: int = DEFAULT_LIMIT
@@ -153,7 +154,7 @@ class Decompressor:
             case Compression.SNAPPY:
                 return _unsnappy(data, limit)
             case Compression.LZ4:
-                return _unlz4(data, limit)
+                return self._unlz4(data, limit)
             case Compression.ZSTD:
                 return self._unzstd(data, limit)
             case never:
@@ -162,8 +163,15 @@ class Decompressor:
     def _unzstd(self, data: BytesLike, limit: int) -> bytes:
         if self._zstd is None:
             self._zstd = zstandard.ZstdDecompressor()
-        # A frame says how much it holds only if its writer knew before it began,
-        # which Java's never does: so it is read as a stream.
+        # A frame says how much it holds only if its writer knew before it began, as
+        # librdkafka and this client do. One that does not, as Java's, and several in
+        # a row are read as a stream, which takes longer.
+        claimed = zstandard.frame_content_size(data)
+        if 0 < claimed <= limit:
+            try:
+                return self._zstd.decompress(data, allow_extra_data=False)
+            except zstandard.ZstdError:
+                pass
         parts: list[bytes] = []
         total = 0
         with self._zstd.stream_reader(data, read_across_frames=True) as stream:
@@ -171,6 +179,28 @@ class Decompressor:
                 total += len(chunk)
                 _check_limit(total, limit)
                 parts.append(chunk)
+        if total < claimed:
+            raise CorruptRecord("the zstd data of a batch ends too early")
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _unlz4(self, data: BytesLike, limit: int) -> bytes:
+        stream = self._lz4
+        if stream is None:
+            stream = self._lz4 = lz4.frame.LZ4FrameDecompressor()
+        stream.reset()
+        parts: list[bytes] = []
+        total = 0
+        rest: BytesLike = data
+        while not stream.eof:
+            chunk = stream.decompress(rest, max_length=_CHUNK)
+            rest = b""
+            if not chunk and not stream.eof:
+                raise CorruptRecord("the lz4 frame of a batch ends too early")
+            total += len(chunk)
+            _check_limit(total, limit)
+            parts.append(chunk)
+        if stream.unused_data:
+            raise CorruptRecord("bytes follow the lz4 frame of a batch")
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -235,21 +265,3 @@ def _unsnappy(data: BytesLike, limit: int) -> bytes:
 def _unsnappy_block(block: memoryview, total: int, limit: int) -> bytes:
     _check_limit(total + cramjam.snappy.decompress_raw_len(block), limit)
     return bytes(cramjam.snappy.decompress_raw(block))
-
-
-def _unlz4(data: BytesLike, limit: int) -> bytes:
-    stream = lz4.frame.LZ4FrameDecompressor()
-    parts: list[bytes] = []
-    total = 0
-    rest: BytesLike = data
-    while not stream.eof:
-        chunk = stream.decompress(rest, max_length=_CHUNK)
-        rest = b""
-        if not chunk and not stream.eof:
-            raise CorruptRecord("the lz4 frame of a batch ends too early")
-        total += len(chunk)
-        _check_limit(total, limit)
-        parts.append(chunk)
-    if stream.unused_data:
-        raise CorruptRecord("bytes follow the lz4 frame of a batch")
-    return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kafkaio._records._columns import Columns
 from kafkaio._records._impl import (
+    ColumnsBuilder,
     Record,
     RecordCursor,
     decode_keys,
@@ -90,3 +92,33 @@ class Sectioned:
             CorruptRecord: the records cannot be decompressed or decoded.
         """
         return decode_values(*self.section("", 0, start_offset))
+
+    def add_to(
+        self,
+        columns: ColumnsBuilder,
+        topic: str,
+        partition: int,
+        start_offset: int = 0,
+    ) -> bool:
+        """Adds the records to columns that gather those of many batches.
+
+        Returns:
+            False where they would pass the columns' limit: nothing was added.
+
+        Raises:
+            CorruptRecord: the records cannot be decompressed or decoded. Nothing was
+                added.
+            UsageError: these records alone pass the columns' limit.
+        """
+        return columns.add(*self.section(topic, partition, start_offset))
+
+    def columns(self, start_offset: int = 0, *, headers: bool = False) -> Columns:
+        """The records as columns in the memory layout of Arrow.
+
+        Raises:
+            CorruptRecord: the records cannot be decompressed or decoded.
+            UsageError: they are more than columns can hold.
+        """
+        builder = ColumnsBuilder(headers=headers)
+        self.add_to(builder, "", 0, start_offset)
+        return builder.finish()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from enum import Enum, auto
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -22,20 +19,16 @@ from kafkaio._net.transport import Dial
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer, guarded
 from kafkaio._runtime.supervisor import Child, Supervisor
+from kafkaio._runtime.watchdog import watch_loop
 from kafkaio.client.destinations import ANY, Destination
 from kafkaio.client.finder import CoordinatorFinder
+from kafkaio.client.life import CrashListener, Life, State
 from kafkaio.client.metadata import MetadataKeeper
 from kafkaio.client.nodes import Nodes
 from kafkaio.client.requester import Errand, Requester
 from kafkaio.client.statistics import ClientStatistics
 from kafkaio.config import ClientConfig, ClientOptions
-from kafkaio.errors import (
-    BrokerNotAvailable,
-    ClosedError,
-    InternalError,
-    KafkaError,
-    RequestTimeout,
-)
+from kafkaio.errors import BrokerNotAvailable, RequestTimeout
 from kafkaio.protocol.message import Request, ResponseT
 from kafkaio.types import TopicPartition
 
@@ -43,14 +36,6 @@ __all__ = ["Client"]
 
 #: Seconds that closing may take where the caller sets no other limit.
 CLOSE_TIMEOUT = 10.0
-
-
-class _State(Enum):
-    NEW = auto()
-    STARTING = auto()
-    RUNNING = auto()
-    CRASHED = auto()
-    CLOSED = auto()
 
 
 class Client:
@@ -108,11 +93,7 @@ class Client:
     ) -> None:
         self.config = config
         self.observer: Observer = guarded(observer)
-        self._state = _State.NEW
-        self._crash: BaseException | None = None
-        self._crash_listeners: list[Callable[[BaseException], None]] = []
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._pid = -1
+        self._life = Life(config.client_id)
         self._supervisor = Supervisor(config.client_id, self._crashed)
         self._pool = Pool(
             NetSettings.from_config(config),
@@ -136,7 +117,7 @@ class Client:
         view = self._metadata.view
         cluster = view.cluster_id or "unknown cluster"
         return (
-            f"<Client {self.config.client_id!r} {self._state.name} | {cluster}, "
+            f"<Client {self.config.client_id!r} {self._life.state.name} | {cluster}, "
             f"{len(view.brokers)} brokers, {len(view.topics)} topics | "
             f"{len(self._pool.statistics())} connections>"
         )
@@ -145,7 +126,7 @@ class Client:
         """The client as it is now."""
         view = self._metadata.view
         return ClientStatistics(
-            state=self._state.name,
+            state=self._life.state.name,
             cluster_id=view.cluster_id,
             brokers=len(view.brokers),
             topics=len(view.topics),
@@ -182,16 +163,12 @@ class Client:
             AuthenticationError: the servers refuse who we are.
             ClosedError: the client was started before.
         """
-        if self._state is not _State.NEW:
-            raise ClosedError(f"{self!r} cannot be started again")
-        self._state = _State.STARTING
-        self._loop = asyncio.get_running_loop()
-        self._pid = os.getpid()
+        self._life.begin()
         try:
-            self._supervisor.start(self._metadata.run, self._finder.run)
+            self._supervisor.start(self._metadata.run, self._finder.run, self._watch)
             await self._first_answer(self._deadline(timeout))
-            self._check_open()
-            self._state = _State.RUNNING
+            self._life.check()
+            self._life.state = State.RUNNING
         except BaseException:
             await self.close()
             raise
@@ -218,10 +195,7 @@ class Client:
         Args:
             timeout: seconds after which to leave those tasks to end by themselves.
         """
-        if self._loop is not None:
-            self._check_home()
-        if self._state is not _State.CRASHED:
-            self._state = _State.CLOSED
+        self._life.close()
         self._fail_waiters()
         limit = CLOSE_TIMEOUT if timeout is None else timeout
         with anyio.CancelScope(shield=True, deadline=now() + limit):
@@ -229,50 +203,22 @@ class Client:
             await self._supervisor.aclose()
 
     def _fail_waiters(self) -> None:
-        self._metadata.updated.fail(self._ended)
-        self._metadata.attempted.fail(self._ended)
-        self._finder.fail(self._ended)
-        self._requester.ended.fail(self._ended)
-
-    def _ended(self) -> KafkaError:
-        """Why the client cannot be used any more."""
-        if self._crash is None:
-            return ClosedError(f"the client {self.config.client_id!r} is closed")
-        if isinstance(self._crash, ClosedError):
-            return ClosedError(str(self._crash))
-        error = InternalError(
-            f"a background task of the client {self.config.client_id!r} crashed: "
-            f"{type(self._crash).__name__}: {self._crash}"
-        )
-        error.__cause__ = self._crash
-        return error
+        why = self._life.why_ended
+        self._metadata.updated.fail(why)
+        self._metadata.attempted.fail(why)
+        self._finder.fail(why)
+        self._requester.ended.fail(why)
 
     def _crashed(self, cause: BaseException) -> None:
-        self._crash = cause
-        self._state = _State.CRASHED
+        self._life.crashed(cause)
         self._fail_waiters()
         for node_id in (*self._nodes.known, *self._pool.bootstrap):
             # Whoever waits for an answer learns it now, not when it is too late.
             self._pool.close_node(node_id)
-        for listener in tuple(self._crash_listeners):
-            listener(cause)
+        self._life.tell_crash(cause)
 
-    def _check_home(self) -> None:
-        if os.getpid() != self._pid:
-            raise ClosedError(
-                "the client was started in another process: make a new one after fork"
-            )
-        if asyncio.get_running_loop() is not self._loop:
-            raise ClosedError(
-                "the client was started on another event loop and belongs to that"
-            )
-
-    def _check_open(self) -> None:
-        if self._state is _State.NEW:
-            raise ClosedError("the client is not started: use `async with` or start()")
-        self._check_home()
-        if self._state in {_State.CRASHED, _State.CLOSED}:
-            raise self._ended()
+    async def _watch(self) -> None:
+        await watch_loop(self.observer)
 
     def _deadline(self, timeout: float | None) -> float:
         if timeout is None:
@@ -316,7 +262,7 @@ class Client:
             AuthenticationError: the brokers refuse who we are.
             ClosedError: the client is closed, or not started.
         """
-        self._check_open()
+        self._life.check()
         return await self._requester.request(request, to, self._deadline(timeout))
 
     # ---- for upper layers: the cluster -------------------------------------------
@@ -353,7 +299,7 @@ class Client:
             RequestTimeout: none came in time; the cause is the last failure.
             ClosedError: the client is closed.
         """
-        self._check_open()
+        self._life.check()
         with anyio.CancelScope(deadline=self._deadline(timeout)):
             await self._metadata.updated.wait()
             return self.cluster
@@ -379,7 +325,7 @@ class Client:
             RequestTimeout: nobody could be asked in time.
             ClosedError: the client is closed.
         """
-        self._check_open()
+        self._life.check()
         with anyio.CancelScope(deadline=self._deadline(timeout)):
             return await self._metadata.wait_for_topics(topics)
         raise self._metadata.why_missing(topics)
@@ -424,7 +370,7 @@ class Client:
             AuthenticationError: the broker refuses who we are.
             ClosedError: the client is closed.
         """
-        self._check_open()
+        self._life.check()
         return await self._pool.connection(node_id, lane)
 
     def ready_connection(self, node_id: int, lane: Lane) -> Connection | None:
@@ -445,7 +391,7 @@ class Client:
             AuthorizationError: it may not be told to us.
             ClosedError: the client is closed.
         """
-        self._check_open()
+        self._life.check()
         known = self._finder.cache.get(kind, key)
         if known is not None:
             return known
@@ -467,21 +413,13 @@ class Client:
         """
         self._supervisor.start_soon(child, name)
 
-    def add_crash_listener(
-        self, listener: Callable[[BaseException], None]
-    ) -> Callable[[], None]:
+    def add_crash_listener(self, listener: CrashListener) -> Callable[[], None]:
         """Call ``listener`` once if a background task crashes.
 
         Returns:
             What takes the listener back.
         """
-        self._crash_listeners.append(listener)
-
-        def remove() -> None:
-            if listener in self._crash_listeners:
-                self._crash_listeners.remove(listener)
-
-        return remove
+        return self._life.listen(listener)
 
     # ---- what the parts report ---------------------------------------------------
 

@@ -102,6 +102,7 @@ class Engine:
             self.lookup,
             self._fetch_committed if self.committer else None,
             self._on_positions,
+            self._supervisor.start_soon,
         )
         self._keeper = Keeper(self)
         self._state = "new"

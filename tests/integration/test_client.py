@@ -17,7 +17,11 @@ from kafkaio.client import (
     Leader,
     TransactionCoordinator,
 )
-from kafkaio.errors import RequestTimeout, UnknownTopicOrPartition
+from kafkaio.errors import (
+    RequestTimeout,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
 from kafkaio.protocol import messages
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.create_topics import CreatableTopic
@@ -30,6 +34,9 @@ from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import TopicPartition
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+
+#: Brokers that give topics no id (KIP-516) and know no DescribeCluster (KIP-700).
+BEFORE_2_8 = {"2.1"}
 
 
 @pytest.fixture
@@ -51,13 +58,22 @@ async def offset_of(client: Client, tp: TopicPartition) -> int:
     return found.offset
 
 
-async def test_every_destination(client: Client, cluster_topic: TopicFactory) -> None:
+async def test_every_destination(
+    client: Client, cluster_topic: TopicFactory, kafka_version: str
+) -> None:
     name = cluster_topic(partitions=6)
     assert set(client.cluster.brokers) == {1, 2, 3}
     assert client.cluster.cluster_id
 
-    described = await client.request(messages.DescribeClusterRequest(), ANY)
-    assert {b.broker_id for b in described.brokers} == {1, 2, 3}
+    anyone = await client.request(messages.MetadataRequest(topics=[]), ANY)
+    assert {b.node_id for b in anyone.brokers} == {1, 2, 3}
+    describe = messages.DescribeClusterRequest()
+    if kafka_version in BEFORE_2_8:
+        with pytest.raises(UnsupportedVersion, match="does not know DescribeCluster"):
+            await client.request(describe, ANY)
+    else:
+        described = await client.request(describe, ANY)
+        assert {b.broker_id for b in described.brokers} == {1, 2, 3}
 
     for node_id in client.cluster.brokers:
         logs = messages.DescribeLogDirsRequest(topics=None)
@@ -86,16 +102,26 @@ async def test_every_destination(client: Client, cluster_topic: TopicFactory) ->
 
 
 async def test_views(
-    real_kafka_cluster: Kafka, client: Client, cluster_topic: TopicFactory
+    real_kafka_cluster: Kafka,
+    client: Client,
+    cluster_topic: TopicFactory,
+    kafka_version: str,
 ) -> None:
     name = cluster_topic(partitions=3)
     client.watch_topics("me", ALL_TOPICS)
     view = await client.wait_for_topics([name])
     assert view.partition_count(name) == 3
     topic_id = view.topic_id(name)
-    assert topic_id is not None
-    assert view.topic_name(topic_id) == name
-    assert all(p.leader_epoch >= 0 and len(p.isr) > 0 for p in view.partitions(name))
+    if kafka_version in BEFORE_2_8:
+        assert topic_id is None
+    else:
+        assert topic_id is not None
+        assert view.topic_name(topic_id) == name
+    partitions = view.partitions(name)
+    assert all(len(partition.isr) > 0 for partition in partitions)
+    # What brokers before 2.4 say of epochs is not to be believed.
+    epochs = {partition.leader_epoch for partition in partitions}
+    assert epochs == {-1} if kafka_version in BEFORE_2_8 else min(epochs) >= 0
     servers = real_kafka_cluster.bootstrap_servers
     async with Client(servers, allow_auto_create_topics=False) as lazy:
         with pytest.raises(UnknownTopicOrPartition):

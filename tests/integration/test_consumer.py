@@ -8,10 +8,15 @@ import uuid
 
 import pytest
 
+from kafkaio._net.lane import Lane
 from kafkaio._records.batch import BatchBuilder, Compression, encode_batch
-from kafkaio.client import Client, Leader, TransactionCoordinator
+from kafkaio.client import Client, CoordinatorKind, Leader, TransactionCoordinator
 from kafkaio.consumer import Consumer
 from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
 from kafkaio.protocol.messages.end_txn import EndTxnRequest
 from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
 from kafkaio.protocol.messages.produce import (
@@ -19,7 +24,9 @@ from kafkaio.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
+from kafkaio.protocol.schema import ZERO_UUID
 from kafkaio.testing.kafka import Kafka
+from kafkaio.testing.kafka.releases import find_release
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import TopicPartition
 
@@ -47,8 +54,7 @@ async def append(
     transactional_id: str | None = None,
 ) -> int:
     view = await client.wait_for_topics([tp.topic])
-    topic_id = view.topic_id(tp.topic)
-    assert topic_id is not None
+    topic_id = view.topic_id(tp.topic) or ZERO_UUID  # brokers before 2.8 have none
     data = PartitionProduceData(index=tp.partition, records=batch)
     request = ProduceRequest(
         transactional_id=transactional_id,
@@ -195,12 +201,17 @@ async def test_two_members_share_a_topic(real_kafka: Kafka, topic: TopicFactory)
                 assert sorted(found) == [b"again-%d" % n for n in range(4)]
 
 
-async def test_read_committed(real_kafka: Kafka, topic: TopicFactory):
+async def test_read_committed(
+    real_kafka: Kafka, topic: TopicFactory, kafka_version: str
+):
+    adds_implicitly = "transaction.version" in find_release(kafka_version).features
     tp = TopicPartition(topic(), 0)
     name = f"tx-{uuid.uuid4().hex[:8]}"
     async with Client(real_kafka.bootstrap_servers) as client:
         for values, commits in (([b"aborted"], False), ([b"committed"], True)):
-            await transact(client, name, tp, values, commits=commits)
+            await transact(
+                client, name, tp, values, commits=commits, adds=not adds_implicitly
+            )
         await write(client, tp, [b"plain"])
         options = {"assign": [tp], "auto_offset_reset": "earliest"}
         async with Consumer(
@@ -212,9 +223,25 @@ async def test_read_committed(real_kafka: Kafka, topic: TopicFactory):
 
 
 async def transact(
-    client: Client, name: str, tp: TopicPartition, values: list[bytes], *, commits: bool
+    client: Client,
+    name: str,
+    tp: TopicPartition,
+    values: list[bytes],
+    *,
+    commits: bool,
+    adds: bool,
 ) -> None:
-    """Write one batch in a transaction of its own (KIP-890)."""
+    """Write one batch in a transaction of its own.
+
+    Args:
+        client: the way to the cluster.
+        name: the transactional id.
+        tp: where to write.
+        values: the records.
+        commits: commit the transaction, or abort it.
+        adds: add the partition first; with transaction.version 2 brokers do that by
+            themselves (KIP-890).
+    """
     coordinator = TransactionCoordinator(name)
     init = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=30_000)
     begun = await client.request(init, coordinator)
@@ -226,6 +253,16 @@ async def transact(
     for value in values:
         builder.try_append(time.time_ns() // 1_000_000, None, value, ())
     producer_id, epoch = begun.producer_id, begun.producer_epoch
+    if adds:
+        add = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=name,
+            v3_and_below_producer_id=producer_id,
+            v3_and_below_producer_epoch=epoch,
+            v3_and_below_topics=[
+                AddPartitionsToTxnTopic(name=tp.topic, partitions=[tp.partition])
+            ],
+        )
+        await add_partition(client, name, add)
     batch = builder.build(
         producer_id=producer_id, producer_epoch=epoch, base_sequence=0
     )
@@ -240,6 +277,22 @@ async def transact(
         coordinator,
     )
     assert ended.error_code == 0
+
+
+async def add_partition(
+    client: Client, name: str, request: AddPartitionsToTxnRequest
+) -> None:
+    while True:
+        node_id = await client.coordinator(CoordinatorKind.TRANSACTION, name)
+        connection = await client.connection(node_id, Lane.COORDINATOR)
+        # Later versions are for brokers among themselves.
+        answer = await connection.call(request, timeout=30, max_version=3)
+        (topic,) = answer.results_by_topic_v3_and_below
+        (partition,) = topic.results_by_partition
+        if partition.partition_error_code != ErrorCode.CONCURRENT_TRANSACTIONS:
+            assert partition.partition_error_code == 0
+            return
+        await asyncio.sleep(0.05)  # the markers of the one before are on their way
 
 
 async def test_a_leader_that_is_killed_and_restarted(
@@ -275,3 +328,42 @@ async def test_a_leader_that_is_killed_and_restarted(
         await round_trip("while it is down")
         await kafka.restart(victim)
         await round_trip("after")
+
+
+class Fetches:
+    """The brokers that were fetched from."""
+
+    def __init__(self) -> None:
+        self.nodes: set[int] = set()
+
+    def request_sent(self, api: str, version: int, node_id: int) -> None:
+        if api == "Fetch":
+            self.nodes.add(node_id)
+
+
+@pytest.mark.kafka_versions("2.8", "3.9", "4.0", "4.3")  # KIP-392 came with 2.4
+async def test_the_replica_in_the_own_rack_is_read_from(
+    real_kafka_cluster: Kafka, cluster_topic: TopicFactory
+):
+    tp = TopicPartition(cluster_topic(partitions=1, replication_factor=3), 0)
+    servers = real_kafka_cluster.bootstrap_servers
+    async with Client(servers) as client:
+        await write(client, tp, numbers("before", 3))
+        leader = client.cluster.leader(tp)
+        follower = next(n for n in real_kafka_cluster.node_ids if n != leader)
+        heard = Fetches()
+        async with Consumer(
+            servers,
+            assign=[tp],
+            auto_offset_reset="earliest",
+            client_rack=f"r{follower}",
+            observer=heard,
+        ) as consumer:
+            assert await read(consumer, 3) == numbers("before", 3)
+            await write(client, tp, numbers("after", 3))
+            assert await read(consumer, 3) == numbers("after", 3)
+            assert heard.nodes == {leader, follower}
+            heard.nodes.clear()
+            await write(client, tp, [b"last"])
+            assert await read(consumer, 1) == [b"last"]
+            assert heard.nodes <= {follower}

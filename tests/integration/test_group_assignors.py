@@ -12,6 +12,9 @@ from kafkaio._machines.membership.subscription import Subscription
 from kafkaio.testing.kafka import Toolbox
 from kafkaio.testing.kafka.releases import find_release
 
+# It needs no broker, so once is enough.
+pytestmark = pytest.mark.kafka_versions("4.3")
+
 SOURCES = Path(__file__).parent.parent / "java" / "group"
 TOPICS = ["a", "b", "c"]
 

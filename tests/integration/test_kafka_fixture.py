@@ -21,7 +21,12 @@ from kafkaio.testing.kafka.source import parse_bootstrap
 from kafkaio.testing.kafka.wire import metadata
 from kafkaio.testing.pytest_plugin import TopicFactory
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+# It starts every version itself.
+pytestmark = [
+    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.slow,
+    pytest.mark.timeout(120),
+]
 
 
 def nodes_of(kafka: Kafka) -> list[Node]:

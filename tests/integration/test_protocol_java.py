@@ -19,7 +19,12 @@ from tests.unit.protocol.populate import every_version, populate, versions
 SEED = 20260617
 PER_VERSION = 6
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+# It needs no broker, so once is enough.
+pytestmark = [
+    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+]
 
 
 def test_java_and_we_write_and_read_the_same_bytes(tmp_path: Path) -> None:

@@ -25,6 +25,9 @@ from kafkaio._records.batch import (
 from kafkaio.testing.kafka.releases import find_release
 from kafkaio.testing.kafka.toolbox import JavaProgram, Toolbox
 
+# It needs no broker, so once is enough.
+pytestmark = pytest.mark.kafka_versions("4.3")
+
 SOURCES = Path(__file__).parent.parent / "java" / "records"
 NOW = 1_700_000_000_000
 PRODUCER_ID = 2**62

@@ -23,8 +23,8 @@ from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.partitioner import StickyPartition
 from kafkaio._machines.reactions import reaction
 from kafkaio._machines.sequence import PartitionSequence, ProducerIdentity
-from kafkaio._records._append import Wait
 from kafkaio._records._impl import Lanes
+from kafkaio._records._receipts import Wait
 from kafkaio._records.batch import BatchBuilder
 from kafkaio.errors import BufferFull
 from kafkaio.protocol.api_keys import ApiKey

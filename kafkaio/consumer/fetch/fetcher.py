@@ -9,7 +9,8 @@ share of it buffered is left out alone, so that it cannot hold the others back.
 A broker answers a fetch when one of its partitions has data, or after
 ``fetch_max_wait_ms``. A partition that was left out has to wait for that answer when
 it is empty again; so a fetch that leaves one out asks for a shorter wait, which grows
-while the user does not read.
+while the user does not read. What becomes fetchable while a fetch waits is fetched
+beside it, see `kafkaio.consumer.fetch.catch_up`.
 """
 
 from __future__ import annotations
@@ -89,6 +90,8 @@ class Fetcher:
         self._reader = reader
         self._start_soon = start_soon
         self._nodes: dict[int, NodeFetcher] = {}
+        # How many brokers lead assigned partitions.
+        self._brokers = 0
         self._decompressor = Decompressor()
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self._reads_committed = config.isolation_level == "read_committed"
@@ -105,8 +108,10 @@ class Fetcher:
 
     def update(self) -> None:
         """Something changed (positions, metadata, room): every loop looks again."""
+        positions = self._reader.positions
+        self._brokers = len({self._node_of(tp) for tp in positions} - {None})
         leaderless = set()
-        for point in self._reader.positions.fetchable(now()):
+        for point in positions.fetchable(now()):
             node_id = self._node_of(point.tp)
             if node_id is None:
                 leaderless.add(point.tp.topic)
@@ -114,9 +119,12 @@ class Fetcher:
                 node = NodeFetcher(self, node_id)
                 self._nodes[node_id] = node
                 self._start_soon(node.run, f"fetch from broker {node_id}")
+                self._start_soon(node.beside.run, f"catch up with broker {node_id}")
         if leaderless:
             self.client.request_refresh(*sorted(leaderless))
         self.wake()
+        for node in self._nodes.values():
+            node.beside.wake()
 
     def wake(self) -> None:
         """There is room, or something else may be fetched: every loop looks again."""
@@ -160,19 +168,32 @@ class Fetcher:
         return {point: self._target(point) for point in open_points}, is_short
 
     def room(self) -> int:
-        """Bytes that the next fetch may bring: 0 while there is too little room."""
+        """Bytes that the next fetch may bring: 0 while there is too little room.
+
+        A fetch keeps its room until it is answered, which may take long. So each
+        broker that leads a partition gets no more than its share, also those that
+        are not fetched from yet; and one more is left for a broker to come.
+        """
         budget = self.config.fetch_buffer_bytes
-        nodes = list(self._nodes.values())
-        free = budget - self._reader.buffers.size - sum(n.reserved for n in nodes)
-        idle = sum(not node.is_fetching for node in nodes) or 1
-        room = free // idle
-        least = min(
-            self.config.max_partition_fetch_bytes, budget // (4 * (len(nodes) or 1))
+        fetching = [node for node in self._nodes.values() if node.is_fetching]
+        free = budget - self._reader.buffers.size - sum(n.reserved for n in fetching)
+        brokers = max(self._brokers, len(self._nodes), 1)
+        idle = max(brokers - len(fetching), 1)
+        least = max(
+            1, min(self.config.max_partition_fetch_bytes, budget // (4 * brokers))
         )
-        if room < max(least, 1):
+        room = free // (idle + 1)
+        if room < least:
+            room = free // idle
+        if room < least:
             self._wait_for_room()
             return 0
         return min(room, self.config.fetch_max_bytes)
+
+    def has_room_beside(self) -> bool:
+        """Whether a partition's worth may come beside a fetch in flight."""
+        free = self.config.fetch_buffer_bytes - self._reader.buffers.size
+        return free >= self.config.max_partition_fetch_bytes
 
     def progress(self) -> int:
         """A number that grows when the user takes something."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from kafkaio._machines.backoff import Backoff
@@ -14,6 +15,7 @@ from kafkaio._net.connection import Connection
 from kafkaio._net.lane import Lane
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.consumer.fetch.catch_up import CatchUp
 from kafkaio.consumer.fetch.messages import (
     FIRST_VERSION_BY_ID,
     LAST_VERSION_BY_NAME,
@@ -45,13 +47,24 @@ class NodeFetcher:
         node_id: the broker.
 
     Attributes:
+        node_id: the broker.
         reserved: bytes that the fetch in flight may bring.
+        count: how many fetches were sent.
+        asked: what the last of them asked for.
+        asked_at: when it was sent.
+        has_ended: whether the loop is over.
+        beside: fetches what the fetch in flight misses.
     """
 
     def __init__(self, fetcher: Fetcher, node_id: int) -> None:
+        self.node_id = node_id
         self.reserved = 0
+        self.count = 0
+        self.asked: Collection[FetchPoint] = ()
+        self.asked_at = 0.0
+        self.has_ended = False
+        self.beside = CatchUp(fetcher, self)
         self._fetcher = fetcher
-        self._node_id = node_id
         self._wakeup = Wakeup()
         self._session = FetchSession()
         self._connection: Connection | None = None
@@ -64,7 +77,7 @@ class NodeFetcher:
 
     def __repr__(self) -> str:
         state = f"fetching {self.reserved} bytes" if self.is_fetching else "idle"
-        return f"<NodeFetcher {self._node_id} {state} | {self._session}>"
+        return f"<NodeFetcher {self.node_id} {state} | {self._session}>"
 
     @property
     def is_fetching(self) -> bool:
@@ -80,7 +93,7 @@ class NodeFetcher:
         fetcher = self._fetcher
         try:
             while True:
-                wanted, is_short = fetcher.wanted(self._node_id)
+                wanted, is_short = fetcher.wanted(self.node_id)
                 if not wanted or not fetcher.room():
                     if not wanted and self._is_gone():
                         return
@@ -91,10 +104,12 @@ class NodeFetcher:
                 except (NetworkError, KafkaTimeout) as error:
                     await self._on_failure(error, wanted)
         finally:
-            fetcher.ended(self._node_id)
+            self.has_ended = True
+            self.beside.wake()
+            fetcher.ended(self.node_id)
 
     def _is_gone(self) -> bool:
-        return self._node_id not in self._fetcher.client.cluster.brokers
+        return self.node_id not in self._fetcher.client.cluster.brokers
 
     async def _fetch(
         self, wanted: dict[FetchPoint, FetchTarget], *, is_short: bool
@@ -104,17 +119,21 @@ class NodeFetcher:
             self._session.reset()  # a session is not bound to it, but its answer was
             self._connection = None
             client = fetcher.client
-            self._connection = await client.connection(self._node_id, Lane.FETCH)
+            self._connection = await client.connection(self.node_id, Lane.FETCH)
             # Opening took its time: what is wanted may have changed.
-            wanted, is_short = fetcher.wanted(self._node_id)
+            wanted, is_short = fetcher.wanted(self.node_id)
         room = fetcher.room()
         if not wanted or not room:
             return
         plan = self._plan(self._connection, wanted)
+        room = min(room, sum(target.max_bytes for target in plan.wanted.values()))
         limits = self._limits(room, is_short=is_short)
         cap = None if plan.by_id else LAST_VERSION_BY_NAME
         timeout = (fetcher.config.request_timeout_ms + limits.max_wait_ms) / 1000
         self.reserved = room
+        self.count += 1
+        self.asked = wanted.keys()
+        self.asked_at = now()
         try:
             response = await self._connection.call(
                 fetch_request(plan, limits), timeout=timeout, max_version=cap
@@ -165,6 +184,7 @@ class NodeFetcher:
             min_bytes=config.fetch_min_bytes,
             max_bytes=room,
             isolation_level=int(config.isolation_level == "read_committed"),
+            rack=config.client_rack,
         )
 
     async def _on_failure(
@@ -186,7 +206,7 @@ class NodeFetcher:
         self._failures += 1
         if error is not None:
             self._fetcher.client.observer.retrying(
-                f"fetch from broker {self._node_id}", self._failures, delay, error
+                f"fetch from broker {self.node_id}", self._failures, delay, error
             )
         until = now() + delay
         while now() < until:

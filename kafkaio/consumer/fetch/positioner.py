@@ -1,16 +1,25 @@
-"""The task that finds a position for every partition that has none."""
+"""The task that finds a position for every partition that has none.
+
+Committed offsets are looked up first, all in one request. What has none is reset: each
+leader is asked for all its partitions at once, and beside the others, so that one that
+is slow delays no other's partitions. Those that fail together are asked for again
+together. A partition without a known leader waits for metadata, and not for a time.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
 from typing import Final
 
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.positions import Reset, Token
 from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.client import Client
-from kafkaio.consumer.fetch.lookup import OffsetLookup
+from kafkaio.consumer.fetch.lookup import OffsetLookup, Round
 from kafkaio.consumer.reader import Reader
 from kafkaio.errors import KafkaError, KafkaTimeout, MembershipError
 from kafkaio.types import OffsetAndMetadata, TopicPartition
@@ -35,6 +44,7 @@ class Positioner:
         lookup: asks leaders for offsets.
         committed: looks committed offsets up; None without a group.
         on_found: called when a partition got its position.
+        start_soon: starts a task in the background.
     """
 
     def __init__(
@@ -44,13 +54,19 @@ class Positioner:
         lookup: OffsetLookup,
         committed: FetchCommitted | None,
         on_found: Callable[[], None],
+        start_soon: Callable[[Child, str], None],
     ) -> None:
         self._client = client
         self._reader = reader
         self._lookup = lookup
         self._committed = committed
         self._on_found = on_found
+        self._start_soon = start_soon
         self._wakeup = Wakeup()
+        # Leaders with a question under way.
+        self._busy: set[int] = set()
+        # The view of the cluster whose gaps were asked about.
+        self._asked_view = -1
         config = client.config
         self._timeout = config.request_timeout_ms / 1000
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
@@ -66,13 +82,31 @@ class Positioner:
             unpositioned = positions.unpositioned(now())
             if unpositioned:
                 await self._load_committed(unpositioned)
-            resetting = positions.resetting(now())
-            if resetting:
-                await self._reset(resetting)
-            if unpositioned or resetting:
                 self._on_found()
-                continue
-            await self._wakeup.wait(positions.next_retry(now()))
+            for leader, wanted in self._resetting().items():
+                if leader not in self._busy:
+                    self._busy.add(leader)
+                    reset = partial(self._reset, leader, wanted)
+                    self._start_soon(reset, f"reset positions at broker {leader}")
+            if not unpositioned:
+                await self._wakeup.wait(positions.next_retry(now()))
+
+    def _resetting(self) -> dict[int, dict[TopicPartition, tuple[Token, Reset]]]:
+        cluster = self._client.cluster
+        by_leader: dict[int, dict[TopicPartition, tuple[Token, Reset]]]
+        by_leader = defaultdict(dict)
+        leaderless: set[str] = set()
+        for tp, wanted in self._reader.positions.resetting(now()).items():
+            leader = cluster.leader(tp)
+            if leader is None:
+                leaderless.add(tp.topic)
+            else:
+                by_leader[leader][tp] = wanted
+        if leaderless and self._asked_view != cluster.number:
+            # Every new view wakes us, and is asked about anew.
+            self._asked_view = cluster.number
+            self._client.request_refresh(*sorted(leaderless))
+        return by_leader
 
     async def _load_committed(self, tokens: Mapping[TopicPartition, Token]) -> None:
         assert self._committed is not None  # else nothing waits for a commit
@@ -85,8 +119,7 @@ class Positioner:
                 for tp in [] if passes else list(tokens)[:1]:
                     error.add_note(f"loading the committed offset of {tp}")
                     self._reader.fail(error)
-            for tp, token in tokens.items():
-                self._retry(tp, token, error)
+            self._retry(dict.fromkeys(tokens.items(), error))
             return
         for tp, token in tokens.items():
             self._on_committed(tp, token, offsets.get(tp))
@@ -106,12 +139,23 @@ class Positioner:
             reader.ledger.positioned(tp, found.offset, epoch, committed=True)
 
     async def _reset(
-        self, wanted: Mapping[TopicPartition, tuple[Token, Reset]]
+        self, leader: int, wanted: Mapping[TopicPartition, tuple[Token, Reset]]
+    ) -> None:
+        try:
+            result = await self._lookup.resets(
+                {tp: reset for tp, (_, reset) in wanted.items()}, within=self._timeout
+            )
+        finally:
+            self._busy.discard(leader)
+        self._take(wanted, result)
+        self._on_found()
+        self.wake()
+
+    def _take(
+        self, wanted: Mapping[TopicPartition, tuple[Token, Reset]], result: Round
     ) -> None:
         reader = self._reader
-        result = await self._lookup.resets(
-            {tp: reset for tp, (_, reset) in wanted.items()}, within=self._timeout
-        )
+        failures: dict[tuple[TopicPartition, Token], KafkaError] = {}
         for tp, (token, _) in wanted.items():
             found = result.found.get(tp)
             if found is not None:
@@ -119,15 +163,25 @@ class Positioner:
                     reader.ledger.positioned(tp, found.offset, committed=False)
             elif tp in result.failed:
                 reader.fail(result.failed[tp])
-                self._retry(tp, token, result.failed[tp])
+                failures[tp, token] = result.failed[tp]
             else:
                 missing = KafkaError(f"{tp} has no offset to begin at")
-                self._retry(tp, token, result.again.get(tp, missing))
+                failures[tp, token] = result.again.get(tp, missing)
+        self._retry(failures)
 
-    def _retry(self, tp: TopicPartition, token: Token, error: KafkaError) -> None:
-        entry = self._reader.positions.get(tp)
-        if entry is None or entry.token != token:
-            return
-        delay = self._backoff.delay(entry.attempts, roll())
-        self._reader.positions.retry_later(tp, token, now() + delay)
-        self._client.observer.retrying(_WHAT, entry.attempts, delay, error)
+    def _retry(
+        self, failures: Mapping[tuple[TopicPartition, Token], KafkaError]
+    ) -> None:
+        # One roll of the dice: what failed together is due again together.
+        moment, dice = now(), roll()
+        told: set[int] = set()
+        for (tp, token), error in failures.items():
+            entry = self._reader.positions.get(tp)
+            if entry is None or entry.token != token:
+                continue
+            attempt = entry.attempts
+            delay = self._backoff.delay(attempt, dice)
+            self._reader.positions.retry_later(tp, token, moment + delay)
+            if attempt not in told:
+                told.add(attempt)
+                self._client.observer.retrying(_WHAT, attempt + 1, delay, error)

@@ -21,6 +21,7 @@ from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.messages.list_groups import ListGroupsRequest
 from tests.fakes.broker import HANG, FakeCluster
 from tests.unit.client.support import client_of
+from tests.virtual_loop import VirtualClockLoop
 
 
 async def test_start_learns_the_cluster(cluster: FakeCluster) -> None:
@@ -44,6 +45,28 @@ def test_the_constructor_needs_no_loop() -> None:
     assert other.config.client_id == "you"
     with pytest.raises(ConfigurationError, match="client_id"):
         Client(clientid="x")  # type: ignore[call-arg]  # the point of the test
+
+
+async def test_an_observer_hears_of_a_blocked_loop(cluster: FakeCluster) -> None:
+    class Heard:
+        def __init__(self) -> None:
+            self.blocked: list[float] = []
+
+        def loop_blocked(self, seconds: float) -> None:
+            self.blocked.append(seconds)
+
+    heard = Heard()
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualClockLoop)
+    async with client_of(cluster, heard):
+        await anyio.sleep(1)
+        assert not heard.blocked
+        loop._advance(3.0)  # as code does that blocks
+        await anyio.sleep(1)
+        assert heard.blocked == [pytest.approx(3.0, abs=0.11)]
+    loop._advance(3.0)
+    await anyio.sleep(1)
+    assert len(heard.blocked) == 1
 
 
 async def test_starting_without_a_cluster_names_servers_steps_and_causes(

@@ -131,13 +131,16 @@ class FakeLogs:
     async def fetch(self, node: FakeNode, header: Any, request: Any) -> FetchResponse:
         version = header.request_api_version
         key = (node.node_id, request.session_id)
-        full = version < 7 or request.session_epoch == 0
+        is_outside = (request.session_id, request.session_epoch) == (0, -1)
+        full = version < 7 or request.session_epoch == 0 or is_outside
         if not full and request.session_epoch < 0:
             self.sessions.pop(key, None)
             return FetchResponse()
         if not full and key not in self.sessions:
             return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        session_id = self._new_session(key) if full else request.session_id
+        session_id = request.session_id
+        if full and not is_outside:
+            session_id = self._new_session(key)
         session = self._session(node, session_id, request, version)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + request.max_wait_ms / 1000

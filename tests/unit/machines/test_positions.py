@@ -82,14 +82,26 @@ def test_without_a_group_the_policy_counts_at_once():
 def test_without_a_policy_only_a_seek_helps():
     made = positions(None)
     assert made.committed_missing(A, made[A].token)
-    assert made.stranded() == [A]
+    assert set(made.stranded()) == {A}
     assert made.is_settled()
     made.seek(A, 3)
-    assert made.stranded() == []
+    assert not made.stranded()
     assert made.out_of_range(A, made[A].token)
-    assert made.stranded() == [A]
+    assert set(made.stranded()) == {A}
     made.seek_to(A, EARLIEST)
+    assert not made.stranded()
     assert made.resetting(0) == {A: (made[A].token, EARLIEST)}
+
+
+def test_what_is_unassigned_or_assigned_anew_is_stranded_no_more():
+    made = positions(None, A, B)
+    for tp in (A, B):
+        assert made.committed_missing(tp, made[tp].token)
+    made.unassign(A)
+    assert set(made.stranded()) == {B}
+    made.assign(B, has_commits=True)
+    assert not made.stranded()
+    assert set(made.unpositioned(0)) == {B}
 
 
 def test_a_seek_during_a_lookup_wins():
@@ -202,15 +214,22 @@ def test_a_position_never_goes_back_by_itself():
 
 @pytest.mark.parametrize(("stage", "event"), list(itertools.product(Stage, Event)))
 def test_the_whole_table(stage: Stage, event: Event):
-    made = positions()
-    made[A].stage = stage
+    made = positions(None)
+    if stage is Stage.STRANDED:
+        assert made.committed_missing(A, made[A].token)
+    elif stage is Stage.FETCHING:
+        made.seek(A, 1)
+    elif stage is Stage.RESETTING:
+        made.seek_to(A, EARLIEST)
+    assert made[A].stage is stage
     if (stage, event) in TRANSITIONS:
-        made._fire(made[A], event)
+        made._fire(A, made[A], event)
         assert made[A].stage is TRANSITIONS[stage, event]
     else:
         with pytest.raises(InternalError, match=f"{event.name} while {stage.name}"):
-            made._fire(made[A], event)
+            made._fire(A, made[A], event)
         assert made[A].stage is stage
+    assert [s for s in Stage if A in made._stages[s]] == [made[A].stage]
 
 
 def test_looking_inside():

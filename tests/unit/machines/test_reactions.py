@@ -48,6 +48,12 @@ def test_overrides_are_of_known_apis_and_change_something() -> None:
             assert wanted != BASE[code], code
 
 
+def test_only_one_of_the_two_codes_for_size_divides_a_batch() -> None:
+    # The other is of a batch larger than a segment of the log, which Java fails, too.
+    assert reaction(ApiKey.PRODUCE, E.MESSAGE_TOO_LARGE).step is Step.SPLIT_BATCH
+    assert reaction(ApiKey.PRODUCE, E.RECORD_LIST_TOO_LARGE) == Reaction()
+
+
 def test_codes_of_newer_brokers_are_final() -> None:
     assert known_code(30_000) is E.UNKNOWN_SERVER_ERROR
     assert reaction(ApiKey.PRODUCE, 30_000) == Reaction()

@@ -445,3 +445,14 @@ class Schedule(RuleBasedStateMachine):
 
 TestSchedule = Schedule.TestCase
 TestSchedule.settings = settings(deadline=None, max_examples=40)
+
+
+def test_an_early_answer_to_a_later_batch_is_not_taken_back() -> None:
+    _, sequence = known()
+    first, second = Batch(2), Batch(3)
+    send_new(sequence, first, second)
+    sequence.acked(second)
+    assert sequence.expected == 15
+    sequence.acked(first)
+    assert sequence.expected == 15
+    assert not sequence.under_way

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaio._records import _append, _pure
+from kafkaio._records import _append, _murmur2, _pure, _receipts
 from kafkaio._records._layout import Origin
 from kafkaio.errors import UsageError
 from kafkaio.types import RecordMetadata, TimestampType
@@ -25,11 +25,11 @@ NAMES = ("pure", "compiled")
 def twin_named(name: str) -> ModuleType | SimpleNamespace:
     if name == "pure":
         return SimpleNamespace(
-            Delivery=_append.Delivery,
+            Delivery=_receipts.Delivery,
             Lanes=_append.Lanes,
-            Receipt=_append.Receipt,
-            metadata_of=_append.metadata_of,
-            metadata_of_all=_append.metadata_of_all,
+            Receipt=_receipts.Receipt,
+            metadata_of=_receipts.metadata_of,
+            metadata_of_all=_receipts.metadata_of_all,
             RecordWriter=_pure.RecordWriter,
         )
     if importlib.util.find_spec(COMPILED) is None:
@@ -119,7 +119,7 @@ def test_keys_and_partitions_find_their_lanes(twin) -> None:
     for key in (b"", b"a", b"kafka", bytes(range(256))):
         delivery = bench.take(b"", key=key)
         where = delivery.place()[0].partition
-        assert where == _append.key_partition(key, 3)
+        assert where == _murmur2.key_partition(key, 3)
     assert bench.take(key=b"a", partition=2).place()[0].partition == 2
     assert bench.lanes.unstick("t") == 0
 

@@ -37,8 +37,8 @@ def write(codec: ModuleType, records: list) -> tuple[bytes, int]:
 def outcome(decode, *args: object) -> object:
     try:
         return decode(*args)
-    except CorruptRecord:
-        return CorruptRecord
+    except CorruptRecord as error:
+        return str(error)
 
 
 @law
@@ -289,7 +289,7 @@ def test_arbitrary_bytes_raise_nothing_else(
     codec: ModuleType, data: bytes, count: int
 ) -> None:
     result = outcome(codec.decode_records, data, 0, count, origin())
-    assert result is CorruptRecord or len(result) == count
+    assert isinstance(result, str) or len(result) == count
 
 
 @pytest.mark.parametrize("timestamp", [-2, -(2**63), 2**63, 2**63 - 1])

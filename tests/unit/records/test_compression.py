@@ -221,6 +221,36 @@ def test_zstd_frames_may_follow_each_other(decompressor: Decompressor) -> None:
     assert decompressor.decompress(Compression.ZSTD, data) == b"onetwo"
 
 
+def test_zstd_frames_that_hold_nothing_hide_nothing(
+    decompressor: Decompressor,
+) -> None:
+    skippable = b"\x50\x2a\x4d\x18" + (3).to_bytes(4, "little") + b"abc"
+    for empty in (skippable, zstandard.ZstdCompressor().compress(b"")):
+        data = empty + zstandard.ZstdCompressor().compress(b"one")
+        assert decompressor.decompress(Compression.ZSTD, data) == b"one"
+
+
+def test_zstd_frame_that_is_cut(decompressor: Decompressor) -> None:
+    frame = zstandard.ZstdCompressor().compress(sample(9_000))
+    for size in range(len(frame) - 20, len(frame)):
+        with pytest.raises(CorruptRecord, match="zstd data of a batch ends too early"):
+            decompressor.decompress(Compression.ZSTD, frame[:size])
+
+
+@pytest.mark.parametrize("codec", list(Compression)[1:])
+def test_contexts_are_fit_for_use_after_a_failure(
+    decompressor: Decompressor, codec: Compression
+) -> None:
+    data = sample(300_000)
+    compressed = Compressor(codec).compress(data)
+    for _ in range(2):
+        assert decompressor.decompress(codec, compressed) == data
+        for wrong, limit in ((compressed[:-9], 10**6), (compressed, 9), (b"no", 1)):
+            with pytest.raises(CorruptRecord):
+                decompressor.decompress(codec, wrong, limit)
+    assert decompressor.decompress(codec, compressed) == data
+
+
 @pytest.mark.parametrize("codec", [Compression.GZIP, Compression.ZSTD])
 def test_levels_are_used(codec: Compression) -> None:
     outputs = {Compressor(codec, level).compress(sample(20_000)) for level in (1, 9)}

@@ -1,0 +1,416 @@
+# Records as columns in the memory layout of Arrow, and columns as records.
+
+from cpython.buffer cimport (
+    PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+)
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
+
+from kafkaio._records._columns import MOST_BYTES, BinaryColumn, Columns, HeaderColumns
+
+cdef Py_ssize_t COLUMN_LIMIT = MOST_BYTES
+
+
+# A bytearray that grows by half at least, so that growing costs little per record.
+@cython.final
+@cython.no_gc
+cdef class Bytes:
+    cdef bytearray _array
+    cdef Py_ssize_t capacity
+    cdef uint8_t *at
+
+    cdef int reserve(self, Py_ssize_t size) except -1:
+        if self._array is None:
+            self._array = bytearray()
+        if size > self.capacity:
+            size = max(size, self.capacity + (self.capacity >> 1), 1024)
+            PyByteArray_Resize(self._array, size)
+            self.capacity = size
+        self.at = <uint8_t *>PyByteArray_AS_STRING(self._array)
+        return 0
+
+    cdef bytearray take(self, Py_ssize_t size):
+        self.reserve(size)
+        cdef bytearray taken = self._array
+        PyByteArray_Resize(taken, size)
+        self._array = None
+        self.capacity = 0
+        self.at = NULL
+        return taken
+
+
+# One column that is being gathered.
+@cython.final
+@cython.no_gc
+cdef class Gathered:
+    cdef Bytes _validity
+    cdef Bytes _offsets
+    cdef Bytes _data
+    cdef Py_ssize_t length
+    cdef Py_ssize_t size
+    cdef Py_ssize_t null_count
+
+    def __cinit__(self):
+        self._validity = Bytes()
+        self._offsets = Bytes()
+        self._data = Bytes()
+
+    cdef int reserve(self, Py_ssize_t count, Py_ssize_t size) except -1:
+        # Room for so many more values of so many bytes in all.
+        self._validity.reserve((self.length + count) // 8 + 1)
+        self._offsets.reserve((self.length + count + 1) * 4)
+        self._data.reserve(self.size + size)
+        (<int32_t *>self._offsets.at)[0] = 0
+        return 0
+
+    cdef inline void add(self, const uint8_t *start, Py_ssize_t size) noexcept:
+        cdef Py_ssize_t index = self.length
+        cdef uint8_t bit = <uint8_t>(1 << (index & 7))
+        if size >= 0:
+            memcpy(self._data.at + self.size, start, <size_t>size)
+            self.size += size
+            self._validity.at[index >> 3] |= bit
+        else:
+            self._validity.at[index >> 3] &= <uint8_t>~bit
+            self.null_count += 1
+        self.length = index + 1
+        (<int32_t *>self._offsets.at)[index + 1] = <int32_t>self.size
+
+    cdef take(self):
+        self.reserve(0, 0)
+        cdef Py_ssize_t length = self.length
+        validity = None
+        if self.null_count:
+            if length & 7:
+                self._validity.at[length >> 3] &= <uint8_t>((1 << (length & 7)) - 1)
+            validity = self._validity.take((length + 7) // 8)
+        else:
+            self._validity.take(0)
+        column = BinaryColumn(
+            validity,
+            self._offsets.take((length + 1) * 4),
+            self._data.take(self.size),
+            self.null_count,
+        )
+        self.length = self.size = self.null_count = 0
+        return column
+
+
+# Where the columns stood, to go back to if a batch turns out corrupt.
+cdef struct Mark:
+    Py_ssize_t length
+    Py_ssize_t size
+    Py_ssize_t null_count
+
+
+cdef inline Mark mark_of(Gathered column) noexcept:
+    return Mark(column.length, column.size, column.null_count)
+
+
+cdef inline void go_back(Gathered column, Mark mark) noexcept:
+    column.length = mark.length
+    column.size = mark.size
+    column.null_count = mark.null_count
+
+
+@cython.final
+@cython.no_gc
+cdef class ColumnsBuilder:
+    """Gathers the records of many batches as columns.
+
+    See `kafkaio._records._columns.ColumnsBuilder`.
+    """
+
+    cdef readonly Py_ssize_t length
+    cdef Py_ssize_t _size
+    cdef Py_ssize_t _limit
+    cdef bint _with_headers
+    cdef Bytes _offsets
+    cdef Bytes _timestamps
+    cdef Bytes _header_offsets
+    cdef Gathered _keys
+    cdef Gathered _values
+    cdef Gathered _names
+    cdef Gathered _header_values
+
+    def __cinit__(self):
+        self._offsets = Bytes()
+        self._timestamps = Bytes()
+        self._header_offsets = Bytes()
+        self._keys = Gathered()
+        self._values = Gathered()
+        self._names = Gathered()
+        self._header_values = Gathered()
+
+    def __init__(self, *, bint headers=False, limit=COLUMN_LIMIT):
+        if limit > COLUMN_LIMIT:
+            raise UsageError(f"columns hold at most {COLUMN_LIMIT} bytes, not {limit}")
+        self._with_headers = headers
+        self._limit = min(limit, COLUMN_LIMIT // 3) if headers else limit
+
+    def add(self, bytes data not None, Py_ssize_t position, Py_ssize_t count, origin):
+        """Adds the records that `decode_records` gives for the same arguments.
+
+        See `kafkaio._records._columns.ColumnsBuilder.add`.
+        """
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(data) - position
+        if self._size + size > self._limit:
+            if not self._size:
+                raise UsageError(f"{size} bytes of records are too much for columns")
+            return False
+        cdef Scan scan
+        begin(data, position, count, origin, &scan)
+        cdef Mark keys = mark_of(self._keys)
+        cdef Mark values = mark_of(self._values)
+        cdef Mark names = mark_of(self._names)
+        cdef Mark header_values = mark_of(self._header_values)
+        cdef Py_ssize_t length = self.length
+        self._reserve(count, size)
+        cdef const uint8_t *first = <const uint8_t *>PyBytes_AS_STRING(data) + position
+        if not self._gather(first, first + size, count, &scan):
+            go_back(self._keys, keys)
+            go_back(self._values, values)
+            go_back(self._names, names)
+            go_back(self._header_values, header_values)
+            self.length = length
+            refuse(data, position, count, origin)
+        self._size += size
+        return True
+
+    cdef int _reserve(self, Py_ssize_t count, Py_ssize_t size) except -1:
+        self._offsets.reserve((self.length + count) * 8)
+        self._timestamps.reserve((self.length + count) * 8)
+        self._keys.reserve(count, size)
+        self._values.reserve(count, size)
+        if self._with_headers:
+            self._header_offsets.reserve((self.length + count + 1) * 4)
+            (<int32_t *>self._header_offsets.at)[0] = 0
+            # A header takes two bytes at least.
+            self._names.reserve(size // 2, 3 * size)
+            self._header_values.reserve(size // 2, size)
+        return 0
+
+    cdef bint _gather(
+        self, const uint8_t *at, const uint8_t *end, Py_ssize_t count, const Scan *scan
+    ) except -1:
+        cdef Parsed parsed
+        cdef int found
+        cdef int64_t *offsets = <int64_t *>self._offsets.at
+        cdef int64_t *timestamps = <int64_t *>self._timestamps.at
+        for _ in range(count):
+            found = parse_record(&at, end, scan, &parsed)
+            if found == CORRUPT:
+                return False
+            if found == LEFT_OUT:
+                continue
+            offsets[self.length] = parsed.offset
+            timestamps[self.length] = parsed.timestamp
+            self._keys.add(parsed.key, parsed.key_size)
+            self._values.add(parsed.value, parsed.value_size)
+            self.length += 1
+            if self._with_headers:
+                if parsed.headers_size:
+                    self._gather_headers(parsed.headers, parsed.headers_size)
+                (<int32_t *>self._header_offsets.at)[self.length] = <int32_t>self._names.length
+        return at == end
+
+    cdef int _gather_headers(self, const uint8_t *at, Py_ssize_t size) except -1:
+        # parse_record has found them sound.
+        cdef const uint8_t *end = at + size
+        cdef const uint8_t *start = NULL
+        cdef uint64_t number = 0
+        cdef uint64_t i
+        at = varint(at, end, &number)
+        for i in range(number >> 1):
+            at = field(at, end, &start, &size)
+            self._add_name(start, size)
+            at = field(at, end, &start, &size)
+            self._header_values.add(start, size)
+        return 0
+
+    cdef int _add_name(self, const uint8_t *start, Py_ssize_t size) except -1:
+        cdef Py_ssize_t i
+        cdef bytes name
+        for i in range(size):
+            if start[i] > 127:
+                break
+        else:
+            self._names.add(start, size)
+            return 0
+        # Perhaps it is no UTF-8; then it is up to three times as long when it is.
+        name = PyUnicode_DecodeUTF8(<const char *>start, size, "replace").encode()
+        self._names.add(<const uint8_t *>PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name))
+        return 0
+
+    def finish(self):
+        """Returns what was gathered, and begins anew."""
+        self._reserve(0, 0)
+        headers = None
+        if self._with_headers:
+            headers = HeaderColumns(
+                self._header_offsets.take((self.length + 1) * 4),
+                self._names.take(),
+                self._header_values.take(),
+            )
+        columns = Columns(
+            self.length,
+            self._offsets.take(self.length * 8),
+            self._timestamps.take(self.length * 8),
+            self._keys.take(),
+            self._values.take(),
+            headers,
+        )
+        self.length = self._size = 0
+        return columns
+
+
+cdef inline int64_t int64_at(const uint8_t *place) noexcept nogil:
+    # Which others' buffers need not have aligned.
+    cdef int64_t number
+    memcpy(&number, place, sizeof(number))
+    return number
+
+
+cdef inline int32_t int32_at(const uint8_t *place) noexcept nogil:
+    cdef int32_t number
+    memcpy(&number, place, sizeof(number))
+    return number
+
+
+# A buffer of somebody else's, for as long as this lives.
+@cython.final
+cdef class Held:
+    cdef Py_buffer _buffer
+
+    def __cinit__(self, object owner):
+        PyObject_GetBuffer(owner, &self._buffer, PyBUF_SIMPLE)
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self._buffer)
+
+    cdef inline const uint8_t *start(self) noexcept:
+        return <const uint8_t *>self._buffer.buf
+
+    cdef inline Py_ssize_t size(self) noexcept:
+        return self._buffer.len
+
+
+# A BinaryView whose buffers are long enough for `stop` values.
+@cython.final
+cdef class Viewed:
+    cdef Held _validity
+    cdef Held _offsets
+    cdef Held _data
+    cdef Py_ssize_t _first
+    cdef bint _is_wide
+
+    def __cinit__(self, view, Py_ssize_t stop):
+        validity, offsets, data, first, width = view
+        if validity is not None:
+            self._validity = Held(validity)
+        if width not in {4, 8} or first < 0:
+            raise UsageError(f"a column cannot begin at {first} with width {width}")
+        self._first = first
+        self._is_wide = width == 8
+        self._offsets = Held(offsets)
+        self._data = Held(data)
+        cdef Py_ssize_t places = self._offsets.size() // <Py_ssize_t>width
+        if (
+            self._first >= places
+            or stop >= places - self._first
+            or (
+                self._validity is not None
+                and self._validity.size() < (self._first + stop + 7) // 8
+            )
+        ):
+            raise UsageError(f"a column has fewer than {stop} values")
+
+    cdef int get(
+        self, Py_ssize_t row, const uint8_t **start, Py_ssize_t *size
+    ) except -1:
+        cdef Py_ssize_t index = self._first + row
+        cdef int64_t at, end
+        if self._validity is not None:
+            if not self._validity.start()[index >> 3] >> (index & 7) & 1:
+                size[0] = -1
+                return 0
+        if self._is_wide:
+            at = int64_at(self._offsets.start() + index * 8)
+            end = int64_at(self._offsets.start() + index * 8 + 8)
+        else:
+            at = int32_at(self._offsets.start() + index * 4)
+            end = int32_at(self._offsets.start() + index * 4 + 4)
+        if not 0 <= at <= end <= self._data.size():
+            raise UsageError(f"value {row} of a column lies outside its data")
+        start[0] = self._data.start() + at
+        size[0] = <Py_ssize_t>(end - at)
+        return 0
+
+
+def append_columns(
+    RecordWriter writer not None,
+    timestamps,
+    keys,
+    values,
+    Py_ssize_t start,
+    Py_ssize_t stop,
+):
+    """Appends rows of columns as records without headers until the batch is full.
+
+    See `kafkaio._records._columns.append_columns`.
+    """
+    cdef Viewed key_view = None
+    cdef Viewed value_view = None
+    cdef Held times = None
+    cdef const uint8_t *key = NULL
+    cdef const uint8_t *value = NULL
+    cdef Py_ssize_t key_size = -1
+    cdef Py_ssize_t value_size = -1
+    cdef Py_ssize_t row
+    cdef int64_t time = 0
+    if not 0 <= start <= stop:
+        raise UsageError(f"there are no rows from {start} to {stop}")
+    if isinstance(timestamps, int):
+        if start < stop:
+            time = time_of(timestamps)
+    else:
+        times = Held(timestamps)
+        if times.size() // 8 < stop:
+            raise UsageError(f"a column has fewer than {stop} values")
+    if keys is not None:
+        key_view = Viewed(keys, stop)
+    if values is not None:
+        value_view = Viewed(values, stop)
+    for row in range(start, stop):
+        if key_view is not None:
+            key_view.get(row, &key, &key_size)
+        if value_view is not None:
+            value_view.get(row, &value, &value_size)
+        if times is not None:
+            time = int64_at(times.start() + row * 8)
+            if time < -1 or time == MAX_INT64:
+                raise UsageError(f"a record cannot have the timestamp {time}")
+        if writer.append_raw(time, key, key_size, value, value_size) < 0:
+            return row - start
+    return stop - start
+
+
+def column_partitions(keys not None, Py_ssize_t start, Py_ssize_t stop, int32_t count):
+    """The partition of each key among ``count``, as 32-bit integers; -1 without a key.
+
+    See `kafkaio._records._columns.column_partitions`.
+    """
+    if not 0 <= start <= stop or count < 1:
+        raise UsageError(f"there are no rows from {start} to {stop} for {count}")
+    cdef Viewed view = Viewed(keys, stop)
+    cdef bytearray partitions = bytearray((stop - start) * 4)
+    cdef int32_t *target = <int32_t *>PyByteArray_AS_STRING(partitions)
+    cdef const uint8_t *key = NULL
+    cdef Py_ssize_t size = -1
+    cdef Py_ssize_t row
+    for row in range(start, stop):
+        view.get(row, &key, &size)
+        if size < 0:
+            target[row - start] = -1
+        else:
+            target[row - start] = (hashed(key, size) & 0x7FFFFFFF) % count
+    return partitions

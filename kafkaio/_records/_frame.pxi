@@ -1,0 +1,50 @@
+# The header before a batch's records.
+
+from crc32c import crc32c
+
+cdef inline uint8_t *put_big_endian(uint8_t *at, uint64_t number, int size) noexcept nogil:
+    cdef int i
+    for i in range(size):
+        at[i] = <uint8_t>(number >> (8 * (size - 1 - i)))
+    return at + size
+
+
+def frame_batch(
+    RecordWriter writer not None,
+    bytes body,
+    int16_t attributes,
+    int32_t leader_epoch,
+    tuple producer not None,
+):
+    """Returns the batch that a writer holds, header and checksum included.
+
+    See `kafkaio._records._frame.frame_batch`.
+    """
+    cdef int64_t producer_id = producer[0]
+    cdef int16_t producer_epoch = producer[1]
+    cdef int32_t base_sequence = producer[2]
+    cdef const void *start = writer._data
+    cdef Py_ssize_t size = writer.size_bytes - HEADER_SIZE
+    if body is not None:
+        start = PyBytes_AS_STRING(body)
+        size = PyBytes_GET_SIZE(body)
+    cdef bytes batch = PyBytes_FromStringAndSize(NULL, HEADER_SIZE + size)
+    cdef uint8_t *first = <uint8_t *>PyBytes_AS_STRING(batch)
+    cdef uint8_t *at = put_big_endian(first, 0, 8)
+    at = put_big_endian(at, <uint64_t>(HEADER_SIZE - 12 + size), 4)
+    at = put_big_endian(at, <uint64_t>leader_epoch, 4)
+    at = put_big_endian(at, 2, 1)
+    at = put_big_endian(at, 0, 4)
+    at = put_big_endian(at, <uint64_t>attributes, 2)
+    at = put_big_endian(at, <uint64_t>(writer.count - 1), 4)
+    at = put_big_endian(at, <uint64_t>writer.first_timestamp, 8)
+    at = put_big_endian(at, <uint64_t>writer.max_timestamp, 8)
+    at = put_big_endian(at, <uint64_t>producer_id, 8)
+    at = put_big_endian(at, <uint64_t>producer_epoch, 2)
+    at = put_big_endian(at, <uint64_t>base_sequence, 4)
+    at = put_big_endian(at, <uint64_t>writer.count, 4)
+    if size > 0:
+        memcpy(at, start, <size_t>size)
+    # Nobody has seen these bytes yet, so they may still be written.
+    put_big_endian(first + 17, <uint64_t>crc32c(memoryview(batch)[21:]), 4)
+    return batch

@@ -1,0 +1,59 @@
+"""Putting the header before a batch's records: the pure twin."""
+
+from __future__ import annotations
+
+import struct
+
+from crc32c import crc32c
+
+from kafkaio._records._layout import (
+    ATTRIBUTES_OFFSET,
+    BATCH_HEADER,
+    BATCH_HEADER_SIZE,
+    CRC_OFFSET,
+    LENGTH_END,
+)
+from kafkaio._records._pure import RecordWriter
+
+__all__ = ["frame_batch"]
+
+_HEADER = struct.Struct(BATCH_HEADER)
+_CRC = struct.Struct(">I")
+
+
+def frame_batch(
+    writer: RecordWriter,
+    body: bytes | None,
+    attributes: int,
+    leader_epoch: int,
+    producer: tuple[int, int, int],
+) -> bytes:
+    """Returns the batch that a writer holds, header and checksum included.
+
+    Args:
+        writer: holds one record at least.
+        body: the records as they are compressed; None for what the writer has.
+        attributes: of the batch; 16 bits.
+        leader_epoch: of the leader that appends it, -1 if unknown.
+        producer: id, epoch and base sequence, -1 for none.
+    """
+    if body is None:
+        body = writer.section()
+    header = bytearray(
+        _HEADER.pack(
+            0,
+            BATCH_HEADER_SIZE - LENGTH_END + len(body),
+            leader_epoch,
+            2,
+            0,
+            attributes,
+            writer.count - 1,
+            writer.first_timestamp,
+            writer.max_timestamp,
+            *producer,
+            writer.count,
+        )
+    )
+    checksum = crc32c(header[ATTRIBUTES_OFFSET:])
+    _CRC.pack_into(header, CRC_OFFSET, crc32c(body, checksum))
+    return b"".join((header, body))

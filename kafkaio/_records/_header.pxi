@@ -1,0 +1,142 @@
+# The header of a batch, and the way from there to its records.
+
+from kafkaio._records._header import BatchHeader as PureHeader
+from kafkaio._records._layout import Origin
+from kafkaio._records.compression import Compression
+
+cdef tuple CODECS = tuple(Compression)
+cdef Py_ssize_t CODEC_COUNT = len(CODECS)
+cdef object LOG_APPEND = TimestampType.LOG_APPEND
+
+
+cdef inline uint64_t big_endian(const uint8_t *at, int size) noexcept nogil:
+    cdef uint64_t number = 0
+    cdef int i
+    for i in range(size):
+        number = number << 8 | at[i]
+    return number
+
+
+cdef class BatchHeader:
+    """What a batch says of itself before its records.
+
+    See `kafkaio._records._header.BatchHeader`.
+    """
+
+    cdef readonly bytes _data
+    cdef readonly object compression
+    cdef readonly object timestamp_type
+    cdef readonly int64_t base_offset
+    cdef readonly int64_t last_offset
+    cdef readonly int64_t next_offset
+    cdef readonly int64_t base_timestamp
+    cdef readonly int64_t max_timestamp
+    cdef readonly int64_t producer_id
+    cdef readonly int32_t leader_epoch
+    cdef readonly int32_t producer_epoch
+    cdef readonly int32_t base_sequence
+    cdef readonly int32_t count
+    cdef readonly uint32_t checksum
+    cdef readonly int magic
+    cdef readonly bint is_transactional
+    cdef readonly bint is_control
+    cdef readonly bint has_delete_horizon
+    cdef readonly Py_ssize_t size_bytes
+
+    def __init__(self, bytes data not None):
+        cdef const uint8_t *at = <const uint8_t *>PyBytes_AS_STRING(data)
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(data)
+        cdef uint32_t attributes
+        cdef int32_t last_delta
+        if size < HEADER_SIZE:
+            self.refuse(data)
+        self._data = data
+        self.size_bytes = size
+        self.base_offset = <int64_t>big_endian(at, 8)
+        self.leader_epoch = <int32_t>big_endian(at + 12, 4)
+        self.magic = <int8_t>at[16]
+        self.checksum = <uint32_t>big_endian(at + 17, 4)
+        attributes = <uint32_t>big_endian(at + 21, 2)
+        last_delta = <int32_t>big_endian(at + 23, 4)
+        self.base_timestamp = <int64_t>big_endian(at + 27, 8)
+        self.max_timestamp = <int64_t>big_endian(at + 35, 8)
+        self.producer_id = <int64_t>big_endian(at + 43, 8)
+        self.producer_epoch = <int16_t>big_endian(at + 51, 2)
+        self.base_sequence = <int32_t>big_endian(at + 53, 4)
+        self.count = <int32_t>big_endian(at + 57, 4)
+        if (
+            <Py_ssize_t>(attributes & 0x07) >= CODEC_COUNT
+            or self.count < 0
+            or last_delta < 0
+            or self.base_offset < 0
+            or self.base_offset >= MAX_INT64 - last_delta
+        ):
+            self.refuse(data)
+        self.compression = CODECS[attributes & 0x07]
+        self.timestamp_type = LOG_APPEND if attributes & 0x08 else CREATE
+        self.is_transactional = attributes & 0x10 != 0
+        self.is_control = attributes & 0x20 != 0
+        self.has_delete_horizon = attributes & 0x40 != 0
+        self.last_offset = self.base_offset + last_delta
+        self.next_offset = self.last_offset + 1
+
+    cdef refuse(self, bytes data):
+        # The pure twin is what says which error it is, so that both say the same.
+        PureHeader(data)
+        raise CorruptRecord("a batch has an impossible header")
+
+    def origin(self, topic, partition, int64_t start_offset):
+        """What the batch's records share. See `PureHeader.origin`."""
+        return Origin(
+            topic,
+            partition,
+            start_offset,
+            self.base_offset,
+            self.last_offset - self.base_offset,
+            self.base_timestamp,
+            self.max_timestamp if self.timestamp_type is LOG_APPEND else None,
+            self.timestamp_type,
+            self.leader_epoch,
+        )
+
+    def cursor(
+        self,
+        bytes data not None,
+        Py_ssize_t position,
+        topic,
+        partition,
+        int64_t start_offset,
+    ):
+        """A cursor over the records. See `PureHeader.cursor`."""
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(data)
+        cdef const uint8_t *first = <const uint8_t *>PyBytes_AS_STRING(data)
+        cdef Py_ssize_t total = -1
+        cdef RecordCursor made = RecordCursor.__new__(RecordCursor)
+        made._scan.start_offset = start_offset
+        made._scan.base_offset = self.base_offset
+        made._scan.last_delta = <uint64_t>(self.last_offset - self.base_offset)
+        made._scan.base_timestamp = self.base_timestamp
+        made._scan.is_stamped = self.timestamp_type is LOG_APPEND
+        made._scan.stamp = self.max_timestamp
+        if (
+            0 <= position <= size
+            and 0 <= self.count <= (size - position) // LEAST_RECORD
+        ):
+            total = validate(first + position, first + size, self.count, &made._scan)
+        if total < 0:
+            refuse(
+                data,
+                position,
+                self.count,
+                self.origin(topic, partition, start_offset),
+            )
+        made._place = new_place(
+            topic, partition, self.timestamp_type, self.leader_epoch
+        )
+        made._data = data
+        made._at = first + position
+        made._end = first + size
+        made._batch_end = self.next_offset
+        made.remaining = total
+        made.next_offset = start_offset if total else self.next_offset
+        return made

@@ -1,0 +1,154 @@
+"""The header of a batch of message format 2: the pure twin, which is the law."""
+
+from __future__ import annotations
+
+import struct
+
+from kafkaio._records._cursor import RecordCursor
+from kafkaio._records._layout import (
+    BATCH_HEADER,
+    BATCH_HEADER_SIZE,
+    CODEC_MASK,
+    CONTROL,
+    DELETE_HORIZON,
+    LOG_APPEND_TIME,
+    TRANSACTIONAL,
+    Origin,
+)
+from kafkaio._records.compression import Compression
+from kafkaio.errors import CorruptRecord
+from kafkaio.types import TimestampType
+
+__all__ = ["BatchHeader"]
+
+_HEADER = struct.Struct(BATCH_HEADER)
+_MAX_OFFSET = 2**63 - 1
+_CODECS = {int(codec): codec for codec in Compression}
+
+
+class BatchHeader:
+    """What a batch says of itself before its records.
+
+    Args:
+        data: the whole batch, header included.
+
+    Attributes:
+        base_offset: what the records' offset deltas count from.
+        last_offset: offset of the last record that the batch was written with;
+            compaction may since have removed it.
+        next_offset: where to read on after this batch.
+        leader_epoch: epoch of the leader that appended the batch, -1 if unknown.
+        magic: number of the message format, 2.
+        compression: the codec.
+        timestamp_type: who set the timestamps.
+        is_transactional: whether the batch is part of a transaction.
+        is_control: whether the batch is a marker and not data.
+        has_delete_horizon: whether ``base_timestamp`` is the time from which
+            compaction may remove the batch's tombstones.
+        base_timestamp: what the records' timestamp deltas count from.
+        max_timestamp: the greatest timestamp, or the log append time.
+        producer_id: id of the producer, -1 if none.
+        producer_epoch: epoch of the producer, -1 if none.
+        base_sequence: sequence number of the first record, -1 if none.
+        count: records in the batch; compaction may leave none.
+        size_bytes: size of the batch on the wire.
+        checksum: the checksum that the batch carries.
+
+    Raises:
+        CorruptRecord: the header contradicts itself.
+    """
+
+    __slots__ = (
+        "_data",
+        "base_offset",
+        "base_sequence",
+        "base_timestamp",
+        "checksum",
+        "compression",
+        "count",
+        "has_delete_horizon",
+        "is_control",
+        "is_transactional",
+        "last_offset",
+        "leader_epoch",
+        "magic",
+        "max_timestamp",
+        "next_offset",
+        "producer_epoch",
+        "producer_id",
+        "size_bytes",
+        "timestamp_type",
+    )
+
+    def __init__(self, data: bytes) -> None:
+        if len(data) < BATCH_HEADER_SIZE:
+            raise CorruptRecord(f"a batch of {len(data)} bytes is too short for one")
+        (
+            self.base_offset,
+            _,
+            self.leader_epoch,
+            self.magic,
+            self.checksum,
+            attributes,
+            last_offset_delta,
+            self.base_timestamp,
+            self.max_timestamp,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.count,
+        ) = _HEADER.unpack_from(data)
+        self._data = data
+        self.size_bytes = len(data)
+        self.compression = _codec_of(attributes)
+        self.timestamp_type = TimestampType(attributes & LOG_APPEND_TIME != 0)
+        self.is_transactional = bool(attributes & TRANSACTIONAL)
+        self.is_control = bool(attributes & CONTROL)
+        self.has_delete_horizon = bool(attributes & DELETE_HORIZON)
+        if self.count < 0 or last_offset_delta < 0:
+            raise CorruptRecord(
+                f"a batch claims {self.count} records and the last offset delta "
+                f"{last_offset_delta}"
+            )
+        self.last_offset: int = self.base_offset + last_offset_delta
+        self.next_offset = self.last_offset + 1
+        if self.base_offset < 0 or self.last_offset >= _MAX_OFFSET:
+            raise CorruptRecord(f"a batch claims the offset {self.base_offset}")
+
+    def origin(self, topic: str, partition: int, start_offset: int) -> Origin:
+        """What the batch's records share, for the codecs to decode them."""
+        is_log_append = self.timestamp_type is TimestampType.LOG_APPEND
+        return Origin(
+            topic,
+            partition,
+            start_offset,
+            self.base_offset,
+            self.last_offset - self.base_offset,
+            self.base_timestamp,
+            self.max_timestamp if is_log_append else None,
+            self.timestamp_type,
+            self.leader_epoch,
+        )
+
+    def cursor(
+        self,
+        data: bytes,
+        position: int,
+        topic: str,
+        partition: int,
+        start_offset: int,
+    ) -> RecordCursor:
+        """A cursor over the records, which fill ``data`` from ``position`` on.
+
+        Raises:
+            CorruptRecord: they cannot be decoded.
+        """
+        origin = self.origin(topic, partition, start_offset)
+        return RecordCursor(data, position, self.count, origin, self.next_offset)
+
+
+def _codec_of(attributes: int) -> Compression:
+    codec = _CODECS.get(attributes & CODEC_MASK)
+    if codec is None:
+        raise CorruptRecord(f"a batch has the attributes {attributes:#06x}")
+    return codec

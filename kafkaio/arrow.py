@@ -1,0 +1,470 @@
+"""Kafka batches as Arrow tables, and Arrow tables as Kafka records.
+
+It needs pyarrow: ``pip install 'kafkaio[arrow]'``. Records go from a batch into the
+memory of a table, and from a table into a batch, without a Python object for each.
+
+A table of records has these columns; `schema` returns them.
+
+=============  ==============================================  ======================
+name           type                                            null where
+=============  ==============================================  ======================
+``topic``      dictionary of int32 and string                  never
+``partition``  int32                                           never
+``offset``     int64                                           never
+``timestamp``  timestamp in milliseconds, UTC                  the record has none
+``key``        binary                                          the record has none
+``value``      binary                                          the record has none
+``headers``    list of struct ``name``: string, ``value``:     never; it may be empty
+               binary; only if asked for
+=============  ==============================================  ======================
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from kafkaio._records.batch import (
+    Batch,
+    BatchBuilder,
+    BinaryColumn,
+    BinaryView,
+    Columns,
+    ColumnsBuilder,
+    HeaderColumns,
+    append_columns,
+    column_partitions,
+)
+from kafkaio.errors import UsageError
+from kafkaio.types import NewRecord, Record, TopicPartition
+
+try:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+except ImportError as error:
+    raise ImportError(
+        "kafkaio.arrow needs pyarrow; install it with: pip install 'kafkaio[arrow]'"
+    ) from error
+
+__all__ = [
+    "Rows",
+    "TableBuilder",
+    "batches_to_table",
+    "records_from_table",
+    "records_to_table",
+    "rows_from_table",
+    "schema",
+    "split_by_key",
+]
+
+_TIME = pa.timestamp("ms", tz="UTC")
+_TOPIC = pa.dictionary(pa.int32(), pa.string())
+_HEADER = pa.struct(
+    [pa.field("name", pa.string(), nullable=False), pa.field("value", pa.binary())]
+)
+_COLUMNS = [
+    pa.field("topic", _TOPIC, nullable=False),
+    pa.field("partition", pa.int32(), nullable=False),
+    pa.field("offset", pa.int64(), nullable=False),
+    pa.field("timestamp", _TIME),
+    pa.field("key", pa.binary()),
+    pa.field("value", pa.binary()),
+]
+_SCHEMA = pa.schema(_COLUMNS)
+_SCHEMA_WITH_HEADERS = pa.schema(
+    [*_COLUMNS, pa.field("headers", pa.list_(_HEADER), nullable=False)]
+)
+_NO_TIME = -1
+
+
+def schema(*, headers: bool = False) -> pa.Schema:
+    """The columns of a table of records, in their order.
+
+    Args:
+        headers: whether the records' headers are among them.
+    """
+    return _SCHEMA_WITH_HEADERS if headers else _SCHEMA
+
+
+class TableBuilder:
+    """Gathers the records of many batches, of any partitions, in one table.
+
+    The records stand in the order in which their batches were added.
+
+    Args:
+        headers: whether the table has the records' headers.
+        limit: bytes of records, as they are encoded, in one chunk of the table; None
+            for as many as a chunk can hold.
+
+    Attributes:
+        length: records gathered so far.
+    """
+
+    def __init__(self, *, headers: bool = False, limit: int | None = None) -> None:
+        self._headers = headers
+        self._columns = (
+            ColumnsBuilder(headers=headers)
+            if limit is None
+            else ColumnsBuilder(headers=headers, limit=limit)
+        )
+        # Which partition the gathered records are of: runs of so many.
+        self._runs: list[tuple[TopicPartition, int]] = []
+        self._chunks: list[pa.RecordBatch] = []
+        self.length = 0
+
+    def add(self, tp: TopicPartition, batch: Batch, start_offset: int = 0) -> None:
+        """Adds a batch's records from ``start_offset`` on.
+
+        Raises:
+            CorruptRecord: the records cannot be decompressed or decoded. Nothing was
+                added.
+            UsageError: the batch alone is larger than the limit.
+        """
+        before = self._columns.length
+        if not batch.add_to(self._columns, tp.topic, tp.partition, start_offset):
+            self._close_chunk()
+            before = 0
+            batch.add_to(self._columns, tp.topic, tp.partition, start_offset)
+        added = self._columns.length - before
+        self.length += added
+        if self._runs and self._runs[-1][0] == tp:
+            added += self._runs.pop()[1]
+        self._runs.append((tp, added))
+
+    def finish(self) -> pa.Table:
+        """Returns the table, and begins anew."""
+        if self._columns.length:
+            self._close_chunk()
+        self._runs = []
+        chunks, self._chunks = self._chunks, []
+        self.length = 0
+        return pa.Table.from_batches(chunks, schema(headers=self._headers))
+
+    def _close_chunk(self) -> None:
+        columns, runs = self._columns.finish(), self._runs
+        self._runs = []
+        arrays = [*_places(runs), *_arrays(columns)]
+        self._chunks.append(
+            pa.RecordBatch.from_arrays(arrays, schema=schema(headers=self._headers))
+        )
+
+
+def batches_to_table(
+    parts: Iterable[tuple[TopicPartition, Batch, int]], *, headers: bool = False
+) -> pa.Table:
+    """Returns the records of many batches as one table.
+
+    Args:
+        parts: each batch with its partition and the offset of the first record that
+            is wanted.
+        headers: whether the table has the records' headers.
+
+    Raises:
+        CorruptRecord: records cannot be decompressed or decoded.
+    """
+    builder = TableBuilder(headers=headers)
+    for tp, batch, start_offset in parts:
+        builder.add(tp, batch, start_offset)
+    return builder.finish()
+
+
+def _places(runs: Sequence[tuple[TopicPartition, int]]) -> tuple[pa.Array, pa.Array]:
+    topics: dict[str, int] = {}
+    indices, partitions = bytearray(), bytearray()
+    for (topic, partition), count in runs:
+        index = topics.setdefault(topic, len(topics))
+        indices += index.to_bytes(4, sys.byteorder) * count
+        partitions += partition.to_bytes(4, sys.byteorder) * count
+    return (
+        pa.DictionaryArray.from_arrays(
+            _fixed(pa.int32(), indices, 4), pa.array(topics, pa.string())
+        ),
+        _fixed(pa.int32(), partitions, 4),
+    )
+
+
+def _arrays(columns: Columns) -> list[pa.Array]:
+    arrays = [
+        _fixed(pa.int64(), columns.offsets, 8),
+        _times(_fixed(pa.int64(), columns.timestamps, 8)),
+        _binary(columns.keys, columns.length),
+        _binary(columns.values, columns.length),
+    ]
+    if columns.headers is not None:
+        arrays.append(_headers(columns.headers, columns.length))
+    return arrays
+
+
+def _fixed(kind: pa.DataType, data: bytearray, width: int) -> pa.Array:
+    return pa.Array.from_buffers(kind, len(data) // width, [None, pa.py_buffer(data)])
+
+
+def _binary(
+    column: BinaryColumn, length: int, kind: pa.DataType | None = None
+) -> pa.Array:
+    validity, offsets, data, null_count = column
+    buffers = [
+        None if validity is None else pa.py_buffer(validity),
+        pa.py_buffer(offsets),
+        pa.py_buffer(data),
+    ]
+    return pa.Array.from_buffers(kind or pa.binary(), length, buffers, null_count)
+
+
+def _headers(columns: HeaderColumns, length: int) -> pa.Array:
+    count = len(columns.names.offsets) // 4 - 1
+    pairs = pa.StructArray.from_arrays(
+        [_binary(columns.names, count, pa.string()), _binary(columns.values, count)],
+        fields=list(_HEADER),
+    )
+    return pa.Array.from_buffers(
+        pa.list_(_HEADER),
+        length,
+        [None, pa.py_buffer(columns.offsets)],
+        0,
+        children=[pairs],
+    )
+
+
+def _times(numbers: pa.Array) -> pa.Array:
+    if len(numbers) and pc.min(numbers).as_py() <= _NO_TIME:
+        absent = pc.equal(numbers, _NO_TIME)
+        numbers = pc.if_else(absent, pa.scalar(None, pa.int64()), numbers)
+    return numbers.view(_TIME)
+
+
+def records_to_table(records: Sequence[Record], *, headers: bool = False) -> pa.Table:
+    """Returns records as a table; a key or value may be what a deserializer made.
+
+    The columns are those of `schema`, but that ``key`` and ``value`` have the type
+    that Arrow finds for their objects where these are not bytes.
+    """
+    columns = {
+        "topic": pa.array([record.topic for record in records], _TOPIC),
+        "partition": pa.array([record.partition for record in records], pa.int32()),
+        "offset": pa.array([record.offset for record in records], pa.int64()),
+        "timestamp": _times(
+            pa.array([record.timestamp for record in records], pa.int64())
+        ),
+        "key": _objects([record.key for record in records]),
+        "value": _objects([record.value for record in records]),
+    }
+    if headers:
+        columns["headers"] = pa.array(
+            [
+                [{"name": name, "value": value} for name, value in record.headers]
+                for record in records
+            ],
+            pa.list_(_HEADER),
+        )
+    fields = [
+        field.with_type(columns[field.name].type) for field in schema(headers=headers)
+    ]
+    return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
+
+
+def _objects(values: Sequence[object]) -> pa.Array:
+    if all(value is None or isinstance(value, bytes) for value in values):
+        return pa.array(values, pa.binary())
+    return pa.array(values)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a table that are to become records, one after the other in memory.
+
+    Attributes:
+        length: how many.
+        timestamps: milliseconds since the Unix epoch as 64-bit integers, or one
+            number for all.
+        keys: their keys, None where no row has one.
+        values: their values, None where every row is a tombstone.
+    """
+
+    length: int
+    timestamps: int | memoryview
+    keys: BinaryView | None
+    values: BinaryView | None
+
+    def append_to(self, builder: BatchBuilder, start: int = 0) -> int:
+        """Appends rows from ``start`` on to a batch until it is full.
+
+        Returns:
+            How many were appended.
+
+        Raises:
+            UsageError: a timestamp is impossible. Rows before it were appended.
+        """
+        return append_columns(
+            builder, self.timestamps, self.keys, self.values, start, self.length
+        )
+
+
+def rows_from_table(
+    table: pa.Table | pa.RecordBatch,
+    *,
+    now: int,
+    key: str | None = None,
+    value: str | None = "value",
+    timestamp: str | None = None,
+) -> Iterator[Rows]:
+    """Yields the rows of a table, as much at a time as lie together in memory.
+
+    Args:
+        table: the table.
+        now: milliseconds since the Unix epoch: the timestamp of rows without one.
+        key: name of the column of keys; None for records without keys.
+        value: name of the column of values; None for tombstones.
+        timestamp: name of the column of timestamps; None where there is none. Finer
+            units than milliseconds are cut.
+
+    Raises:
+        KeyError: the table has no such column.
+        UsageError: a key or value column is neither binary nor text, or a timestamp
+            column is neither timestamps nor integers.
+    """
+    for chunk in _chunks(table, key, value, timestamp):
+        times: int | memoryview = now
+        if timestamp is not None:
+            times = _memory(_milliseconds(chunk, timestamp).fill_null(now))
+        yield Rows(
+            len(chunk),
+            times,
+            None if key is None else _view(_bytes(chunk, key)),
+            None if value is None else _view(_bytes(chunk, value)),
+        )
+
+
+def records_from_table(
+    table: pa.Table | pa.RecordBatch,
+    *,
+    key: str | None = None,
+    value: str | None = "value",
+    timestamp: str | None = None,
+) -> Iterator[NewRecord]:
+    """Yields the rows of a table as records for ``Producer.send_many``.
+
+    `rows_from_table` is the way without an object per record.
+
+    Args:
+        table: the table.
+        key: name of the column of keys; None for records without keys.
+        value: name of the column of values; None for tombstones.
+        timestamp: name of the column of timestamps; None, or null in a row, lets the
+            producer set it. Finer units than milliseconds are cut.
+
+    Raises:
+        KeyError: the table has no such column.
+        UsageError: a column has a type that cannot be sent.
+    """
+    for chunk in _chunks(table, key, value, timestamp):
+        nothing = [None] * len(chunk)
+        keys = nothing if key is None else _bytes(chunk, key).to_pylist()
+        values = nothing if value is None else _bytes(chunk, value).to_pylist()
+        times = nothing
+        if timestamp is not None:
+            times = _milliseconds(chunk, timestamp).to_pylist()
+        for row in zip(values, keys, times, strict=True):
+            yield NewRecord(row[0], row[1], timestamp=row[2])
+
+
+def split_by_key(
+    table: pa.Table, key: str, partition_count: int
+) -> list[tuple[int, pa.Table]]:
+    """Splits a table by the partitions that its keys belong to, as Java computes them.
+
+    The rows of a partition keep their order.
+
+    Returns:
+        The partitions that have rows, ascending, each with its rows. Rows without a
+        key come first, under -1.
+
+    Raises:
+        KeyError: the table has no such column.
+        UsageError: its column is neither binary nor text.
+    """
+    found = pa.chunked_array(
+        [
+            _partitions(_bytes(chunk, key), partition_count)
+            for chunk in _chunks(table, key)
+        ],
+        pa.int32(),
+    )
+    order = pc.sort_indices(found)  # which keeps the order of equal ones
+    sorted_table = table.take(order)
+    counts = {
+        pair["values"]: pair["counts"] for pair in pc.value_counts(found).to_pylist()
+    }
+    parts, start = [], 0
+    for partition in sorted(counts):
+        parts.append((partition, sorted_table.slice(start, counts[partition])))
+        start += counts[partition]
+    return parts
+
+
+def _chunks(
+    table: pa.Table | pa.RecordBatch, *names: str | None
+) -> Iterator[pa.RecordBatch]:
+    for name in names:
+        if name is not None and table.schema.get_field_index(name) < 0:
+            raise KeyError(f"the table has no column {name!r}, or several of the name")
+    chunks = table.to_batches() if isinstance(table, pa.Table) else [table]
+    return (chunk for chunk in chunks if chunk.num_rows)
+
+
+def _partitions(column: pa.Array, count: int) -> pa.Array:
+    view = _view(column)
+    if view is None:
+        return pa.array([-1] * len(column), pa.int32())
+    return _fixed(pa.int32(), column_partitions(view, 0, len(column), count), 4)
+
+
+def _milliseconds(chunk: pa.RecordBatch, name: str) -> pa.Array:
+    column = chunk.column(name)
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("ms", tz=column.type.tz), safe=False)
+    elif not pa.types.is_integer(column.type):
+        raise UsageError(
+            f"column {name!r} is {column.type}; timestamps are of Arrow's type, or "
+            "integers that count milliseconds"
+        )
+    return column.cast(pa.int64())
+
+
+def _memory(numbers: pa.Array) -> memoryview:
+    start = numbers.offset * 8
+    return memoryview(numbers.buffers()[1])[start : start + len(numbers) * 8]
+
+
+def _bytes(chunk: pa.RecordBatch, name: str) -> pa.Array:
+    # As binary or large_binary; null where there is no value at all.
+    column = chunk.column(name)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if pa.types.is_null(kind) or pa.types.is_binary(kind):
+        return column
+    if pa.types.is_large_binary(kind) or pa.types.is_large_string(kind):
+        return column.cast(pa.large_binary())
+    # The last two are layouts that came with later versions of Arrow.
+    if (
+        pa.types.is_string(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or str(kind) in {"binary_view", "string_view"}
+    ):
+        return column.cast(pa.binary())
+    raise UsageError(f"column {name!r} is {kind}; keys and values are binary or text")
+
+
+def _view(column: pa.Array) -> BinaryView | None:
+    if pa.types.is_null(column.type):
+        return None
+    validity, offsets, data = column.buffers()
+    return BinaryView(
+        None if validity is None else memoryview(validity),
+        memoryview(offsets),
+        b"" if data is None else memoryview(data),
+        column.offset,
+        8 if pa.types.is_large_binary(column.type) else 4,
+    )

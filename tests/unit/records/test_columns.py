@@ -1,0 +1,344 @@
+"""Records as columns and columns as records: each law on both codecs."""
+
+from __future__ import annotations
+
+import importlib
+from array import array
+from itertools import pairwise
+from types import ModuleType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkaio._records._columns import BinaryColumn, BinaryView, Columns
+from kafkaio._records._murmur2 import key_partition
+from kafkaio._records.batch import Compression, encode_batch, read_batches
+from kafkaio.errors import CorruptRecord, UsageError
+from tests.unit.records.strategies import (
+    MAX_INT64,
+    field,
+    fields,
+    origin,
+    record,
+    record_lists,
+    timestamps,
+    varint,
+)
+from tests.unit.records.test_codecs import CORRUPT, NOW, forged_records, law, write
+
+
+def columnar(codec: ModuleType) -> ModuleType:
+    if codec.__name__.endswith("_pure"):
+        return importlib.import_module("kafkaio._records._columns")
+    return codec
+
+
+def numbers(kind: str, data: bytearray) -> list[int]:
+    return array(kind, bytes(data)).tolist()
+
+
+def values_of(column: BinaryColumn, count: int) -> list[bytes | None]:
+    places = numbers("i", column.offsets)
+    assert len(places) == count + 1
+    assert places[0] == 0
+    assert places[-1] == len(column.data)
+    found: list[bytes | None] = []
+    for index, (start, end) in enumerate(pairwise(places)):
+        if (
+            column.validity is not None
+            and not column.validity[index // 8] >> (index % 8) & 1
+        ):
+            assert start == end
+            found.append(None)
+        else:
+            found.append(bytes(column.data[start:end]))
+    assert column.null_count == found.count(None)
+    assert (column.validity is None) == (column.null_count == 0)
+    if column.validity is not None:
+        assert len(column.validity) == (count + 7) // 8
+    return found
+
+
+def rows_of(columns: Columns) -> list[tuple]:
+    assert columns.headers is not None
+    starts = numbers("i", columns.headers.offsets)
+    names = values_of(columns.headers.names, starts[-1])
+    values = values_of(columns.headers.values, starts[-1])
+    assert None not in names
+    pairs = [
+        tuple(
+            (name.decode(), value)
+            for name, value in zip(names[start:end], values[start:end], strict=True)
+        )
+        for start, end in pairwise(starts)
+    ]
+    return list(
+        zip(
+            numbers("q", columns.offsets),
+            numbers("q", columns.timestamps),
+            values_of(columns.keys, columns.length),
+            values_of(columns.values, columns.length),
+            pairs,
+            strict=True,
+        )
+    )
+
+
+@law
+@given(batches=st.lists(record_lists, max_size=4), start=st.integers(90, 120))
+def test_columns_hold_what_the_records_hold(
+    codec: ModuleType, batches: list, start: int
+) -> None:
+    builder = columnar(codec).ColumnsBuilder(headers=True)
+    expected = []
+    for records in batches:
+        data, base = write(codec, records)
+        args = (data, 0, len(records), origin(base_timestamp=base, start_offset=start))
+        assert builder.add(*args)
+        expected += [
+            (made.offset, made.timestamp, made.key, made.value, made.headers)
+            for made in codec.decode_records(*args)
+        ]
+        assert builder.length == len(expected)
+    columns = builder.finish()
+    assert columns.length == len(expected)
+    assert rows_of(columns) == expected
+    assert builder.finish().length == builder.length == 0
+
+
+@law
+@given(
+    batches=st.lists(
+        st.tuples(
+            st.lists(forged_records, max_size=5), st.sampled_from([0, 0, 0, 0, 1, -1])
+        ),
+        max_size=4,
+    ),
+    headers=st.booleans(),
+)
+def test_twins_gather_alike(twins: tuple, batches: list, headers: bool) -> None:
+    stories = []
+    for codec in twins:
+        builder = columnar(codec).ColumnsBuilder(headers=headers)
+        story: list[object] = []
+        for records, off_by in batches:
+            data = b"".join(records)
+            try:
+                builder.add(data, 0, len(records) + off_by, origin())
+            except CorruptRecord as error:
+                story.append(str(error))
+            story.append(builder.length)
+        stories.append((story, builder.finish(), builder.finish()))
+    assert stories[0] == stories[1]
+
+
+@pytest.mark.parametrize("case", CORRUPT)
+def test_a_corrupt_batch_leaves_no_trace(codec: ModuleType, case: str) -> None:
+    data, count, changes = CORRUPT[case]
+    good = record(key=b"k", headers=varint(1) + field(b"n") + field(b"v"))
+    builder = columnar(codec).ColumnsBuilder(headers=True)
+    builder.add(good, 0, 1, origin())
+    with pytest.raises(CorruptRecord):
+        builder.add(data, 0, count, origin(**changes))
+    with pytest.raises(CorruptRecord):
+        builder.add(good + b"\0", 0, 1, origin())
+    builder.add(good, 0, 1, origin())
+    row = (100, NOW, b"k", b"v", (("n", b"v"),))
+    assert rows_of(builder.finish()) == [row, row]
+
+
+def test_limit(codec: ModuleType) -> None:
+    data = record(value=b"v" * 50)
+    builder = columnar(codec).ColumnsBuilder(limit=2 * len(data))
+    added = [builder.add(data, 0, 1, origin()) for _ in range(3)]
+    assert added == [True, True, False]
+    assert builder.finish().length == 2
+    assert builder.add(data, 0, 1, origin())
+    builder.finish()
+    with pytest.raises(UsageError, match="too much for columns"):
+        builder.add(data * 3, 0, 3, origin())
+
+
+def test_limit_past_32_bits(codec: ModuleType) -> None:
+    with pytest.raises(UsageError, match="at most 2147483647"):
+        columnar(codec).ColumnsBuilder(limit=2**31)
+
+
+def test_header_names_are_mended(codec: ModuleType) -> None:
+    name = b"\xff" * 2_000
+    data = record(headers=varint(2) + (field(name) + field(b"1")) * 2) * 3
+    builder = columnar(codec).ColumnsBuilder(headers=True)
+    builder.add(data, 0, 3, origin())
+    rows = rows_of(builder.finish())
+    assert [row[4] for row in rows] == [(("\ufffd" * 2_000, b"1"),) * 2] * 3
+
+
+@pytest.mark.parametrize("compression", Compression)
+def test_columns_of_a_batch(compression: Compression) -> None:
+    pairs = (("n", b"1"),)
+    data = encode_batch(
+        [(NOW, b"k", None, pairs), (NOW + 1, None, b"v", ())],
+        base_offset=7,
+        compression=compression,
+    )
+    (batch,) = read_batches(data)
+    assert rows_of(batch.columns(headers=True)) == [
+        (7, NOW, b"k", None, pairs),
+        (8, NOW + 1, None, b"v", ()),
+    ]
+    assert batch.columns(8).length == 1
+    assert batch.columns().headers is None
+    assert (batch.keys(), batch.values(8)) == ([b"k", None], [b"v"])
+
+
+# Columns to records.
+
+
+def view_of(
+    values: list[bytes | None], *, width: int, pad: int, has_validity: bool
+) -> BinaryView:
+    # As a slice of an Arrow array would be: its first value is not the buffers' first.
+    padded = [b"pad"] * pad + values
+    ends = [0]
+    bits = bytearray((len(padded) + 7) // 8)
+    for index, value in enumerate(padded):
+        ends.append(ends[-1] + len(value or b""))
+        bits[index >> 3] |= (value is not None) << (index & 7)
+    return BinaryView(
+        bytes(bits) if has_validity or None in values else None,
+        array("i" if width == 4 else "q", ends).tobytes(),
+        b"".join(value or b"" for value in padded),
+        pad,
+        width,
+    )
+
+
+views = st.fixed_dictionaries(
+    {
+        "width": st.sampled_from([4, 8]),
+        "pad": st.integers(0, 10),
+        "has_validity": st.booleans(),
+    }
+)
+
+
+@law
+@given(
+    rows=st.lists(st.tuples(timestamps, fields, fields), max_size=20),
+    target=st.integers(0, 2_000),
+    layout=views,
+    start=st.integers(0, 20),
+)
+def test_append_columns_is_as_if_appended_one_by_one(
+    codec: ModuleType, rows: list, target: int, layout: dict, start: int
+) -> None:
+    start = min(start, len(rows))
+    single, bulk = codec.RecordWriter(target), codec.RecordWriter(target)
+    appended = 0
+    for row in rows[start:]:
+        if single.try_append(*row) < 0:
+            break
+        appended += 1
+    times = array("q", [row[0] for row in rows])
+    keys = view_of([row[1] for row in rows], **layout)
+    values = view_of([row[2] for row in rows], **layout)
+    append = columnar(codec).append_columns
+    assert append(bulk, times, keys, values, start, len(rows)) == appended
+    assert bulk.section() == single.section()
+    assert bulk.max_timestamp == single.max_timestamp
+
+
+def test_one_timestamp_and_missing_columns(codec: ModuleType) -> None:
+    writer = codec.RecordWriter(1_000)
+    append = columnar(codec).append_columns
+    assert append(writer, NOW, None, None, 0, 2) == 2
+    keys = view_of([b"a", b"b"], width=4, pad=0, has_validity=False)
+    assert append(writer, NOW, keys, None, 1, 2) == 1
+    assert append(writer, -5, None, None, 3, 3) == 0
+    other = codec.RecordWriter(1_000)
+    for key in (None, None, b"b"):
+        other.try_append(NOW, key, None)
+    assert writer.section() == other.section()
+
+
+GOOD = view_of([b"a", b"bc"], width=4, pad=0, has_validity=True)
+WRONG: dict[str, BinaryView] = {
+    "too few offsets": GOOD._replace(offsets=bytes(11)),
+    "too little validity": GOOD._replace(validity=b""),
+    "validity ends before the slice": GOOD._replace(
+        offsets=bytes(80), validity=b"\xff", first=7
+    ),
+    "width of two": GOOD._replace(width=2),
+    "first below zero": GOOD._replace(first=-1),
+    "first past the end": GOOD._replace(first=2),
+    "first far past the end": GOOD._replace(first=2**60),
+    "value past the data": GOOD._replace(data=b"a"),
+    "value before the data": GOOD._replace(offsets=array("i", [-1, 0, 1]).tobytes()),
+    "value ends before it begins": GOOD._replace(
+        offsets=array("i", [0, 2, 1]).tobytes()
+    ),
+    "offsets that only 64 bits hold": GOOD._replace(
+        offsets=array("q", [0, 1, 2**40]).tobytes(), width=8
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_columns_that_contradict_themselves(
+    twins: tuple[ModuleType, ModuleType], case: str
+) -> None:
+    messages = set()
+    for codec in twins:
+        module = columnar(codec)
+        for action in (
+            lambda m=module, c=codec: m.append_columns(
+                c.RecordWriter(999), NOW, WRONG[case], None, 0, 2
+            ),
+            lambda m=module, c=codec: m.append_columns(
+                c.RecordWriter(999), NOW, None, WRONG[case], 0, 2
+            ),
+            lambda m=module: m.column_partitions(WRONG[case], 0, 2, 6),
+        ):
+            with pytest.raises(UsageError) as caught:
+                action()
+            messages.add(str(caught.value))
+    assert len(messages) == 1
+
+
+def test_rows_that_are_not_there(codec: ModuleType) -> None:
+    module = columnar(codec)
+    writer = codec.RecordWriter(1_000)
+    for start, stop in ((-1, 1), (2, 1), (0, 3)):
+        with pytest.raises(UsageError):
+            module.append_columns(writer, NOW, GOOD, None, start, stop)
+        with pytest.raises(UsageError):
+            module.column_partitions(GOOD, start, stop, 6)
+    with pytest.raises(UsageError, match="fewer than 2"):
+        module.append_columns(writer, array("q", [NOW]), GOOD, None, 0, 2)
+    with pytest.raises(UsageError, match="for 0"):
+        module.column_partitions(GOOD, 0, 2, 0)
+    assert writer.count == 0
+
+
+@pytest.mark.parametrize("wrong", [-2, MAX_INT64])
+def test_impossible_timestamp_in_a_column(codec: ModuleType, wrong: int) -> None:
+    writer = codec.RecordWriter(1_000)
+    append = columnar(codec).append_columns
+    with pytest.raises(UsageError, match=f"the timestamp {wrong}"):
+        append(writer, array("q", [NOW, wrong]), GOOD, None, 0, 2)
+    assert writer.count == 1
+    with pytest.raises(UsageError, match=f"the timestamp {wrong}"):
+        append(writer, wrong, GOOD, None, 0, 2)
+
+
+@law
+@given(keys=st.lists(fields, max_size=20), layout=views, count=st.integers(1, 99))
+def test_partitions_of_a_column(
+    codec: ModuleType, keys: list, layout: dict, count: int
+) -> None:
+    view = view_of(keys, **layout)
+    found = columnar(codec).column_partitions(view, 0, len(keys), count)
+    assert numbers("i", found) == [
+        -1 if key is None else key_partition(key, count) for key in keys
+    ]

@@ -1,0 +1,69 @@
+"""No way through the codecs leaves memory behind."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from contextlib import suppress
+from types import ModuleType
+
+import pytest
+
+from kafkaio._records._columns import BinaryView
+from kafkaio.errors import CorruptRecord, UsageError
+from tests.unit.records.strategies import field, origin, record, varint
+from tests.unit.records.test_codecs import NOW
+from tests.unit.records.test_columns import columnar
+from tests.unit.records.test_cursor import cursor_class
+
+HEADERS = varint(2) + field(b"n") + field(b"v" * 600) + field(b"\xff") + field(None)
+GOOD = b"".join(
+    record(key=b"k" * 600, value=b"v" * 600, headers=HEADERS, offset_delta=n)
+    for n in range(8)
+)
+BAD = GOOD[:-1] + b"\7"
+
+
+def read(codec: ModuleType, data: bytes) -> None:
+    args = (data, 0, 8, origin())
+    for made in codec.decode_records(*args):
+        _ = made.headers, made.topic_partition, codec.converted(made, 1, [made])
+    codec.decode_keys(*args)
+    reader = cursor_class(codec)(*args, 900)
+    next(reader)
+    reader.take(2)
+    reader.take_values(2)
+    reader.stop()
+
+
+def gather(codec: ModuleType, data: bytes) -> None:
+    builder = columnar(codec).ColumnsBuilder(headers=True)
+    builder.add(GOOD, 0, 8, origin())
+    builder.add(data, 0, 8, origin())
+    columns = builder.finish()
+    writer = codec.RecordWriter(10**6)
+    view = BinaryView(columns.keys.validity, columns.keys.offsets, columns.keys.data)
+    columnar(codec).append_columns(writer, columns.timestamps, view, None, 0, 16)
+    columnar(codec).append_columns(writer, NOW, view, None, 0, 17)
+
+
+def append(codec: ModuleType, data: bytes) -> None:
+    writer = codec.RecordWriter(10**6)
+    writer.try_append(NOW, data, data, [("name", data), ("other", None)])
+    writer.append_values(NOW, [data, "text"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("data", [GOOD, BAD], ids=["good", "corrupt"])
+@pytest.mark.parametrize("work", [read, gather, append])
+def test_leaves_nothing_behind(codec: ModuleType, work, data: bytes) -> None:
+    def several(times: int) -> int:
+        for _ in range(times):
+            with suppress(CorruptRecord, UsageError, TypeError):
+                work(codec, data)
+        gc.collect()
+        return sys.getallocatedblocks()
+
+    several(5)
+    before = several(2)
+    assert several(40) - before < 30
