@@ -903,7 +903,7 @@ def test_a_batch_is_leased_only_where_there_is_room_for_all_of_it() -> None:
     h.put(1)  # needs what was set aside for the first
     assert lane(h) is None
     with pytest.raises(BufferFull):
-        h.put(2, b"v" * 200)
+        h.put(2, b"v" * 150)
     assert h.used() <= 280
 
 
