@@ -60,6 +60,11 @@ class StickyPartition:
             return True
         return is_last_batch_full and taken >= self._sticky_bytes
 
+    @property
+    def left(self) -> int:
+        """Bytes that the partition may still take, whether batches are full or not."""
+        return 2 * self._sticky_bytes - self._taken
+
     def switch(self, partition: int) -> None:
         """Stick to this partition from now on."""
         self.partition = partition

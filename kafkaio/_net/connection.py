@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import anyio
 
@@ -31,7 +31,7 @@ from kafkaio.errors import BrokerNotAvailable, KafkaError
 from kafkaio.protocol.message import Buffer, Request, Response, ResponseT
 from kafkaio.types import Broker
 
-__all__ = ["Connection", "ConnectionStatistics"]
+__all__ = ["Connection", "ConnectionStatistics", "Reply"]
 
 #: Seconds that a closed connection may take to send what was written.
 LINGER: Final = 2.0
@@ -68,6 +68,19 @@ class ConnectionStatistics:
     throttled: float
 
 
+class Reply(Protocol):
+    """Who is told of an answer: a future, or what does the same at once."""
+
+    def done(self) -> bool:
+        """Whether it wants to hear no more."""
+
+    def set_result(self, result: Any, /) -> None:
+        """Take the answer; must not raise."""
+
+    def set_exception(self, exception: Exception, /) -> None:
+        """Take the reason why there is none; must not raise."""
+
+
 class Connection:
     """A connection that a ``Pool`` opened and that carries many requests at a time.
 
@@ -100,7 +113,7 @@ class Connection:
         # By correlation id. Invariant: the same ids as the machine's tickets, less
         # those of the negotiation. A future whose caller was cancelled stays until
         # its answer comes.
-        self._waiters: dict[int, tuple[Ticket[Response], asyncio.Future[Any]]] = {}
+        self._waiters: dict[int, tuple[Ticket[Response], Reply]] = {}
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._was_ready = False
         # The transport from the moment that it is told to close, and its end.
@@ -183,6 +196,28 @@ class Connection:
             harmless: the answer is dropped when it comes.
         """
         future: asyncio.Future[ResponseT] = self._loop.create_future()
+        self.submit_to(future, request, timeout=timeout, max_version=max_version)
+        return future
+
+    def submit_to(
+        self,
+        reply: Reply,
+        request: Request[Response],
+        *,
+        timeout: float,
+        max_version: int | None = None,
+    ) -> None:
+        """Send a request now, as ``submit`` does, and tell ``reply`` of the answer.
+
+        It is told at once, not a turn of the loop later as whoever awaits a future
+        is; before the call returns, where the request cannot be sent.
+
+        Args:
+            reply: told exactly once, unless it says that it is done before that.
+            request: see ``submit``, as for the others.
+            timeout: likewise.
+            max_version: likewise.
+        """
         try:
             ticket = self._machine.send(
                 request,
@@ -191,11 +226,10 @@ class Connection:
                 max_version=max_version,
             )
         except KafkaError as error:
-            future.set_exception(error)
-            return future
-        self._waiters[ticket.correlation_id] = (ticket, future)
+            reply.set_exception(error)
+            return
+        self._waiters[ticket.correlation_id] = (ticket, reply)
         self._sent(request, ticket.version)
-        return future
 
     async def call(
         self,

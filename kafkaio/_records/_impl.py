@@ -19,7 +19,10 @@ __all__ = [
     "ACCELERATED",
     "BatchHeader",
     "ColumnsBuilder",
+    "Delivery",
     "Handout",
+    "Lanes",
+    "Receipt",
     "Record",
     "RecordCursor",
     "RecordWriter",
@@ -32,6 +35,7 @@ __all__ = [
     "decode_values",
     "frame_batch",
     "key_partition",
+    "metadata_of_all",
     "murmur2",
     "restore_record",
 ]
@@ -59,6 +63,7 @@ ACCELERATED: bool = _is_compiled_wanted(
 )
 
 if TYPE_CHECKING or not ACCELERATED:
+    from kafkaio._records._append import Lanes
     from kafkaio._records._columns import (
         ColumnsBuilder,
         append_columns,
@@ -76,12 +81,16 @@ if TYPE_CHECKING or not ACCELERATED:
         decode_records,
         decode_values,
     )
+    from kafkaio._records._receipts import Delivery, Receipt, metadata_of_all
     from kafkaio._records._stream import Handout
 else:
     from kafkaio._records._speedups import (
         BatchHeader,
         ColumnsBuilder,
+        Delivery,
         Handout,
+        Lanes,
+        Receipt,
         Record,
         RecordCursor,
         RecordWriter,
@@ -93,6 +102,7 @@ else:
         decode_values,
         frame_batch,
         key_partition,
+        metadata_of_all,
         murmur2,
     )
     from kafkaio._records._speedups import (

@@ -11,7 +11,8 @@ one module, so that its parts call each other as C does; the parts are:
 - `_writer.pxi`, `_frame.pxi`: the open batch of a producer, and the finished one;
 - `_columns.pxi`: whole batches as columns, and back;
 - `_murmur2.pxi`: the hash of keys;
-- `_stream.pxi`: handing records out one at a time, to ``async for``.
+- `_stream.pxi`: handing records out one at a time, to ``async for``;
+- `_append.pxi`: what takes records into a producer.
 """
 
 from collections.abc import Mapping
@@ -33,6 +34,9 @@ from kafkaio.types import Record as TypedRecord
 from kafkaio.types import TimestampType, TopicPartition, restore_record
 
 __all__ = [
+    "Delivery",
+    "Lanes",
+    "Receipt",
     "BatchHeader",
     "ColumnsBuilder",
     "Handout",
@@ -48,6 +52,8 @@ __all__ = [
     "decode_values",
     "frame_batch",
     "key_partition",
+    "metadata_of",
+    "metadata_of_all",
     "murmur2",
 ]
 

@@ -7,10 +7,12 @@ from dataclasses import fields
 
 from kafkaio._machines.accumulator import Accumulator, Chooser, Limits, Receipt
 from kafkaio._machines.sequence import ProducerIdentity
+from kafkaio._records._impl import Lanes
 from kafkaio._records.batch import BatchBuilder, Compression
 from kafkaio._records.compression import Compressor
-from kafkaio._runtime.clock import roll
+from kafkaio._runtime.clock import roll, wall_ns
 from kafkaio.config import ClientConfig, ProducerConfig
+from kafkaio.producer.delivery import until_done
 
 __all__ = ["make_accumulator", "shared_config"]
 
@@ -53,4 +55,11 @@ def make_accumulator(
         ignore_keys=config.partitioner_ignore_keys,
         adaptive=config.partitioner_adaptive_partitioning_enable,
     )
-    return Accumulator(limits, chooser, identity, new_builder, on_lost)
+    accumulator = Accumulator(limits, chooser, identity, new_builder, on_lost)
+    accumulator.wait = until_done
+    accumulator.lanes = Lanes(
+        wall_ns,
+        min(config.max_request_size, config.buffer_memory),
+        ignore_keys=config.partitioner_ignore_keys,
+    )
+    return accumulator

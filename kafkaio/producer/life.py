@@ -19,7 +19,7 @@ from kafkaio.config import ProducerConfig
 from kafkaio.errors import ClosedError, InternalError
 from kafkaio.producer.arguments import RecordMaker
 from kafkaio.producer.assembly import make_accumulator
-from kafkaio.producer.delivery import settled
+from kafkaio.producer.delivery import Delivery, settled
 from kafkaio.producer.room import Room
 from kafkaio.producer.sender import Sender
 from kafkaio.types import TopicPartition
@@ -76,6 +76,10 @@ class ProducerLife:
         self._accumulator = make_accumulator(config, self._identity, self._lost)
         self._room = Room(self._accumulator, config.max_block_ms / 1000)
         self._make = RecordMaker(config).make
+        # With serializers, what is passed is not what is taken in.
+        self._is_plain = not (config.key_serializer or config.value_serializer)
+        self._lanes = self._accumulator.lanes
+        self._take = self._lanes.take if self._is_plain else _take_nothing
         self._sender: Sender | None = None
         self._now = now
         self._undo: list[Callable[[], None]] = []
@@ -255,3 +259,7 @@ class ProducerLife:
     def _wake(self) -> None:
         if self._sender is not None:
             self._sender.wake()
+
+
+def _take_nothing(*_: object) -> Delivery | None:
+    return None

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
-from kafkaio._machines.accumulator import PlainRecord
+from kafkaio._machines.accumulator import PlainRecord, Receipt
+from kafkaio._records._impl import metadata_of_all
 from kafkaio.producer.arguments import check_destination
+from kafkaio.producer.delivery import Delivery, settled
 from kafkaio.types import Headers, NewRecord, RecordMetadata
 
-__all__ = ["DeliveriesFailed", "plan"]
+__all__ = ["DeliveriesFailed", "Sent", "plan"]
 
 
 class DeliveriesFailed(ExceptionGroup[Exception]):
@@ -55,6 +57,64 @@ class DeliveriesFailed(ExceptionGroup[Exception]):
         }
         part.delivered = self.delivered
         return part
+
+
+class Sent:
+    """What one ``send_many`` has taken in so far: runs of records of one receipt.
+
+    Attributes:
+        count: records taken in.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        # Receipt, index of the first record there, how many, their timestamp.
+        self._runs: list[tuple[Receipt, int, int, int]] = []
+        self._failures: dict[int, Exception] = {}
+
+    def add(self, delivery: Delivery) -> None:
+        """Note the next record."""
+        receipt, index, timestamp = delivery.place()
+        self.add_run((receipt, index, 1, timestamp))
+
+    def add_run(self, run: tuple[Receipt, int, int, int]) -> None:
+        """Note the next records, as ``Lanes.take_values`` tells of them."""
+        self._runs.append(run)
+        self.count += run[2]
+
+    def fail_rest(self, total: int, error: Exception) -> None:
+        """Note that of ``total`` records no more could be taken in."""
+        self._failures = dict.fromkeys(range(self.count, total), error)
+
+    async def outcome(self) -> list[RecordMetadata]:
+        """Wait for all; where each was written.
+
+        Raises:
+            DeliveriesFailed: some records failed.
+        """
+        await settled([run[0] for run in self._runs])
+        if self._failures or any(
+            receipt.error is not None or receipt.moved is not None
+            for receipt, _, _, _ in self._runs
+        ):
+            return self._one_by_one()
+        return metadata_of_all(self._runs)
+
+    def _one_by_one(self) -> list[RecordMetadata]:
+        done: dict[int, RecordMetadata] = {}
+        number = 0
+        for receipt, first, count, timestamp in self._runs:
+            for index in range(first, first + count):
+                delivery = Delivery(receipt, index, timestamp)
+                error = delivery.exception()
+                if error is None:
+                    done[number] = delivery.result()
+                else:
+                    self._failures[number] = error
+                number += 1
+        if self._failures:
+            raise DeliveriesFailed.of(self._failures, done)
+        return list(done.values())
 
 
 def plan(

@@ -15,8 +15,8 @@ from kafkaio.errors import BufferFull, ConfigurationError, KafkaTimeout
 from kafkaio.producer.arguments import check_destination
 from kafkaio.producer.assembly import shared_config
 from kafkaio.producer.delivery import Delivery
-from kafkaio.producer.life import ProducerLife, ProducerStatistics, State
-from kafkaio.producer.many import DeliveriesFailed, plan
+from kafkaio.producer.life import ProducerLife, ProducerStatistics
+from kafkaio.producer.many import Sent, plan
 from kafkaio.types import Headers, RecordMetadata
 
 __all__ = ["Producer", "ProducerStatistics"]
@@ -127,14 +127,17 @@ class Producer(ProducerLife):
             KafkaTimeout: no buffer room within ``max_block_ms``.
             ClosedError: the producer is not started, or closed.
         """
-        delivery = await self.enqueue(
-            topic,
-            value,
-            key=key,
-            headers=headers,
-            timestamp=timestamp,
-            partition=partition,
-        )
+        delivery = None
+        if self._lanes.taken < _BYTES_PER_TURN:
+            delivery = self._take(topic, value, key, headers, timestamp, partition)
+        if delivery is None:
+            self._check_running()
+            check_destination(topic, partition)
+            record = self._make(key, value, headers, timestamp)
+            if self._lanes.taken < _BYTES_PER_TURN:
+                delivery = self._enqueue_at_once(topic, partition, record)
+            if delivery is None:
+                delivery = await self._enqueue_later(topic, partition, record)
         return await delivery
 
     async def enqueue(
@@ -170,6 +173,10 @@ class Producer(ProducerLife):
             KafkaTimeout: no buffer room within ``max_block_ms``.
             ClosedError: the producer is not started, or closed.
         """
+        if self._lanes.taken < _BYTES_PER_TURN:
+            delivery = self._take(topic, value, key, headers, timestamp, partition)
+            if delivery is not None:
+                return delivery
         check_destination(topic, partition)
         record = self._make(key, value, headers, timestamp)
         return await self._enqueue(topic, partition, record)
@@ -178,16 +185,39 @@ class Producer(ProducerLife):
         self, topic: str, partition: int | None, record: PlainRecord
     ) -> Delivery:
         self._check_running()
+        delivery = None
+        if self._lanes.taken < _BYTES_PER_TURN:
+            delivery = self._enqueue_at_once(topic, partition, record)
+        if delivery is None:
+            delivery = await self._enqueue_later(topic, partition, record)
+        return delivery
+
+    def _enqueue_at_once(
+        self, topic: str, partition: int | None, record: PlainRecord
+    ) -> Delivery | None:
+        size = self._accumulator.size_of(record)
+        timestamp, key, value, headers = record
+        delivery = self._lanes.take(topic, value, key, headers, timestamp, partition)
+        if delivery is None and self._room.try_reserve(size):
+            delivery = self._take_in(topic, partition, record, size)
+        return delivery
+
+    async def _enqueue_later(
+        self, topic: str, partition: int | None, record: PlainRecord
+    ) -> Delivery:
         accumulator = self._accumulator
         size = accumulator.size_of(record)
-        if accumulator.fresh_bytes >= _BYTES_PER_TURN:
+        if self._lanes.taken >= _BYTES_PER_TURN:
             # A loop that only enqueues would otherwise fill the buffer before the
             # sender, or anybody else, gets a turn.
             await asyncio.sleep(0)
+            self._lanes.taken = 0
             self._check_running()
-        if not self._room.try_reserve(size):
-            self._wake()
-            await self._room.reserve(size)
+            delivery = self._enqueue_at_once(topic, partition, record)
+            if delivery is not None:
+                return delivery
+        self._wake()
+        await self._room.reserve(size)
         try:
             self._check_running()
         except BaseException:
@@ -225,18 +255,21 @@ class Producer(ProducerLife):
             BufferFull: no room now, or others wait for room.
             ClosedError: the producer is not started, or closed.
         """
-        if self._state is not State.RUNNING:
-            raise self._why_closed()
+        delivery = self._take(topic, value, key, headers, timestamp, partition)
+        if delivery is not None:
+            return delivery
+        self._check_running()
         check_destination(topic, partition)
         record = self._make(key, value, headers, timestamp)
-        size = self._accumulator.size_of(record)
-        if not self._room.try_reserve(size):
+        delivery = self._enqueue_at_once(topic, partition, record)
+        if delivery is None:
             self._wake()
             raise BufferFull(
-                f"no room for {size} bytes in buffer_memory="
-                f"{self.config.buffer_memory}; {len(self._room)} calls wait for room"
+                f"no room for {self._accumulator.size_of(record)} bytes in "
+                f"buffer_memory={self.config.buffer_memory}; "
+                f"{len(self._room)} calls wait for room"
             )
-        return self._take_in(topic, partition, record, size)
+        return delivery
 
     def _take_in(
         self, topic: str, partition: int | None, record: PlainRecord, size: int
@@ -272,27 +305,40 @@ class Producer(ProducerLife):
             ClosedError: the producer is not started, or closed.
         """
         self._check_running()
+        check_destination(topic, None)
+        if self._is_plain and isinstance(values, list | tuple):
+            plain = list(values)
+            if self._lanes.are_plain(plain):
+                return await self._send_values(topic, plain)
         planned = plan(topic, values, self._make)
         for _, record in planned:
             self._accumulator.size_of(record)
-        deliveries: list[Delivery] = []
-        failures: dict[int, Exception] = {}
-        for index, (partition, record) in enumerate(planned):
-            try:
-                deliveries.append(await self._enqueue(topic, partition, record))
-            except Exception as error:  # noqa: BLE001 - told with the others
-                rest = range(index, len(planned))
-                failures.update(dict.fromkeys(rest, error))
-                break
-        done: dict[int, RecordMetadata] = {}
-        for index, delivery in enumerate(deliveries):
-            try:
-                done[index] = await delivery
-            except Exception as error:  # noqa: BLE001 - told with the others
-                failures[index] = error
-        if failures:
-            raise DeliveriesFailed.of(failures, done)
-        return list(done.values())
+        sent = Sent()
+        try:
+            for partition, record in planned:
+                sent.add(await self._enqueue(topic, partition, record))
+        except Exception as error:  # noqa: BLE001 - told with the others
+            sent.fail_rest(len(planned), error)
+        return await sent.outcome()
+
+    async def _send_values(
+        self, topic: str, values: list[object]
+    ) -> list[RecordMetadata]:
+        lanes = self._lanes
+        sent = Sent()
+        try:
+            while sent.count < len(values):
+                run = None
+                if lanes.taken < _BYTES_PER_TURN:
+                    run = lanes.take_values(topic, values, sent.count)
+                if run is None:
+                    record = self._make(None, values[sent.count], (), None)
+                    sent.add(await self._enqueue(topic, None, record))
+                else:
+                    sent.add_run(run)
+        except Exception as error:  # noqa: BLE001 - told with the others
+            sent.fail_rest(len(values), error)
+        return await sent.outcome()
 
     async def flush(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Wait until every record taken in before the call is done, or has failed.

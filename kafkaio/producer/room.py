@@ -20,11 +20,12 @@ class Room:
         max_block: longest wait, in seconds.
     """
 
-    __slots__ = ("_accumulator", "_max_block", "_waiters")
+    __slots__ = ("_accumulator", "_is_closed", "_max_block", "_waiters")
 
     def __init__(self, accumulator: Accumulator, max_block: float) -> None:
         self._accumulator = accumulator
         self._max_block = max_block
+        self._is_closed = False
         # Invariant: a waiter leaves when it was given its bytes, failed or cancelled.
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
 
@@ -49,6 +50,8 @@ class Room:
         waiter: asyncio.Future[None] = loop.create_future()
         entry = (size, waiter)
         self._waiters.append(entry)
+        # From now on everybody queues, and lanes would let others pass.
+        self._accumulator.allow_leases(allowed=False)
         # The sender learns that somebody waits, and lets no batch linger.
         self._accumulator.has_news = True
         timer = loop.call_later(self._max_block, partial(self._time_out, entry))
@@ -74,9 +77,17 @@ class Room:
                     return
                 waiter.set_result(None)
             self._waiters.popleft()
+        if not self._is_closed:
+            self._accumulator.allow_leases(allowed=True)
+
+    def close(self) -> None:
+        """Let batches be leased no more: nothing is taken in from now on."""
+        self._is_closed = True
+        self._accumulator.allow_leases(allowed=False)
 
     def fail(self, error: Exception) -> None:
-        """Fail all who wait."""
+        """Fail all who wait, and close."""
+        self.close()
         while self._waiters:
             _, waiter = self._waiters.popleft()
             if not waiter.done():

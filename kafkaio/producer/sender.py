@@ -16,12 +16,12 @@ from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.sequence import Identity, ProducerIdentity
 from kafkaio._net.connection import Connection
 from kafkaio._net.lane import Lane
-from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.clock import roll
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.client import Client
 from kafkaio.client.destinations import ANY
 from kafkaio.config import ProducerConfig
-from kafkaio.errors import ConnectionLost, KafkaError, UnsupportedVersion
+from kafkaio.errors import KafkaError, UnsupportedVersion
 from kafkaio.producer.replies import Replies
 from kafkaio.producer.room import Room
 from kafkaio.protocol.broker_errors import broker_error
@@ -44,6 +44,8 @@ _WITH_ZSTD = 7
 _NO_TRANSACTION_TIMEOUT = 2**31 - 1
 
 _NEVER = float("inf")
+#: Seconds after which it is looked anew which topics are not written to any more.
+_TOPICS_INTERVAL = 1.0
 
 _Step: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -53,9 +55,9 @@ class Sender:
 
     The task sleeps until there is news or a deadline; then it asks the accumulator
     which nodes have something to send, fills one request after the other, and hands
-    them to the connections. Answers settle their batches where they arrive, in the
-    futures' callbacks. Connections are opened, and the producer's identity asked for,
-    in short-lived tasks beside it, so that no slow broker holds up the others.
+    them to the connections. Answers settle their batches where they arrive, without a
+    turn of the loop between. Connections are opened, and the producer's identity asked
+    for, in short-lived tasks beside it, so that no slow broker holds up the others.
 
     Args:
         client: whose connections and metadata are used.
@@ -82,7 +84,11 @@ class Sender:
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self._request_timeout = config.request_timeout_ms / 1000
         self._topic_max_idle = config.metadata_max_idle_ms / 1000
+        self._acks = config.required_acks
         self._wakeup = Wakeup()
+        # Rings no later than the sender asked for; early is harmless.
+        self._alarm: asyncio.TimerHandle | None = None
+        self._look_at_topics_at = 0.0
         self._is_stopping = False
         self._failure: BaseException | None = None
         # Nodes whose connection is being opened.
@@ -146,19 +152,33 @@ class Sender:
             if not self._is_stopping:  # the client ends, and we with it
                 self.on_end()
             raise
+        finally:
+            if self._alarm is not None:
+                self._alarm.cancel()
 
     async def _send_forever(self) -> None:
+        loop = asyncio.get_running_loop()
         while not self._is_stopping:
-            wake_at = self._turn(now())
+            wake_at = self._turn(loop.time())
             if self._failure is not None:
                 raise self._failure
-            await self._wakeup.wait(None if wake_at == _NEVER else wake_at)
+            alarm = self._alarm
+            if wake_at != _NEVER and (alarm is None or wake_at < alarm.when()):
+                if alarm is not None:
+                    alarm.cancel()
+                self._alarm = loop.call_at(wake_at, self._ring)
+            await self._wakeup.wait()
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self._wakeup.notify()
 
     def _turn(self, at: float) -> float:
         """Do all that can be done now; return when to look again."""
         accumulator = self._accumulator
-        for receipt in accumulator.expire(at):
-            self._report(receipt)
+        if at >= accumulator.expires_at:
+            for receipt in accumulator.expire(at):
+                self._report(receipt)
         self._room.grant()
         accumulator.is_urgent = len(self._room) > 0
         self._watch_topics(at)
@@ -168,13 +188,18 @@ class Sender:
             if self._needs_identity():
                 self._obtain_identity()
                 return outlook.wake_at
-            if sum(self._send_to(node, at) for node in outlook.nodes) == 0:
+            if not sum(self._send_to(node, at) for node in outlook.nodes):
                 break
+            if accumulator.is_all_sent:
+                return min(outlook.wake_at, accumulator.expires_at)
         if outlook.is_leaderless:
             self._client.request_refresh()
         return outlook.wake_at
 
     def _watch_topics(self, at: float) -> None:
+        if at < self._look_at_topics_at and not self._accumulator.has_new_topic:
+            return
+        self._look_at_topics_at = at + _TOPICS_INTERVAL
         topics = self._accumulator.topics_in_use(at - self._topic_max_idle)
         if topics != self._watched:
             self._watched = topics
@@ -217,11 +242,9 @@ class Sender:
             self._accumulator.node(connection.node_id).answered()
             self._replies.unacknowledged(batches)
             return
-        future = connection.submit(
-            request, timeout=self._request_timeout, max_version=max_version
-        )
-        future.add_done_callback(
-            partial(self._on_answer, connection.node_id, batches, ids)
+        reply = _Reply(self, connection.node_id, batches, ids)
+        connection.submit_to(
+            reply, request, timeout=self._request_timeout, max_version=max_version
         )
 
     def _check_codec(self, connection: Connection) -> None:
@@ -253,29 +276,28 @@ class Sender:
                 PartitionProduceData(index=index, records=batch.encode())
             )
         request = ProduceRequest(
-            acks=self._config.required_acks,
+            acks=self._acks,
             timeout_ms=self._config.request_timeout_ms,
             topic_data=list(topics.values()),
         )
         return request, ids
 
-    def _on_answer(
+    def hear(
         self,
         node: int,
         batches: list[ProduceBatch],
         ids: dict[str, UUID],
-        future: asyncio.Future[ProduceResponse],
+        answer: ProduceResponse | Exception,
     ) -> None:
-        # A callback's exception would end in the loop's handler and the batches
-        # would hang. So it goes to the task, whose crash fails everything that waits.
+        """Take the answer to a request, or the reason why there is none."""
+        # An exception would end in the connection, and the batches would hang. So it
+        # goes to the task, whose crash fails everything that waits.
         try:
             self._accumulator.node(node).answered()
-            if future.cancelled():
-                self._replies.unanswered(batches, ConnectionLost("given up"))
-            elif isinstance(error := future.exception(), Exception):
-                self._replies.unanswered(batches, error)
+            if isinstance(answer, Exception):
+                self._replies.unanswered(batches, answer)
             else:
-                self._replies.answered(batches, ids, future.result())
+                self._replies.answered(batches, ids, answer)
             self._room.grant()
         except Exception as failure:  # noqa: BLE001 - see above
             self._failure = failure
@@ -355,6 +377,36 @@ class Sender:
             return broker_error(response.error_code, "cannot get a producer id")
         identity.obtained(Identity(response.producer_id, response.producer_epoch))
         return None
+
+
+class _Reply:
+    """Tells the sender what became of one request; see `kafkaio._net`."""
+
+    __slots__ = ("_batches", "_ids", "_node", "_sender")
+
+    def __init__(
+        self,
+        sender: Sender,
+        node: int,
+        batches: list[ProduceBatch],
+        ids: dict[str, UUID],
+    ) -> None:
+        self._sender = sender
+        self._node = node
+        self._batches = batches
+        self._ids = ids
+
+    def done(self) -> bool:
+        """Batches always want to know."""
+        return False
+
+    def set_result(self, response: ProduceResponse) -> None:
+        """Take the answer."""
+        self._sender.hear(self._node, self._batches, self._ids, response)
+
+    def set_exception(self, error: Exception) -> None:
+        """Take the reason why there is none."""
+        self._sender.hear(self._node, self._batches, self._ids, error)
 
 
 def _nothing() -> None:

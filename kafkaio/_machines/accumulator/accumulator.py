@@ -52,7 +52,20 @@ class Outlook:
 
 
 class Accumulator(Intake):
-    """The records of one producer from append until they have landed."""
+    """The records of one producer from append until they have landed.
+
+    Attributes:
+        expires_at: when, as of the last `outlook`, `expire` has something to do.
+    """
+
+    expires_at = 0.0
+
+    @property
+    def is_all_sent(self) -> bool:
+        """Whether no record waits to be sent, be it because its topic is unknown."""
+        if any(queue.waiting for queue in self._active.values()):
+            return False
+        return not self.unknown_topics()
 
     # What to send.
 
@@ -60,8 +73,10 @@ class Accumulator(Intake):
         """Say which nodes have something to send now, and when to look again."""
         ready: dict[int, None] = {}
         is_leaderless = False
-        wake_at = self._next_expiry()
+        wake_at = self.expires_at = self._next_expiry()
         for queue in self._active.values():
+            if not queue.waiting:
+                continue
             batch = queue.candidate()
             if batch is None:
                 continue
@@ -101,7 +116,10 @@ class Accumulator(Intake):
             size += batch.builder.size_bytes
             if taken and size > self._limits.max_request_size:
                 break
+            self._end_lease(batch)
             queue.take(batch)
+            topic = self._topics[batch.partition.topic]
+            topic.used_at = max(topic.used_at, now)  # lanes do not tell when
             taken.append(batch)
         if taken:
             node.sent(now, len(taken))
@@ -279,11 +297,12 @@ class Accumulator(Intake):
     def _next_expiry(self) -> float:
         earliest = _FOREVER
         for queue in self._active.values():
-            if queue.waiting:
-                earliest = min(earliest, queue.waiting[0].created)
+            if queue.waiting and queue.waiting[0].created < earliest:
+                earliest = queue.waiting[0].created
             for batch in queue.on_wire:
                 if not batch.is_expired:
-                    earliest = min(earliest, batch.created)
+                    if batch.created < earliest:
+                        earliest = batch.created
                     break
         earliest += self._limits.delivery_timeout
         for topic in self._topics.values():
@@ -329,6 +348,7 @@ class Accumulator(Intake):
     def _give_up(
         self, queue: PartitionQueue, batch: ProduceBatch, error: Exception
     ) -> None:
+        self._end_lease(batch)
         queue.give_up(batch)
         self.has_news = True
         batch.receipt.fail(error)
@@ -349,6 +369,7 @@ class Accumulator(Intake):
         receipts = []
         for queue in self._active.values():
             for batch in queue.waiting:
+                self._end_lease(batch)
                 batch.is_sealed = True
                 receipts.append(batch.receipt)
             receipts += [b.receipt for b in queue.on_wire if not b.is_expired]
@@ -398,7 +419,7 @@ class Accumulator(Intake):
         queues = self._active.values()
         return AccumulatorStatistics(
             topics=len(self._topics),
-            used_bytes=self._used,
+            used_bytes=self._used - sum(map(self._unused, self._leased)),
             waiting_batches=sum(len(queue.waiting) for queue in queues),
             batches_on_wire=sum(len(queue.on_wire) for queue in queues),
             undesignated_records=sum(

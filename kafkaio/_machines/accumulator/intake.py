@@ -1,4 +1,14 @@
-"""Taking records in: room, partition, batch."""
+"""Taking records in: room, partition, batch.
+
+Theory of operation. Most records go the short way: into the open batch of their
+partition, through a lane that was granted for it (see `kafkaio._records._append`),
+without a call of the accumulator. So a batch with a lane is *leased*: it is charged
+with all the room up to its target size in advance, and what it did not use is returned
+when the lease ends. A lease ends before anything else is done with the batch. Every
+other record, above all the first of each batch, comes here.
+
+While somebody waits for room no batch is leased, so that those who wait come first.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +23,8 @@ from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.partitioner import StickyPartition
 from kafkaio._machines.reactions import reaction
 from kafkaio._machines.sequence import PartitionSequence, ProducerIdentity
+from kafkaio._records._impl import Lanes
+from kafkaio._records._receipts import Wait
 from kafkaio._records.batch import BatchBuilder
 from kafkaio.errors import BufferFull
 from kafkaio.protocol.api_keys import ApiKey
@@ -20,6 +32,10 @@ from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.types import TopicPartition
 
 __all__ = ["Intake"]
+
+
+def _no_clock() -> int:
+    return 0
 
 
 class Intake:
@@ -37,6 +53,8 @@ class Intake:
         has_new_topic: set when metadata of another topic is needed; the sender
             clears it.
         is_urgent: whether every batch should leave now: somebody waits for room.
+        lanes: where records go in past the accumulator; set before the first one.
+        wait: makes the iterator that awaits a delivery; likewise.
     """
 
     def __init__(
@@ -63,20 +81,24 @@ class Intake:
         self._used = 0
         self.has_news = False
         self.has_new_topic = False
-        self._seen = 0
         self.is_urgent = False
+        self.lanes = Lanes(_no_clock, self._largest)
+        self.wait: Wait | None = None
+        # In the order of their leases; a dict, so that ending one is one step.
+        self._leased: dict[ProduceBatch, None] = {}
+        self._is_leasing = True
 
     # Taking records in.
 
     @property
     def fresh_bytes(self) -> int:
-        """Bytes taken in since the sender looked last, less those that landed since."""
-        return self._used - self._seen
+        """Bytes taken in since the sender looked last."""
+        return self.lanes.taken
 
     def looked(self) -> None:
         """Note that the sender looks now."""
         self.has_news = False
-        self._seen = self._used
+        self.lanes.taken = 0
 
     def size_of(self, record: PlainRecord) -> int:
         """Return the most that a record can take up, in bytes.
@@ -93,7 +115,9 @@ class Intake:
     def reserve(self, size: int) -> bool:
         """Set ``size`` bytes aside; False if there is no room."""
         if self._used + size > self._limits.buffer_memory:
-            return False
+            self.end_leases()
+            if self._used + size > self._limits.buffer_memory:
+                return False
         self._used += size
         return True
 
@@ -138,6 +162,7 @@ class Intake:
         if queues.partition_count > (partition or 0):
             return self._designate(queues, partition, record, now)
         self._used += size
+        self.lanes.taken += size
         self.has_new_topic = True
         receipt = self._new_receipt(topic, -1 if partition is None else partition, 1)
         queues.undesignated.append(Undesignated(receipt, partition, record, now, size))
@@ -152,7 +177,9 @@ class Intake:
         return queues
 
     def _new_receipt(self, topic: str, partition: int, count: int = 0) -> Receipt:
-        return Receipt(topic, partition, count=count, on_lost=self._on_lost)
+        return Receipt(
+            topic, partition, count=count, on_lost=self._on_lost, wait=self.wait
+        )
 
     def _designate(
         self,
@@ -161,15 +188,17 @@ class Intake:
         record: PlainRecord,
         created: float,
     ) -> Receipt:
-        is_sticky = False
-        if partition is None:
-            slow = self._slow_nodes(created)
-            partition, is_sticky = self._chooser.choose(topic, record, slow)
-        queue = topic.queues.get(partition) or self._begin_queue(topic, partition)
-        before = self._used
-        receipt = self._put(queue, record, created)
+        if partition is not None:
+            return self._put(topic, partition, record, created)[0]
+        sticky = topic.sticky
+        sticky.took(self.lanes.unstick(topic.name))
+        slow = self._slow_nodes(created)
+        partition, is_sticky = self._chooser.choose(topic, record, slow)
+        receipt, size = self._put(topic, partition, record, created)
         if is_sticky:
-            topic.sticky.took(self._used - before)
+            sticky.took(size)
+        if sticky.partition >= 0:
+            self.lanes.stick(topic.name, sticky.partition, sticky.left)
         return receipt
 
     def _slow_nodes(self, now: float) -> Collection[int]:
@@ -195,25 +224,25 @@ class Intake:
         return queue
 
     def _put(
-        self, queue: PartitionQueue, record: PlainRecord, created: float
-    ) -> Receipt:
+        self, topic: TopicQueues, partition: int, record: PlainRecord, created: float
+    ) -> tuple[Receipt, int]:
+        """Append a record; its receipt, and the bytes that it took."""
+        queue = topic.queues.get(partition) or self._begin_queue(topic, partition)
         batch = queue.open_batch
         if batch is not None:
+            self._end_lease(batch)
             builder = batch.builder
             before = builder.size_bytes
             if builder.try_append(*record) >= 0:
-                added = builder.size_bytes - before
-                batch.charged += added
-                self._used += added
                 batch.receipt.count += 1
                 batch.created = min(batch.created, created)
-                return batch.receipt
+                return batch.receipt, self._charge(topic, batch, before)
             batch.is_sealed = True
         batch = self._begin_batch(queue, record, created)
         queue.waiting.append(batch)
         self._active[queue.partition] = queue
         self.has_news = True
-        return batch.receipt
+        return batch.receipt, self._charge(topic, batch, 0)
 
     def _begin_batch(
         self, queue: PartitionQueue, record: PlainRecord, created: float
@@ -222,10 +251,60 @@ class Intake:
         builder.try_append(*record)
         receipt = self._new_receipt(*queue.partition, 1)
         rank = queue.new_rank()
-        batch = ProduceBatch(queue.partition, rank, builder, receipt, created)
-        batch.charged = builder.size_bytes
-        self._used += batch.charged
-        return batch
+        return ProduceBatch(queue.partition, rank, builder, receipt, created)
+
+    def _charge(self, topic: TopicQueues, batch: ProduceBatch, before: int) -> int:
+        added = batch.builder.size_bytes - before
+        batch.charged += added
+        self._used += added
+        self.lanes.taken += added
+        self._lease(topic, batch)
+        return added
+
+    # Leases.
+
+    def _lease(self, topic: TopicQueues, batch: ProduceBatch) -> None:
+        limits = self._limits
+        room = limits.batch_size - batch.charged
+        if (
+            not self._is_leasing
+            or room <= 0
+            or self._used + room > limits.buffer_memory
+            or self._chooser.is_custom
+        ):
+            return
+        batch.is_leased = True
+        batch.charged += room
+        self._used += room
+        self._leased[batch] = None
+        self.lanes.grant(
+            *batch.partition, topic.partition_count, batch.builder, batch.receipt
+        )
+
+    def _end_lease(self, batch: ProduceBatch) -> None:
+        if not batch.is_leased:
+            return
+        self.lanes.withdraw(*batch.partition)
+        batch.is_leased = False
+        del self._leased[batch]
+        unused = self._unused(batch)
+        batch.charged -= unused
+        self._used -= unused
+
+    @staticmethod
+    def _unused(batch: ProduceBatch) -> int:
+        return batch.charged - batch.builder.size_bytes
+
+    def end_leases(self) -> None:
+        """Let every record come here, until batches are leased again."""
+        for batch in list(self._leased):
+            self._end_lease(batch)
+
+    def allow_leases(self, *, allowed: bool) -> None:
+        """Say whether batches may be leased."""
+        self._is_leasing = allowed
+        if not allowed:
+            self.end_leases()
 
     def node(self, node_id: int) -> NodeState:
         """Return what is known of a node."""
@@ -252,6 +331,11 @@ class Intake:
         """Take over new metadata: leaders move, waiting records get partitions."""
         self._view = view
         self.has_news = True
+        # With other partitions, keys go elsewhere.
+        self.end_leases()
+        for topic in self._topics.values():
+            topic.sticky.took(self.lanes.unstick(topic.name))
+        self.lanes.clear()
         for topic in self._topics.values():
             topic.learn(view)
             if topic.undesignated:

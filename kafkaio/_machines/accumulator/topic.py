@@ -94,6 +94,11 @@ class Chooser:
         self._ignore_keys = ignore_keys
         self._adaptive = adaptive
 
+    @property
+    def is_custom(self) -> bool:
+        """Whether the user's partitioner has to be asked about every record."""
+        return self._custom is not None
+
     def choose(
         self, topic: TopicQueues, record: PlainRecord, slow: Collection[int]
     ) -> tuple[int, bool]:

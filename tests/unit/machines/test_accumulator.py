@@ -816,3 +816,178 @@ class World:
             if self.h.identity is None:
                 assert list(log) == sorted(log)
         assert sorted([*self.written[0], *self.written[1]]) == acked
+
+
+# ---- leases --------------------------------------------------------------------------
+
+
+def lane(h: Harness, value: object = b"v", key: bytes | None = None) -> Any:
+    return h.acc.lanes.take("t", value, key, (), 1, None)
+
+
+def test_records_go_into_the_open_batch_by_themselves() -> None:
+    h = Harness()
+    assert lane(h) is None  # the first record of a batch asks
+    first = h.put(None)
+    used = h.used()
+    delivery = lane(h, b"w")
+    assert delivery.place()[:2] == (first, 1)
+    assert first.count == 2
+    assert h.used() > used  # what is charged in advance is not told
+    assert h.acc.fresh_bytes == h.used()
+    batch = h.take()
+    assert values(batch) == [b"v", b"w"]
+    assert batch.charged == batch.builder.size_bytes == h.used()
+    assert lane(h) is None  # it is on the wire
+    h.acc.acknowledged(batch, 10, -1)
+    assert delivery.result().offset == 11
+    assert h.used() == 0
+
+
+def test_a_keyless_lane_ends_where_the_partition_has_had_its_share() -> None:
+    h = Harness(limits=replace(LIMITS, batch_size=1_000))
+    h.acc._topics.clear()
+    h.put(None)
+    sticky = h.acc._topics["t"].sticky
+    sticky.took(1_999 - sticky._taken)  # as if other batches had brought them
+    h.put(None)
+    assert sticky.left <= 0
+    assert lane(h) is None
+    h.rolls = iter([0.5])
+    assert h.put(None).partition == 1
+
+
+def test_bytes_through_a_lane_count_for_the_share_of_a_partition() -> None:
+    h = Harness(limits=replace(LIMITS, batch_size=1_000))
+    first = h.put(None)
+    while lane(h, b"v" * 90) is not None:
+        pass
+    h.put(None, b"v" * 90)  # the batch was full: it is closed, and another begun
+    h.rolls = iter([0.99])
+    while lane(h, b"v" * 90) is not None:
+        pass
+    assert h.put(None, b"v" * 90).partition == first.partition
+    assert h.put(None, b"v" * 90).partition == 2  # it had two batches' worth
+
+
+def test_a_lease_ends_when_the_batch_is_sealed_given_up_or_expired() -> None:
+    h = Harness()
+    h.put(None)
+    h.acc.seal()
+    assert lane(h) is None
+    h.put(None)
+    assert h.acc.lanes.take("t", b"v", None, (), None, None) is not None
+    h.acc.expire(100.0)
+    assert lane(h) is None
+    assert h.used() == 0
+    h.put(None)
+    h.acc.fail_all(lambda _: ValueError())
+    assert lane(h) is None
+    assert h.used() == 0
+
+
+def test_a_key_goes_where_new_metadata_says() -> None:
+    h = Harness({"t": [0]})
+    h.put(None, key=b"k")
+    assert lane(h, key=b"k").place()[0].partition == 0
+    h.acc.learn(view({"t": [0] * 7}))
+    assert lane(h, key=b"k") is None
+    where = h.put(None, key=b"k").partition
+    assert where == lane(h, key=b"k").place()[0].partition != 0
+
+
+def test_a_batch_is_leased_only_where_there_is_room_for_all_of_it() -> None:
+    h = Harness(limits=replace(LIMITS, buffer_memory=280))
+    h.put(None)
+    assert lane(h) is not None
+    h.put(1)  # needs what was set aside for the first
+    assert lane(h) is None
+    with pytest.raises(BufferFull):
+        h.put(2, b"v" * 150)
+    assert h.used() <= 280
+
+
+def test_nothing_is_leased_while_it_is_forbidden() -> None:
+    h = Harness()
+    h.put(None)
+    h.acc.allow_leases(allowed=False)
+    assert lane(h) is None
+    h.put(None)
+    assert lane(h) is None
+    h.acc.allow_leases(allowed=True)
+    h.put(None)
+    assert lane(h) is not None
+
+
+def test_a_custom_partitioner_is_asked_about_every_record() -> None:
+    h = Harness(custom=lambda *_: 1)
+    h.put(None)
+    assert lane(h) is None
+
+
+def test_all_is_sent_when_nothing_waits() -> None:
+    h = Harness()
+    assert h.acc.is_all_sent
+    h.put(None)
+    assert not h.acc.is_all_sent
+    h.take()
+    assert h.acc.is_all_sent
+    h.put(None, topic="unknown")
+    assert not h.acc.is_all_sent
+
+
+def test_a_topic_is_in_use_as_long_as_lanes_take_records() -> None:
+    h = Harness()
+    h.put(None, now=1.0)
+    assert lane(h) is not None  # some time later
+    h.acc.acknowledged(h.take(now=9.0), 0, -1)
+    assert h.acc.topics_in_use(8.0) == {"t"}
+
+
+def drained(h: Harness) -> list[ProduceBatch]:
+    batches = h.acc.drain(0, 0.0) + h.acc.drain(1, 0.0)
+    for batch in batches:
+        h.acc.acknowledged(batch, 0, -1)
+    return batches
+
+
+@settings(deadline=None)
+@given(
+    script=st.lists(
+        st.tuples(
+            st.sampled_from(["put", "lane", "lane", "lane", "take", "seal", "tight"]),
+            st.none() | st.binary(max_size=3),
+            st.integers(0, 120),
+        ),
+        max_size=60,
+    )
+)
+def test_leases_lose_no_byte_and_no_record(script: list[tuple]) -> None:
+    h = Harness(limits=replace(LIMITS, buffer_memory=600), is_idempotent=False)
+    taken: list[bytes] = []
+    batches: list[ProduceBatch] = []
+    for number, (what, key, size) in enumerate(script):
+        value = b"%d:" % number + b"v" * size
+        if what == "put":
+            try:
+                h.put(None, value, key=key)
+            except BufferFull:
+                continue
+            taken.append(value)
+        elif what == "lane" and lane(h, value, key) is not None:
+            taken.append(value)
+        elif what == "take":
+            batches += drained(h)
+        elif what == "seal":
+            h.acc.seal()
+        elif what == "tight" and h.acc.reserve(500):
+            h.acc.release(500)
+        assert h.acc._used <= 600
+        waiting = [b for q in h.acc._active.values() for b in q.waiting]
+        assert h.used() == sum(b.builder.size_bytes for b in waiting)
+    while left := drained(h):
+        batches += left
+    written = [value for batch in batches for value in values(batch)]
+    assert sorted(written) == sorted(taken)
+    assert all(b.receipt.count == b.builder.count for b in batches)
+    assert h.used() == 0

@@ -1,0 +1,259 @@
+"""What takes records into a producer, in pure Python.
+
+The *lanes* are the open batches that take records without asking anybody: the
+accumulator grants a lane for a batch with all the room that the batch may still use,
+and withdraws it before it does anything else with the batch.
+
+`_append.pxi` has the compiled twin. What is right is said here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kafkaio._records._layout import BATCH_HEADER_SIZE, MAX_RECORD_OVERHEAD
+from kafkaio._records._murmur2 import key_partition
+from kafkaio._records._pure import RecordWriter
+from kafkaio._records._receipts import Delivery, Receipt
+
+__all__ = ["Lanes"]
+
+_ONE_RECORD = BATCH_HEADER_SIZE + MAX_RECORD_OVERHEAD
+# What a header's name and value cost beside their bytes.
+_HEADER_OVERHEAD = 10
+_MAX_INT64 = 2**63 - 1
+
+
+class _Topic:
+    """The lanes of one topic."""
+
+    __slots__ = ("lanes", "sticky", "sticky_left", "sticky_taken")
+
+    def __init__(self, partitions: int) -> None:
+        self.lanes: list[tuple[RecordWriter, Receipt] | None] = [None] * partitions
+        self.sticky = -1
+        self.sticky_left = 0
+        self.sticky_taken = 0
+
+
+class Lanes:
+    """The open batches of a producer that take records by themselves.
+
+    What they do not take, for whatever reason, is left to the accumulator, which
+    says what is wrong with it or does what is rare. So a lane takes only records that
+    the accumulator would put in the same batch, and checks nothing that it can leave
+    to it.
+
+    Args:
+        clock: the wall clock, nanoseconds since the Unix epoch.
+        largest: the largest record, by `BatchBuilder.size_of`.
+        ignore_keys: whether records with keys go where those without go.
+
+    Attributes:
+        taken: bytes taken in so far; whoever reads it may set it back to 0.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_ignore_keys",
+        "_largest",
+        "_topics",
+        "taken",
+    )
+
+    def __init__(
+        self,
+        clock: Callable[[], int],
+        largest: int,
+        *,
+        ignore_keys: bool = False,
+    ) -> None:
+        self._clock = clock
+        self._largest = largest
+        self._ignore_keys = ignore_keys
+        self._topics: dict[str, _Topic] = {}
+        self.taken = 0
+
+    # For the accumulator.
+
+    def grant(
+        self,
+        topic: str,
+        partition: int,
+        partitions: int,
+        writer: RecordWriter,
+        receipt: Receipt,
+    ) -> None:
+        """Let a batch take records until it is withdrawn.
+
+        Args:
+            topic: name of its topic.
+            partition: its partition.
+            partitions: how many the topic has; as in every grant until `clear`.
+            writer: the batch, which has a record already.
+            receipt: its receipt, whose ``count`` is kept.
+        """
+        lanes = self._topics.get(topic)
+        if lanes is None:
+            lanes = self._topics[topic] = _Topic(partitions)
+        lanes.lanes[partition] = (writer, receipt)
+
+    def stick(self, topic: str, partition: int, size: int) -> None:
+        """Let records without a key go to this partition, until it had ``size`` bytes.
+
+        Without effect for a topic without lanes.
+        """
+        lanes = self._topics.get(topic)
+        if lanes is not None:
+            lanes.sticky = partition
+            lanes.sticky_left = size
+
+    def withdraw(self, topic: str, partition: int) -> None:
+        """Close the lane of a batch, if it has one."""
+        lanes = self._topics.get(topic)
+        if lanes is not None and partition < len(lanes.lanes):
+            lanes.lanes[partition] = None
+
+    def unstick(self, topic: str) -> int:
+        """Take no more records without a key, until the next `stick`.
+
+        Returns:
+            Bytes taken for their sake since this was last asked.
+        """
+        lanes = self._topics.get(topic)
+        if lanes is None:
+            return 0
+        lanes.sticky = -1
+        taken, lanes.sticky_taken = lanes.sticky_taken, 0
+        return taken
+
+    def clear(self) -> None:
+        """Close all lanes, and forget the topics."""
+        self._topics.clear()
+
+    # For the producer.
+
+    def take(
+        self,
+        topic: object,
+        value: object,
+        key: object,
+        headers: object,
+        timestamp: object,
+        partition: object,
+    ) -> Delivery | None:
+        """Take a record in, if a lane is open for it.
+
+        Returns:
+            Its delivery; None if no lane takes it, for whatever reason.
+        """
+        lanes = self._topics.get(topic) if type(topic) is str else None
+        if lanes is None or self._size_of(value, key, headers) < 0:
+            return None
+        number = self._partition(lanes, key, partition)
+        lane = lanes.lanes[number] if number >= 0 else None
+        if lane is None:
+            return None
+        if timestamp is None:
+            timestamp = self._clock() // 1_000_000
+        elif type(timestamp) is not int or not 0 <= timestamp < _MAX_INT64:
+            return None
+        writer, receipt = lane
+        before = writer.size_bytes
+        index = writer.try_append(timestamp, key, value, headers)  # type: ignore[arg-type]  # _size_of checked their types
+        if index < 0:
+            return None
+        is_sticky = partition is None and (key is None or self._ignore_keys)
+        self._took(lanes, writer.size_bytes - before, is_sticky=is_sticky)
+        receipt.count = index + 1
+        return Delivery(receipt, index, timestamp)
+
+    def _partition(self, lanes: _Topic, key: object, partition: object) -> int:
+        """Where a record goes; -1 if the accumulator has to say."""
+        count = len(lanes.lanes)
+        if partition is not None:
+            is_fine = type(partition) is int and 0 <= partition < count
+            return partition if is_fine else -1  # type: ignore[return-value]  # checked
+        if isinstance(key, bytes) and not self._ignore_keys:
+            return key_partition(key, count)
+        return lanes.sticky if lanes.sticky_left > 0 else -1
+
+    def take_values(
+        self, topic: str, values: list[object], start: int
+    ) -> tuple[Receipt, int, int, int] | None:
+        """Take in records of values alone, as many as fit in one open lane.
+
+        Args:
+            topic: the topic.
+            values: the values.
+            start: index of the first one to take.
+
+        Returns:
+            Their receipt, the index of the first of them there, how many were taken,
+            and their timestamp; None if no lane takes the first.
+        """
+        lanes = self._topics.get(topic)
+        if lanes is None or lanes.sticky < 0:
+            return None
+        lane = lanes.lanes[lanes.sticky]
+        if lane is None:
+            return None
+        writer, receipt = lane
+        first = writer.count
+        timestamp = self._clock() // 1_000_000
+        for index in range(start, len(values)):
+            value = values[index]
+            if lanes.sticky_left <= 0 or self._size_of(value, None, ()) < 0:
+                break
+            before = writer.size_bytes
+            if writer.try_append(timestamp, None, value) < 0:  # type: ignore[arg-type]  # _size_of checked its type
+                break
+            self._took(lanes, writer.size_bytes - before, is_sticky=True)
+        if writer.count == first:
+            return None
+        receipt.count = writer.count
+        return receipt, first, writer.count - first, timestamp
+
+    def are_plain(self, values: list[object]) -> bool:
+        """Whether all values could go through a lane as far as they are concerned."""
+        return all(self._size_of(value, None, ()) >= 0 for value in values)
+
+    def _took(self, lanes: _Topic, size: int, *, is_sticky: bool) -> None:
+        self.taken += size
+        if is_sticky:
+            lanes.sticky_left -= size
+            lanes.sticky_taken += size
+
+    def _size_of(self, value: object, key: object, headers: object) -> int:
+        """What `BatchBuilder.size_of` says; -1 if it is too much or not plain."""
+        size = _ONE_RECORD
+        if type(value) is bytes:
+            size += len(value)
+        elif value is not None:
+            return -1
+        if type(key) is bytes:
+            size += len(key)
+        elif key is not None:
+            return -1
+        extra = _size_of_headers(headers)
+        if extra < 0:
+            return -1
+        size += extra
+        return size if size <= self._largest else -1
+
+
+def _size_of_headers(headers: object) -> int:
+    if type(headers) is not tuple:
+        return -1
+    size = 0
+    for pair in headers:
+        if type(pair) is not tuple or len(pair) != 2:
+            return -1
+        name, value = pair
+        if type(name) is not str or (value is not None and type(value) is not bytes):
+            return -1
+        try:
+            size += _HEADER_OVERHEAD + len(name.encode()) + len(value or b"")
+        except UnicodeEncodeError:
+            return -1
+    return size

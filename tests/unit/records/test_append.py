@@ -1,0 +1,465 @@
+"""Receipts, deliveries and lanes: each law on the pure and on the compiled twin."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import gc
+import importlib.util
+import pickle
+from types import ModuleType, SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafkaio._records import _append, _murmur2, _pure, _receipts
+from kafkaio._records._layout import Origin
+from kafkaio.errors import UsageError
+from kafkaio.types import RecordMetadata, TimestampType
+
+COMPILED = "kafkaio._records._speedups"
+NAMES = ("pure", "compiled")
+
+
+def twin_named(name: str) -> ModuleType | SimpleNamespace:
+    if name == "pure":
+        return SimpleNamespace(
+            Delivery=_receipts.Delivery,
+            Lanes=_append.Lanes,
+            Receipt=_receipts.Receipt,
+            metadata_of=_receipts.metadata_of,
+            metadata_of_all=_receipts.metadata_of_all,
+            RecordWriter=_pure.RecordWriter,
+        )
+    if importlib.util.find_spec(COMPILED) is None:
+        pytest.skip("the compiled codec was not built")
+    return importlib.import_module(COMPILED)
+
+
+@pytest.fixture(params=NAMES)
+def twin(request: pytest.FixtureRequest):
+    return twin_named(request.param)
+
+
+def records_of(writer) -> list:
+    origin = Origin(
+        topic="t",
+        partition=0,
+        start_offset=0,
+        base_offset=0,
+        last_offset_delta=writer.count - 1,
+        base_timestamp=writer.first_timestamp,
+        log_append_time=None,
+        timestamp_type=TimestampType.CREATE,
+        leader_epoch=-1,
+    )
+    return _pure.decode_records(writer.section(), 0, writer.count, origin)
+
+
+class Bench:
+    """Lanes of one topic with a clock that stands still."""
+
+    def __init__(self, twin, *, largest: int = 10_000, **options: bool) -> None:
+        self.twin = twin
+        self.nanoseconds = 1_700_000_000_123_999_999
+        self.lanes = twin.Lanes(lambda: self.nanoseconds, largest, **options)
+        self.batches: dict[int, tuple] = {}
+
+    def open(self, partition: int, *, partitions: int = 3, size: int = 1_000) -> None:
+        writer = self.twin.RecordWriter(size)
+        writer.try_append(5, None, b"first", ())
+        receipt = self.twin.Receipt("t", partition, count=1)
+        self.batches[partition] = writer, receipt
+        self.lanes.grant("t", partition, partitions, writer, receipt)
+
+    def take(self, value=b"v", key=None, headers=(), timestamp=7, partition=None):
+        return self.lanes.take("t", value, key, headers, timestamp, partition)
+
+    def count(self, partition: int) -> int:
+        return self.batches[partition][1].count
+
+
+# ---- lanes ---------------------------------------------------------------------------
+
+
+def test_a_record_without_a_key_goes_to_the_sticky_lane(twin) -> None:
+    bench = Bench(twin)
+    bench.open(1)
+    assert bench.take() is None  # nothing is sticky yet
+    bench.lanes.stick("t", 1, 500)
+    before = bench.batches[1][0].size_bytes
+    delivery = bench.take(timestamp=None)
+    receipt, index, timestamp = delivery.place()
+    assert receipt is bench.batches[1][1]
+    assert (index, timestamp) == (1, 1_700_000_000_123)
+    assert bench.count(1) == 2
+    size = bench.batches[1][0].size_bytes - before
+    assert bench.lanes.taken == size > 0
+    assert bench.lanes.unstick("t") == size
+    assert bench.lanes.unstick("t") == 0
+    assert bench.take() is None
+
+
+def test_a_lane_sticks_until_it_had_its_bytes(twin) -> None:
+    bench = Bench(twin)
+    bench.open(0)
+    bench.lanes.stick("t", 0, 10)
+    assert bench.take() is not None  # 9 bytes: one is left
+    assert bench.take() is not None
+    assert bench.take() is None
+    assert bench.take(partition=0) is not None
+
+
+def test_keys_and_partitions_find_their_lanes(twin) -> None:
+    bench = Bench(twin)
+    for partition in range(3):
+        bench.open(partition)
+    bench.lanes.stick("t", 0, 1_000)
+    for key in (b"", b"a", b"kafka", bytes(range(256))):
+        delivery = bench.take(b"", key=key)
+        where = delivery.place()[0].partition
+        assert where == _murmur2.key_partition(key, 3)
+    assert bench.take(key=b"a", partition=2).place()[0].partition == 2
+    assert bench.lanes.unstick("t") == 0
+
+
+def test_keys_that_are_ignored_go_to_the_sticky_lane(twin) -> None:
+    bench = Bench(twin, ignore_keys=True)
+    for partition in range(3):
+        bench.open(partition)
+    bench.lanes.stick("t", 2, 1_000)
+    found = {bench.take(key=bytes([n])).place()[0].partition for n in range(9)}
+    assert found == {2}
+    assert bench.lanes.unstick("t") > 0
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"value": "text"},
+        {"value": bytearray(b"v")},
+        {"value": b"v" * 9_950},  # with its batch header, larger than the largest
+        {"key": "k"},
+        {"key": bytearray(b"k")},
+        {"headers": []},
+        {"headers": {"a": b"b"}},
+        {"headers": (["a", b"b"],)},
+        {"headers": (("a", b"b", 1),)},
+        {"headers": ((b"a", b"b"),)},
+        {"headers": (("a", "b"),)},
+        {"headers": (("\ud800", b"b"),)},
+        {"headers": (("a" * 9_950, b""),)},
+        {"timestamp": -1},
+        {"timestamp": 2**63 - 1},
+        {"timestamp": 2**70},
+        {"timestamp": True},
+        {"timestamp": 1.0},
+        {"partition": 3},
+        {"partition": -1},
+        {"partition": 2**70},
+        {"partition": True},
+        {"partition": 1},  # which has no lane
+    ],
+)
+def test_what_is_odd_is_left_to_the_accumulator(twin, odd: dict) -> None:
+    bench = Bench(twin)
+    bench.open(0, size=2**30)
+    bench.lanes.stick("t", 0, 2**30)
+    assert bench.take(**odd) is None
+    assert bench.count(0) == 1
+    assert bench.lanes.taken == 0
+    headers = (("a", None), ("é", b"x"))
+    assert bench.take(None, headers=headers) is not None
+    records = records_of(bench.batches[0][0])
+    assert records[1].headers == headers
+
+
+def test_other_topics_are_left_to_the_accumulator(twin) -> None:
+    class Text(str):
+        __slots__ = ()
+
+    bench = Bench(twin)
+    bench.open(0)
+    bench.lanes.stick("t", 0, 500)
+    for topic in ("u", Text("t"), None, 5, []):
+        assert bench.lanes.take(topic, b"v", None, (), None, None) is None
+    assert bench.lanes.take_values("u", [b"v"], 0) is None
+    bench.lanes.withdraw("u", 0)
+    bench.lanes.stick("u", 0, 5)
+    assert bench.lanes.unstick("u") == 0
+
+
+def test_a_full_batch_takes_no_more(twin) -> None:
+    bench = Bench(twin)
+    bench.open(0, size=100)
+    bench.lanes.stick("t", 0, 10_000)
+    assert bench.take(b"v" * 50) is None
+    assert bench.take(b"v" * 5) is not None
+    bench.batches[0][0].close()
+    assert bench.take(b"") is None
+
+
+def test_a_lane_is_withdrawn(twin) -> None:
+    bench = Bench(twin)
+    bench.open(0)
+    bench.open(1)
+    bench.lanes.withdraw("t", 0)
+    bench.lanes.withdraw("t", 7)  # there is no such partition: nothing happens
+    assert bench.take(partition=0) is None
+    assert bench.take(partition=1) is not None
+    bench.lanes.clear()
+    assert bench.take(partition=1) is None
+
+
+def test_values_are_taken_up_to_the_end_of_the_batch(twin) -> None:
+    bench = Bench(twin)
+    values = [b"%04d" % n for n in range(200)]
+    assert bench.lanes.take_values("t", values, 0) is None  # no topic yet
+    bench.open(0, size=500)
+    assert bench.lanes.take_values("t", values, 0) is None  # nothing is sticky yet
+    bench.lanes.stick("t", 1, 10_000)
+    assert bench.lanes.take_values("t", values, 0) is None  # no lane there
+    bench.lanes.stick("t", 0, 10_000)
+    receipt, first, count, timestamp = bench.lanes.take_values("t", values, 10)
+    writer, kept = bench.batches[0]
+    assert receipt is kept
+    assert (first, timestamp) == (1, 1_700_000_000_123)
+    assert receipt.count == writer.count == 1 + count
+    assert bench.lanes.take_values("t", values, 10 + count) is None
+    taken = records_of(writer)
+    assert [r.value for r in taken[1:]] == values[10 : 10 + count]
+    assert bench.lanes.unstick("t") == bench.lanes.taken
+
+
+def test_values_are_taken_up_to_one_that_is_odd(twin) -> None:
+    bench = Bench(twin)
+    bench.open(0)
+    bench.lanes.stick("t", 0, 10_000)
+    values = [b"a", None, "odd", b"b"]
+    assert bench.lanes.take_values("t", values, 0)[2] == 2
+    assert bench.lanes.take_values("t", values, 2) is None
+    assert bench.lanes.take_values("t", values, 3)[2] == 1
+    assert bench.lanes.take_values("t", values, 4) is None
+    assert bench.lanes.are_plain([b"a", None])
+    assert not bench.lanes.are_plain(values)
+    assert not bench.lanes.are_plain([b"v" * 10_000])
+
+
+fields = st.none() | st.binary(max_size=40)
+takes = st.tuples(
+    st.just("take"),
+    fields,
+    fields,
+    st.sampled_from([(), (("h", b"1"),), [("h", b"1")]]),
+    st.none() | st.integers(-2, 2**40),
+    st.none() | st.integers(-1, 3),
+)
+steps = st.one_of(
+    takes,
+    takes,
+    takes,
+    st.tuples(st.just("values"), st.lists(fields, max_size=30)),
+    st.tuples(st.just("open"), st.integers(0, 2)),
+    st.tuples(st.just("stick"), st.integers(0, 2), st.integers(0, 300)),
+    st.tuples(st.just("withdraw"), st.integers(0, 2)),
+    st.tuples(st.just("unstick")),
+    st.tuples(st.just("clear")),
+)
+
+
+def told(bench: Bench, step: tuple) -> object:
+    what, *rest = step
+    if what == "take":
+        delivery = bench.take(*rest)
+        return delivery and (delivery.place()[0].partition, delivery.place()[1:])
+    if what == "values":
+        run = bench.lanes.take_values("t", rest[0], 0)
+        return run and (run[0].partition, run[1:])
+    if what == "open":
+        return bench.open(rest[0], size=200)
+    if what == "stick":
+        return bench.lanes.stick("t", *rest)
+    if what == "withdraw":
+        return bench.lanes.withdraw("t", *rest)
+    if what == "unstick":
+        return bench.lanes.unstick("t")
+    return bench.lanes.clear()
+
+
+@settings(deadline=None)
+@given(script=st.lists(steps, max_size=40))
+def test_the_twins_do_the_same(script: list[tuple]) -> None:
+    pure, compiled = (Bench(twin_named(name)) for name in NAMES)
+    for step in script:
+        assert told(pure, step) == told(compiled, step)
+        assert pure.lanes.taken == compiled.lanes.taken
+    for partition, (writer, receipt) in pure.batches.items():
+        other, its_receipt = compiled.batches[partition]
+        assert writer.section() == other.section()
+        assert receipt.count == its_receipt.count == writer.count
+
+
+# ---- receipts and deliveries ---------------------------------------------------------
+
+
+def test_a_delivery_on_its_way(twin) -> None:
+    delivery = twin.Delivery(twin.Receipt("t", -1, count=1), 0, 9)
+    assert not delivery.is_done
+    assert repr(delivery) == "<Delivery t on its way>"
+    for ask in (delivery.result, delivery.exception):
+        with pytest.raises(UsageError, match="on its way"):
+            ask()
+
+
+def test_an_acknowledged_delivery(twin) -> None:
+    receipt = twin.Receipt("t", 3, count=5)
+    delivery = twin.Delivery(receipt, 4, 9)
+    receipt.acknowledge(100, -1)
+    assert delivery.is_done
+    assert delivery.result() == RecordMetadata("t", 3, 104, 9)
+    assert delivery.exception() is None
+    assert repr(delivery) == "<Delivery t-3 done, offset 104>"
+    assert asyncio.run(awaited(delivery)) == RecordMetadata("t", 3, 104, 9)
+
+
+@pytest.mark.parametrize(("time", "expected"), [(-1, 9), (0, 0), (77, 77)])
+def test_the_brokers_time_counts_where_it_has_one(twin, time: int, expected) -> None:
+    receipt = twin.Receipt("t", 0, count=1)
+    receipt.acknowledge(-1, time)
+    assert twin.Delivery(receipt, 0, 9).result() == RecordMetadata("t", 0, -1, expected)
+    assert (
+        twin.metadata_of(receipt, 0, 2, 9) == [RecordMetadata("t", 0, -1, expected)] * 2
+    )
+
+
+def test_metadata_is_like_any_other(twin) -> None:
+    receipt = twin.Receipt("t", 2, count=3)
+    receipt.acknowledge(10, -1)
+    made = twin.metadata_of(receipt, 1, 2, 9)
+    assert made == [RecordMetadata("t", 2, 11, 9), RecordMetadata("t", 2, 12, 9)]
+    assert [type(each) for each in made] == [RecordMetadata] * 2
+    assert hash(made[0]) == hash(RecordMetadata("t", 2, 11, 9))
+    assert pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == made
+    assert repr(made[0]) == repr(RecordMetadata("t", 2, 11, 9))
+    with pytest.raises(AttributeError):
+        made[0].offset = 5
+    assert twin.metadata_of(receipt, 0, 0, 9) == []
+    runs = [(receipt, 0, 1, 8), (receipt, 1, 2, 9)]
+    assert twin.metadata_of_all(runs) == [RecordMetadata("t", 2, 10, 8), *made]
+    assert gc.isenabled()
+    gc.collect()
+    assert made[1].topic == "t"
+
+
+async def awaited(delivery) -> RecordMetadata:
+    return await delivery
+
+
+def test_errors_are_raised_as_twins(twin) -> None:
+    receipt = twin.Receipt("t", 0, count=2)
+    delivery = twin.Delivery(receipt, 1, 9)
+    error = UsageError("no")
+    error.__cause__ = ValueError("because")
+    receipt.fail(error)
+    assert delivery.exception() is error
+    for ask in (delivery.result, lambda: asyncio.run(awaited(delivery))):
+        with pytest.raises(UsageError, match="no") as caught:
+            ask()
+        assert caught.value is not error
+        assert caught.value.__cause__ is error.__cause__
+    assert error.__traceback__ is None
+    assert repr(delivery) == f"<Delivery t-0 failed: {error!r}>"
+
+
+def test_an_error_without_a_twin_is_raised_itself(twin) -> None:
+    class Odd(Exception):
+        def __new__(cls, *args: object) -> Odd:
+            if args:
+                raise ValueError("made in one way only")
+            return super().__new__(cls)
+
+    receipt = twin.Receipt("t", 0, count=1)
+    error = Odd()
+    error.args = ("now it has some",)
+    receipt.fail(error)
+    with pytest.raises(Odd) as caught:
+        twin.Delivery(receipt, 0, 9).result()
+    assert caught.value is error
+
+
+def test_a_delivery_moves_with_its_record(twin) -> None:
+    first, second, third = (twin.Receipt("t", 0, count=2) for _ in range(3))
+    delivery = twin.Delivery(first, 1, 9)
+    first.move([(second, 0), (second, 1)])
+    second.move([(second, 0), (third, 0)])
+    assert not delivery.is_done
+    assert delivery.receipt() is third
+    third.acknowledge(50, -1)
+    assert delivery.result().offset == 50
+
+
+def test_a_delivery_that_waits_asks_its_receipt_how(twin) -> None:
+    asked = []
+
+    def wait(delivery):
+        asked.append(delivery)
+        yield
+        return "woken"
+
+    receipt = twin.Receipt("t", 0, count=1, wait=wait)
+    delivery = twin.Delivery(receipt, 0, 9)
+    steps = delivery.__await__()
+    assert next(steps) is None
+    with pytest.raises(StopIteration) as end:
+        next(steps)
+    assert end.value.value == "woken"
+    assert asked == [delivery]
+
+
+def test_callbacks_are_called_once_in_order(twin) -> None:
+    called = []
+    receipt = twin.Receipt("t", 0)
+
+    def forgotten() -> None:
+        raise AssertionError
+
+    receipt.forget(forgotten)
+    receipt.when_settled(lambda: called.append(1))
+    receipt.when_settled(forgotten)
+    receipt.when_settled(lambda: called.append(2))
+    receipt.forget(forgotten)
+    receipt.acknowledge(0, -1)
+    receipt.forget(forgotten)
+    assert called == [1, 2]
+    with pytest.raises(AssertionError):
+        receipt.when_settled(forgotten)
+    with pytest.raises(AssertionError):
+        receipt.fail(ValueError())
+
+
+def test_errors_that_nobody_asked_for_are_told(twin) -> None:
+    lost = []
+    receipt = twin.Receipt(
+        "t", 4, count=3, on_lost=lambda r, n: lost.append((r.topic, r.partition, n))
+    )
+    deliveries = [twin.Delivery(receipt, index, 9) for index in range(3)]
+    receipt.fail(ValueError("no"))
+    deliveries[1].exception()
+    del receipt, deliveries
+    gc.collect()
+    assert lost == [("t", 4, 2)]
+
+
+def test_nothing_is_told_of_what_went_well_or_was_asked_for(twin) -> None:
+    lost = []
+    for error in (None, ValueError("no")):
+        receipt = twin.Receipt("t", 4, count=1, on_lost=lost.append)
+        if error is None:
+            receipt.acknowledge(0, -1)
+        else:
+            receipt.fail(error)
+            receipt.see(0)
+        del receipt
+    gc.collect()
+    assert lost == []
