@@ -7,7 +7,7 @@
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
 
-from kafkaio._records._receipts import twin_of
+from kafkaio._records._receipts import at_once, twin_of
 from kafkaio._records._layout import MAX_RECORD_OVERHEAD
 from kafkaio.types import RecordMetadata
 
@@ -183,7 +183,8 @@ cdef class Delivery:
         cdef Receipt receipt = self.where()
         if not receipt.is_settled and receipt.wait is not None:
             return receipt.wait(self)
-        return AtOnce(self)
+        # A generator of Python's own ends without raising, unlike any other iterator.
+        return at_once(self)
 
     @property
     def is_done(self):
@@ -256,27 +257,6 @@ cdef class Delivery:
         if receipt.error is not None:
             return f"<Delivery {where} failed: {receipt.error!r}>"
         return f"<Delivery {where} done, offset {self.outcome().offset}>"
-
-
-@cython.final
-@cython.freelist(64)
-cdef class AtOnce:
-    """What ``await`` runs for a delivery that is done: it ends with the outcome."""
-
-    cdef Delivery _delivery
-
-    def __cinit__(self, Delivery delivery not None):
-        self._delivery = delivery
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        raise StopIteration(self._delivery.outcome())
-
-    def send(self, value):
-        """Does what `next` does: nothing can be sent to what does not wait."""
-        raise StopIteration(self._delivery.outcome())
 
 
 cdef Delivery new_delivery(Receipt receipt, Py_ssize_t index, int64_t timestamp):
