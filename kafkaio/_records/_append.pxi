@@ -7,6 +7,7 @@
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
 
+from kafkaio._records._append import _nobody as nobody
 from kafkaio._records._receipts import at_once, twin_of
 from kafkaio._records._layout import MAX_RECORD_OVERHEAD
 from kafkaio.types import RecordMetadata
@@ -356,6 +357,7 @@ cdef class Lanes:
     cdef Py_ssize_t _largest
     cdef bint _ignore_keys
     cdef public int64_t taken
+    cdef public object otherwise
 
     def __init__(
         self,
@@ -369,6 +371,7 @@ cdef class Lanes:
         self._largest = largest
         self._ignore_keys = ignore_keys
         self.taken = 0
+        self.otherwise = nobody
 
     def grant(
         self,
@@ -444,8 +447,24 @@ cdef class Lanes:
         cdef int64_t nanoseconds = self._clock()
         return nanoseconds // 1_000_000
 
+    def enqueue(
+        self, topic, value, *, key=None, headers=(), timestamp=None, partition=None
+    ):
+        """Does what `kafkaio.Producer.enqueue_nowait` does."""
+        cdef object delivery = self.take_one(
+            topic, value, key, headers, timestamp, partition
+        )
+        if delivery is not None:
+            return delivery
+        return self.otherwise(topic, value, key, headers, timestamp, partition)
+
     def take(self, topic, value, key, headers, timestamp, partition):
         """Takes a record in, if a lane is open for it."""
+        return self.take_one(topic, value, key, headers, timestamp, partition)
+
+    cdef inline object take_one(
+        self, object topic, object value, object key, object headers, object timestamp, object partition
+    ):
         cdef TopicLanes lanes
         cdef Lane lane
         cdef Py_ssize_t at, before, index
