@@ -9,26 +9,26 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from kafkaio.testing.groups.classic_member import Member
+from kafkaio.testing.groups.classic import ClassicGroup
+from kafkaio.testing.groups.classic_member import Member, State
 from kafkaio.testing.groups.offsets import Committed, Place
 
 __all__ = [
     "GroupImage",
     "group_key",
     "group_value",
+    "image_of",
     "offset_key",
     "offset_value",
     "read_group",
     "read_key",
     "read_offset",
+    "restore",
 ]
 
 _OFFSET_KEY = 1
 _GROUP_KEY = 2
 _VALUE_VERSION = 3
-#: What a group's record has in place of what the members say and are assigned:
-#: the metadata under the chosen protocol only.
-_NO_PROTOCOL = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +158,7 @@ def read_group(value: bytes) -> GroupImage:
     generation = reader.number(">i")
     protocol, leader = reader.text(), reader.text()
     timestamp, count = reader.number(">q"), reader.number(">i")
-    members = tuple(
-        _read_member(reader, protocol or _NO_PROTOCOL) for _ in range(count)
-    )
+    members = tuple(_read_member(reader, protocol or "") for _ in range(count))
     return GroupImage(protocol_type, generation, protocol, leader, timestamp, members)
 
 
@@ -178,3 +176,30 @@ def _read_member(reader: _Reader, protocol: str) -> Member:
         protocols=((protocol, reader.blob()),),
         assignment=reader.blob(),
     )
+
+
+def image_of(group: ClassicGroup, now_ms: int) -> GroupImage:
+    """Describe a group as its record shall; its members only once it is stable."""
+    return GroupImage(
+        group.protocol_type or "",
+        group.generation,
+        group.protocol,
+        group.leader,
+        now_ms,
+        tuple(group.members.values()) if group.protocol else (),
+    )
+
+
+def restore(group: ClassicGroup, image: GroupImage, now: float) -> None:
+    """Make an empty group what its record tells; every session starts anew."""
+    group.protocol_type = image.protocol_type or None
+    group.generation = image.generation
+    group.protocol = image.protocol
+    group.leader = image.leader
+    group.empty_since_ms = image.timestamp_ms
+    group.state = State.STABLE if image.members else State.EMPTY
+    for member in image.members:
+        group.members[member.id] = member
+        if member.instance_id is not None:
+            group.static[member.instance_id] = member.id
+        member.heard(now)
