@@ -312,7 +312,8 @@ class GroupCoordinator:
             else:
                 offsets = self.offsets.setdefault(group_id, Offsets())
                 offsets.put(place, read_offset(value))
-        for group_id in sorted(images.keys() | self.offsets.keys()):
+        committed = {name for name, offsets in self.offsets.items() if len(offsets)}
+        for group_id in sorted(images.keys() | committed):
             if group_id in self.groups or self.home.shard_of(group_id) != shard:
                 continue
             group = ClassicGroup(group_id, self.config, self.wall_ms())
