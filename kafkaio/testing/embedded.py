@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,18 +11,22 @@ from typing import Final
 
 from kafkaio._net.memory import MemoryNetwork
 from kafkaio._net.transport import DialOptions, FrameSink, Transport
+from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.testing.broker.clock import Clock
 from kafkaio.testing.broker.cluster import Cluster, Topic
 from kafkaio.testing.broker.control import Control
 from kafkaio.testing.broker.faults import Faults
 from kafkaio.testing.broker.listener import Listener, MemoryListener, TcpListener
 from kafkaio.testing.broker.node import LoggedRequest, Node
+from kafkaio.testing.broker.store import DiskStore, MemoryStore
 from kafkaio.testing.handlers import handlers_of
 
 __all__ = ["Broker"]
 
 _FIRST_MEMORY_PORT: Final = 9092
 _LOGGED: Final = 10_000
+# How often logs flush, forget and compact what is due.
+_TIDY_SECONDS: Final = 5.0
 
 
 class Broker:
@@ -89,7 +94,11 @@ class Broker:
         self.nodes: dict[int, Node] = {}
         self._topics = dict(topics or {})
         self._network = MemoryNetwork() if memory_transport else None
-        self._cluster = Cluster(list(range(nodes)), clock or Clock(), metadata_delay)
+        store = MemoryStore() if data_dir is None else DiskStore(Path(data_dir))
+        self._cluster = Cluster(
+            list(range(nodes)), clock or Clock(), metadata_delay, store
+        )
+        self._supervisor = Supervisor("embedded broker", self._tidying_failed)
         self.control = Control(self._cluster, self.nodes)
         handlers = handlers_of(as_version)
         for node_id in range(nodes):
@@ -131,6 +140,8 @@ class Broker:
         except BaseException:
             await self._stop()
             raise
+        self._cluster.load()
+        self._supervisor.start(self._tidy)
         for name, partitions in self._topics.items():
             if name not in self._cluster.topics:
                 self.create_topic(name, partitions)
@@ -145,7 +156,18 @@ class Broker:
         """Break all connections off, end all tasks and close the logs."""
         await self._stop()
 
+    async def _tidy(self) -> None:
+        while True:
+            await asyncio.sleep(_TIDY_SECONDS)
+            self._cluster.tidy()
+
+    def _tidying_failed(self, cause: BaseException) -> None:
+        asyncio.get_running_loop().call_exception_handler(
+            {"message": "embedded broker: a log cannot be tidied", "exception": cause}
+        )
+
     async def _stop(self) -> None:
+        await self._supervisor.aclose()
         for node in self.nodes.values():
             await node.stop()
         self._cluster.close()

@@ -6,9 +6,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from kafkaio._records._impl import crc32c
 from kafkaio._records._layout import (
-    ATTRIBUTES_OFFSET,
     BATCH_HEADER,
     BATCH_HEADER_SIZE,
     CONTROL,
@@ -74,10 +72,10 @@ def headers_of(data: Buffer) -> Iterator[BatchHeader]:
 
 
 def only_batch(data: Buffer) -> BatchHeader:
-    """Check the records of one partition of a Produce request.
+    """Check the records of one partition of a Produce request; the log checks more.
 
     Raises:
-        Refusal: CORRUPT_MESSAGE for what is broken, INVALID_RECORD for what no client
+        Refusal: CORRUPT_MESSAGE for what is cut off, INVALID_RECORD for what no client
             may send (several batches, markers, an older format, no records).
     """
     if len(data) < BATCH_HEADER_SIZE:
@@ -89,8 +87,6 @@ def only_batch(data: Buffer) -> BatchHeader:
         raise Refusal(ErrorCode.CORRUPT_MESSAGE, f"a batch of {header.size} bytes")
     if header.size != len(data):
         raise Refusal(ErrorCode.INVALID_RECORD, "more than one batch for a partition")
-    if crc32c(memoryview(data)[ATTRIBUTES_OFFSET:]) != header.crc:
-        raise Refusal(ErrorCode.CORRUPT_MESSAGE, "the checksum is wrong")
     if header.attributes & CONTROL:
         raise Refusal(ErrorCode.INVALID_RECORD, "clients may not write markers")
     if header.record_count <= 0 or header.last_offset_delta != header.record_count - 1:

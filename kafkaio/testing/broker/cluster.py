@@ -4,33 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 from uuid import UUID, uuid4
 
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing.broker.clock import Clock
-from kafkaio.testing.broker.memory_log import MemoryLog, PartitionLog
 from kafkaio.testing.broker.partition import NO_LEADER, Partition
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import TOPIC_DEFAULTS, TopicSettings, validate
+from kafkaio.testing.broker.store import MemoryStore, Store
+from kafkaio.testing.log import Log
 
-__all__ = ["OFFSETS_TOPIC", "Cluster", "OpenLog", "Topic", "java_hash"]
+__all__ = ["OFFSETS_TOPIC", "Cluster", "Topic", "java_hash"]
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 _LONGEST_NAME: Final = 249
+# A process that ends without a word has given out at most so many since it saved.
+_PRODUCER_IDS: Final = 1000
 _NAME_CHARACTERS: Final = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 )
 
-#: Opens the log of a partition, given topic, number and configs.
-OpenLog = Callable[[str, int, TopicSettings], PartitionLog]
 #: Told of a partition whose leader changed, and who led it before.
 LeaderChanged = Callable[[Partition, int], None]
-
-
-def _in_memory(topic: str, index: int, settings: TopicSettings) -> PartitionLog:
-    del topic, index
-    return MemoryLog(settings)
 
 
 def java_hash(text: str) -> int:
@@ -73,7 +70,7 @@ class Cluster:
         node_ids: the nodes, all up.
         clock: what time it is.
         metadata_delay: seconds from the creation of a topic until nodes know of it.
-        open_log: makes logs; without it they are in memory.
+        store: where logs are kept, and what has to survive the process.
         offsets_partitions: partitions of the topic of committed offsets.
     """
 
@@ -82,7 +79,7 @@ class Cluster:
         node_ids: list[int],
         clock: Clock,
         metadata_delay: float,
-        open_log: OpenLog = _in_memory,
+        store: Store | None = None,
         offsets_partitions: int = 50,
     ) -> None:
         self.clock = clock
@@ -95,7 +92,7 @@ class Cluster:
         self.leader_changed: list[LeaderChanged] = []
         self._node_ids = node_ids
         self._metadata_delay = metadata_delay
-        self._open_log = open_log
+        self._store: Store = store or MemoryStore()
         self._offsets_partitions = offsets_partitions
         self._by_id: dict[UUID, Topic] = {}
         self._next_leader = 0
@@ -183,6 +180,8 @@ class Cluster:
     def new_producer_id(self) -> int:
         """A producer id that nobody had."""
         self._next_producer_id += 1
+        if self._next_producer_id % _PRODUCER_IDS == 1:
+            self.save()
         return self._next_producer_id
 
     def check_name(self, name: str) -> None:
@@ -256,6 +255,7 @@ class Cluster:
         topic = Topic(name, topic_id or uuid4(), settings, visible_at)
         self._extend(topic, assignment)
         self.topics[name] = self._by_id[topic.topic_id] = topic
+        self.save()
         return topic
 
     def add_partitions(self, topic: Topic, assignment: list[list[int]] | int) -> None:
@@ -264,6 +264,11 @@ class Cluster:
             factor = min(len(topic.partitions[0].replicas), len(self.live))
             assignment = [self._place(factor) for _ in range(assignment)]
         self._extend(topic, assignment)
+        self.save()
+
+    def _open_log(self, topic: Topic, index: int) -> Log:
+        storage = self._store.partition(topic.name, index)
+        return Log.open(storage, topic.settings.log_config, self.clock.wall_ms())
 
     def _extend(self, topic: Topic, assignment: list[list[int]]) -> None:
         for replicas in assignment:
@@ -274,7 +279,7 @@ class Cluster:
                 index,
                 replicas,
                 topic.settings,
-                lambda index=index: self._open_log(topic.name, index, topic.settings),  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+                partial(self._open_log, topic, index),
             )
             partition.isr = [node for node in replicas if node in self.live]
             if partition.leader not in self.live:
@@ -294,6 +299,8 @@ class Cluster:
         for partition in topic.partitions:
             partition.elect(NO_LEADER)
             partition.close()
+            self._store.remove_partition(topic.name, partition.index)
+        self.save()
 
     # ---- leaders -----------------------------------------------------------------
 
@@ -304,6 +311,7 @@ class Cluster:
         if node_id not in partition.isr:
             partition.isr.append(node_id)
         self._elect(partition, node_id)
+        self.save()
 
     def node_down(self, node_id: int) -> None:
         """Take a node out; what it led goes to another replica, or has no leader."""
@@ -317,6 +325,7 @@ class Cluster:
             if partition.leader == node_id:
                 heirs = [node for node in partition.isr if node in self.live]
                 self._elect(partition, heirs[0] if heirs else NO_LEADER)
+        self.save()
 
     def node_up(self, node_id: int) -> None:
         """Take a node in again; it leads what has no leader and is in its care."""
@@ -328,6 +337,7 @@ class Cluster:
                 self._elect(partition, node_id)
             if node_id not in partition.isr:
                 partition.isr.append(node_id)
+        self.save()
 
     def _elect(self, partition: Partition, leader: int) -> None:
         before = partition.leader
@@ -337,7 +347,59 @@ class Cluster:
         for tell in list(self.leader_changed):
             tell(partition, before)
 
+    # ---- what survives the process -----------------------------------------------
+
+    def apply_settings(self, topic: Topic) -> None:
+        """Let changed configs of a topic take effect."""
+        for partition in topic.partitions:
+            partition.apply_settings()
+        self.save()
+
+    def save(self) -> None:
+        """Keep what logs do not tell."""
+        self._store.save(
+            {
+                "next_producer_id": self._next_producer_id + _PRODUCER_IDS,
+                "topics": {
+                    topic.name: {
+                        "id": str(topic.topic_id),
+                        "configs": topic.settings.values,
+                        "replicas": [part.replicas for part in topic.partitions],
+                        "epochs": [part.leader_epoch for part in topic.partitions],
+                    }
+                    for topic in self.topics.values()
+                },
+            }
+        )
+
+    def load(self) -> None:
+        """Take up what an earlier process kept; every leader epoch is a new one."""
+        kept = self._store.load()
+        if kept is None:
+            return
+        self._next_producer_id = kept["next_producer_id"]
+        for name, told in kept["topics"].items():
+            replicas = [
+                [node for node in nodes if node in self._node_ids] or self._node_ids[:1]
+                for nodes in told["replicas"]
+            ]
+            topic = Topic(
+                name, UUID(told["id"]), TopicSettings(told["configs"]), self.clock.now()
+            )
+            self._extend(topic, replicas)
+            for partition, epoch in zip(topic.partitions, told["epochs"], strict=True):
+                partition.leader_epoch = epoch + 1
+            self.topics[name] = self._by_id[topic.topic_id] = topic
+        self.save()
+
+    def tidy(self) -> None:
+        """Let every log flush, forget and compact what is due."""
+        now_ms = self.clock.wall_ms()
+        for partition in list(self.partitions()):
+            partition.tidy(now_ms)
+
     def close(self) -> None:
         """Close every log."""
+        self.save()
         for partition in self.partitions():
             partition.close()

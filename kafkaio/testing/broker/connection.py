@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 from kafkaio._net.transport import Transport
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import KafkaError
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.api_keys import ApiKey, request_type
+from kafkaio.protocol.codec import decode_from
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.headers import (
-    decode_request,
     decode_request_header,
     encode_response_parts,
 )
@@ -120,21 +120,27 @@ class ServerConnection:
                 continue
             try:
                 await self._serve(self._frames.popleft())
-            except (_Rejected, KafkaError):
-                # What cannot be understood is not answered; Kafka closes, too.
+            except _Rejected:
                 self.abort()
             except Exception as cause:  # noqa: BLE001  (one request, not the node)
                 self.node.report(cause)
                 self.abort()
 
     async def _serve(self, frame: Buffer) -> None:
-        header, _ = decode_request_header(frame)
-        handler = self.node.handler(header.request_api_key)
-        version = header.request_api_version
-        if handler is None or not handler.speaks(version):
-            self._refuse_version(header)
-            return
-        header, request = decode_request(frame)
+        try:
+            header, position = decode_request_header(frame)
+            handler = self.node.handler(header.request_api_key)
+            version = header.request_api_version
+            if handler is None or not handler.speaks(version):
+                self._refuse_version(header)
+                return
+            kind = request_type(header.request_api_key)
+            # Bytes behind the request are ignored, as Kafka does: librdkafka 2.16
+            # leaves some behind when it asks for all topics.
+            request, _ = decode_from(kind, version, frame, position)
+        except KafkaError:
+            # What cannot be understood is not answered; Kafka closes, too.
+            raise _Rejected from None
         self.node.log_request(header)
         self._counted.clear()
         self._rules = self.node.striking(header)

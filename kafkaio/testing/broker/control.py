@@ -88,6 +88,10 @@ class Control:
         await node.start()
         self._cluster.node_up(node_id)
 
+    def tidy(self) -> None:
+        """Let every log flush, forget and compact what is due, now."""
+        self._cluster.tidy()
+
     def disconnect(self, node_id: int) -> None:
         """Break every connection to a node off; it stays up."""
         for connection in list(self._node(node_id).connections):

@@ -9,10 +9,10 @@ from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Buffer
 from kafkaio.testing.broker.batches import headers_of, keyless_records, only_batch
-from kafkaio.testing.broker.memory_log import Appended, PartitionLog
 from kafkaio.testing.broker.producers import ProducerBatch, ProducerStates
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import TopicSettings
+from kafkaio.testing.log import Appended, Log, LogError
 
 __all__ = ["NO_LEADER", "Partition"]
 
@@ -44,7 +44,7 @@ class Partition:
         index: int,
         replicas: list[int],
         settings: TopicSettings,
-        open_log: Callable[[], PartitionLog],
+        open_log: Callable[[], Log],
     ) -> None:
         self.topic = topic
         self.topic_id = topic_id
@@ -56,7 +56,7 @@ class Partition:
         self.settings = settings
         self.producers = ProducerStates()
         self._open_log = open_log
-        self._log: PartitionLog | None = None
+        self._log: Log | None = None
         self._waiting: set[Wakeup] = set()
 
     def __repr__(self) -> str:
@@ -66,14 +66,14 @@ class Partition:
         )
 
     @property
-    def log(self) -> PartitionLog:
+    def log(self) -> Log:
         """The log, opened when first needed."""
         if self._log is None:
             self._log = self._open_log()
             self._recall(self._log)
         return self._log
 
-    def _recall(self, log: PartitionLog) -> None:
+    def _recall(self, log: Log) -> None:
         """Learn the producers from a log that was there before us."""
         offset = log.start_offset
         while offset < log.end_offset:
@@ -133,7 +133,10 @@ class Partition:
             found = self._check_sequence(header.producer)
             if found is not None:
                 return found
-        return self.append(records, now_ms, header.producer)
+        try:
+            return self.append(records, now_ms, header.producer)
+        except LogError as error:
+            raise Refusal(error.error_code, str(error)) from error
 
     def _check_keys(self, records: Buffer) -> None:
         keyless = keyless_records(records)
@@ -197,8 +200,26 @@ class Partition:
         self.leader_epoch += 1
         self.wake()
 
+    def apply_settings(self) -> None:
+        """Let the log obey the topic's configs as they are now."""
+        if self._log is not None:
+            self._log.config = self.settings.log_config
+
+    def tidy(self, now_ms: int) -> None:
+        """Flush, forget and compact what is due."""
+        log = self._log
+        if log is None:
+            return
+        before = log.start_offset
+        log.flush_if_due(now_ms)
+        log.apply_retention(now_ms)
+        log.compact(now_ms)
+        if log.start_offset != before:
+            self.wake()
+
     def close(self) -> None:
-        """Close the log."""
+        """Close the log; it opens again when next needed."""
         if self._log is not None:
             self._log.close()
+            self._log = None
         self.wake()

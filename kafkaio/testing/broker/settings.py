@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.log import LogConfig
 
 __all__ = ["BROKER_DEFAULTS", "TOPIC_DEFAULTS", "Setting", "TopicSettings", "validate"]
 
@@ -112,6 +113,11 @@ class TopicSettings:
         return self.values.get(name, TOPIC_DEFAULTS[name].default)
 
     @property
+    def log_config(self) -> LogConfig:
+        """The part that a log obeys."""
+        return LogConfig.from_topic(self.values)
+
+    @property
     def max_message_bytes(self) -> int:
         """The largest batch that may be produced."""
         return int(self.get("max.message.bytes"))
@@ -125,8 +131,3 @@ class TopicSettings:
     def is_compacted(self) -> bool:
         """Whether every record needs a key."""
         return "compact" in self.get("cleanup.policy")
-
-    @property
-    def uses_log_append_time(self) -> bool:
-        """Whether the broker sets the timestamps."""
-        return self.get("message.timestamp.type") == "LogAppendTime"

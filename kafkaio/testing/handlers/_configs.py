@@ -10,7 +10,7 @@ from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import BROKER_DEFAULTS, TOPIC_DEFAULTS, Setting
 
-__all__ = ["BROKER", "GROUP", "TOPIC", "known", "stored"]
+__all__ = ["BROKER", "GROUP", "TOPIC", "known", "replace", "stored"]
 
 TOPIC: Final = 2
 BROKER: Final = 4
@@ -38,6 +38,15 @@ def known(resource_type: int) -> Mapping[str, Setting]:
     raise Refusal(
         ErrorCode.INVALID_REQUEST, f"Unsupported resource type {resource_type}"
     )
+
+
+def replace(node: Node, resource_type: int, name: str, values: dict[str, str]) -> None:
+    """Set the configs of a resource that ``stored`` has found."""
+    kept = stored(node, resource_type, name)
+    kept.clear()
+    kept.update(values)
+    if resource_type == TOPIC:
+        node.cluster.apply_settings(node.cluster.need_topic(name))
 
 
 def stored(node: Node, resource_type: int, name: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import validate
-from kafkaio.testing.handlers._configs import known, stored
+from kafkaio.testing.handlers._configs import known, replace, stored
 
 VERSIONS = (0, 2)
 
@@ -42,9 +42,9 @@ async def handle(
 
 def _replace(node: Node, asked: AlterConfigsResource, *, validate_only: bool) -> None:
     settings = known(asked.resource_type)
-    values = stored(node, asked.resource_type, asked.resource_name)
+    stored(node, asked.resource_type, asked.resource_name)  # or refused
     for config in asked.configs:
         validate(settings, config.name, config.value)
     if not validate_only:
-        values.clear()
-        values.update({one.name: one.value or "" for one in asked.configs})
+        values = {one.name: one.value or "" for one in asked.configs}
+        replace(node, asked.resource_type, asked.resource_name, values)

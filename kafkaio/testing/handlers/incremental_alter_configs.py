@@ -17,7 +17,7 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import Setting, validate
-from kafkaio.testing.handlers._configs import known, stored
+from kafkaio.testing.handlers._configs import known, replace, stored
 
 VERSIONS = (0, 1)
 
@@ -58,8 +58,7 @@ def _alter(node: Node, asked: AlterConfigsResource, *, validate_only: bool) -> N
     for name in changed:
         validate(settings, name, changed[name])
     if not validate_only:
-        values.clear()
-        values.update(changed)
+        replace(node, asked.resource_type, asked.resource_name, changed)
 
 
 def _change(

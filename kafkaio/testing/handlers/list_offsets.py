@@ -20,6 +20,7 @@ from kafkaio.testing.broker.refusal import Refusal
 VERSIONS = (1, 11)
 BY_PARTITION = True
 
+_FIRST_WITH_EPOCH: Final = 4
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 _MAX_TIMESTAMP: Final = -3
@@ -35,8 +36,7 @@ async def handle(
     connection: ServerConnection,
 ) -> ListOffsetsResponse:
     """Look offsets up by time. Nothing is ever in a remote tier."""
-    del header
-    return ListOffsetsResponse(
+    response = ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
@@ -48,6 +48,11 @@ async def handle(
             for topic in request.topics
         ]
     )
+    if header.request_api_version < _FIRST_WITH_EPOCH:
+        for topic in response.topics:
+            for result in topic.partitions:
+                result.leader_epoch = -1
+    return response
 
 
 def _one(
