@@ -65,9 +65,13 @@ def _verify(chosen: argparse.Namespace, out: TextIO) -> int:
 
 
 def _dump(chosen: argparse.Namespace, out: TextIO) -> int:
-    """Print every file; exit code 1 if one cannot be read to its end."""
+    """Print every file; exit code 1 if one cannot be read to its end, 2 if none is."""
     code = 0
-    for path in _files(chosen):
+    files = list(_files(chosen))
+    if not files:
+        out.write("no file of a log is there\n")
+        return 2
+    for path in files:
         out.write(f"{path}\n")
         try:
             lines = _lines(path, with_records=chosen.records)

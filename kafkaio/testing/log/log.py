@@ -376,8 +376,9 @@ class Log:
     def truncate_to(self, offset: int) -> None:
         """Remove ``offset`` and all after it, as a follower does that diverged.
 
-        A batch is removed as a whole, so `end_offset` may come out lower. Below
-        `start_offset` the log is emptied and starts at ``offset``.
+        A batch is removed as a whole, so `end_offset` may come out lower, but not
+        below `start_offset`. For an ``offset`` below that the log is emptied and
+        starts at ``offset``.
         """
         if offset >= self.end_offset:
             return
@@ -391,17 +392,22 @@ class Log:
             self._storage.sync()
         kept[-1].truncate_to(offset)
         self._set_segments(tuple(kept))
+        if self.end_offset < self._start_offset:
+            # The batch that had the start went as a whole.
+            self.truncate_fully(self._start_offset)
+            return
         self._epochs.truncate_end(self.end_offset)
         self._epochs.save()
 
-    def truncate_fully(self, start_offset: int, now_ms: int = 0) -> None:
+    def truncate_fully(self, start_offset: int) -> None:
         """Remove all; the log starts and ends at ``start_offset``."""
+        created_ms = self._segments[-1].created_ms
         for segment in reversed(self._segments):
             segment.remove()
             self._storage.sync()
         self._start_offset = start_offset
         write_start(self._storage, start_offset)
-        self._set_segments((self._new_segment(start_offset, now_ms),))
+        self._set_segments((self._new_segment(start_offset, created_ms),))
         self._storage.sync()
         self._epochs.truncate_end(0)
         self._epochs.save()
