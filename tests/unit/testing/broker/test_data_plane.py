@@ -155,12 +155,11 @@ async def test_a_fetch_ends_when_the_leader_changes() -> None:
         caller.send(fetch("t", {0: 0}, max_wait_ms=60_000), 12)
         await asyncio.sleep(1)
         broker.control.move_leader(("t", 0), 1)
-        (data,) = await fetched(caller, fetch("t", {0: 0}))
+        _, response = decode_response(FetchResponse, 12, await caller.frame())
+        (data,) = response.responses[0].partitions
         assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-        assert (data.current_leader.leader_id, data.current_leader.leader_epoch) == (
-            1,
-            1,
-        )
+        leader = data.current_leader
+        assert (leader.leader_id, leader.leader_epoch) == (1, 1)
         assert asyncio.get_running_loop().time() < 10
 
 
