@@ -35,6 +35,9 @@ __all__ = ["Group", "GroupCoordinator", "coordinator_of"]
 
 Group = ClassicGroup | ConsumerGroup
 
+#: How long after a commit expired positions are looked for, as Kafka does.
+_EXPIRY_SECONDS = 600.0
+
 
 class GroupCoordinator:
     """Every node's coordinator in one object; who may ask which is checked.
@@ -73,6 +76,7 @@ class GroupCoordinator:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._saved: dict[str, int] = {}
         self._is_closed = False
+        self._expiry: asyncio.TimerHandle | None = None
 
     # Who coordinates
 
@@ -83,8 +87,7 @@ class GroupCoordinator:
             return ErrorCode.NOT_COORDINATOR
         if self._ready_at.get(shard, -inf) > self.now():
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        if shard not in self._loaded:
-            self._load(shard)
+        self._load(shard)
         return ErrorCode.NONE
 
     def moved(self, shard: int) -> None:
@@ -99,6 +102,9 @@ class GroupCoordinator:
     def led_by(self, node_id: int) -> list[Group]:
         """Return the groups that a node coordinates, by name."""
         home = self.home
+        for shard in home.shards():
+            if home.coordinator(shard) == node_id:
+                self._load(shard)
         return [
             group
             for name, group in sorted(self.groups.items())
@@ -195,6 +201,9 @@ class GroupCoordinator:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
 
     # For tests
 
@@ -240,6 +249,15 @@ class GroupCoordinator:
         ]
         if records:
             self._write(group_id, records)
+        if self._expiry is None and not self._is_closed:
+            loop = asyncio.get_running_loop()
+            self._expiry = loop.call_later(_EXPIRY_SECONDS, self._check_expiry)
+
+    def _check_expiry(self) -> None:
+        # The next commit starts the timer anew; a broker that ended has none.
+        self._expiry = None
+        if any(self.home.coordinator(shard) >= 0 for shard in self.home.shards()):
+            self.expire()
 
     def forget(self, group_id: str, place: Place) -> None:
         """Forget a position."""
@@ -296,6 +314,8 @@ class GroupCoordinator:
         self.home.write(self.home.shard_of(group_id), records, self.wall_ms())
 
     def _load(self, shard: int) -> None:
+        if shard in self._loaded:
+            return
         self._loaded.add(shard)
         images: dict[str, bytes] = {}
         for key, value in self.home.read(shard):

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from kafkaio._records.batch import read_batches
 from kafkaio._records.builder import encode_batch
-from kafkaio.testing.broker.cluster import Cluster
+from kafkaio.testing.broker.cluster import OFFSETS_TOPIC, Cluster
 from kafkaio.testing.broker.partition import Partition
 
 __all__ = ["ClusterHome", "Home", "KeyValue"]
@@ -24,6 +24,10 @@ class Home(Protocol):
 
     def shard_of(self, group: str) -> int:
         """Return the shard that a group belongs to."""
+        ...
+
+    def shards(self) -> list[int]:
+        """Return every shard there is."""
         ...
 
     def coordinator(self, shard: int) -> int:
@@ -60,26 +64,31 @@ class ClusterHome:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._shards: dict[int, Partition] = {}
 
     def shard_of(self, group: str) -> int:
         """Return the shard that a group belongs to."""
-        partition = self._cluster.offsets_partition(group)
-        self._shards[partition.index] = partition
-        return partition.index
+        return self._cluster.offsets_partition(group).index
+
+    def shards(self) -> list[int]:
+        """Return every shard there is; none before the first group."""
+        topic = self._cluster.topics.get(OFFSETS_TOPIC)
+        return [] if topic is None else list(range(len(topic.partitions)))
+
+    def _shard(self, shard: int) -> Partition:
+        return self._cluster.topics[OFFSETS_TOPIC].partitions[shard]
 
     def coordinator(self, shard: int) -> int:
         """Return the node that leads the shard's partition, -1 for none."""
-        return self._shards[shard].leader
+        return self._shard(shard).leader
 
     def write(self, shard: int, records: Sequence[KeyValue], now_ms: int) -> None:
         """Append records to a shard, in one batch."""
         batch = encode_batch((now_ms, key, value, ()) for key, value in records)
-        self._shards[shard].append(batch, now_ms)
+        self._shard(shard).append(batch, now_ms)
 
     def read(self, shard: int) -> Iterator[KeyValue]:
         """Read what was appended to a shard, oldest first."""
-        log = self._shards[shard].log
+        log = self._shard(shard).log
         offset = log.start_offset
         while offset < log.end_offset:
             data = log.read(offset, _READ_BYTES)

@@ -19,6 +19,9 @@ class FakeHome:
     def shard_of(self, group: str) -> int:
         return 0
 
+    def shards(self) -> list[int]:
+        return [0]
+
     def coordinator(self, shard: int) -> int:
         return self.leader
 
