@@ -229,8 +229,6 @@ class Log:
         if not active.size_bytes:
             return
         active.seal()
-        # The names as well: a later segment must not outlive the sealed one.
-        self._storage.sync()
         fresh = self._new_segment(self.end_offset, now_ms)
         self._set_segments((*self._segments, fresh))
         self._storage.sync()

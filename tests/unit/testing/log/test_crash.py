@@ -22,6 +22,7 @@ class Witness:
         self.values: dict[int, bytes] = {}
         self.flushed = 0
         self.start = 0
+        self.marks: list[int] = []
 
     def append(self, n: int) -> None:
         offset = self.log.end_offset
@@ -37,7 +38,9 @@ class Witness:
 
     def check(self, survivor: CrashStorage) -> Log:
         log = Log.open(survivor, self.config, NOW)
-        found = {record.offset: record.value for record in contents(log)}
+        records = contents(log)
+        found = {record.offset: record.value for record in records}
+        assert [r.offset for r in records] == sorted(found)
         assert log.start_offset <= log.end_offset
         assert log.end_offset >= self.flushed
         assert all(self.values[offset] == value for offset, value in found.items())
@@ -97,9 +100,9 @@ def truncating(witness: Witness) -> None:
 SCRIPTS = [appending, deleting, retaining, truncating]
 
 
-def steps_of(script: Callable[[Witness], None], kind: type[Witness]) -> int:
+def steps_of(script: Callable[[Witness], None]) -> int:
     storage = CrashStorage()
-    script(kind(storage))
+    script(Witness(storage))
     return storage.steps
 
 
@@ -121,7 +124,7 @@ def cut(
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda s: s.__name__)
 def test_nothing_flushed_is_lost(script: Callable[[Witness], None]) -> None:
-    steps = steps_of(script, Witness)
+    steps = steps_of(script)
     assert steps > 40
     for step in range(4, steps):
         for seed in range(2):
@@ -142,7 +145,9 @@ class Keeper(Witness):
 def compacting(witness: Witness) -> None:
     witness.log.config = LogConfig(segment_bytes=300, cleanup_policy="compact")
     appending(witness)
+    witness.marks.append(witness.storage.steps)
     witness.log.compact(NOW)
+    witness.marks.append(witness.storage.steps)
     for n in range(21, 27):
         witness.append(n)
     witness.flush()
@@ -152,9 +157,12 @@ def compacting(witness: Witness) -> None:
 
 
 def test_compaction_never_loses_the_newest_of_a_key() -> None:
-    steps = steps_of(compacting, Keeper)
-    for step in range(4, steps):
-        for seed in range(2):
+    witness = Keeper(CrashStorage())
+    compacting(witness)
+    begin, end = witness.marks
+    for step in range(begin, witness.storage.steps):
+        # The names change within the pass: many ways for a disk to hold them.
+        for seed in range(25 if step <= end else 2):
             cut(compacting, Keeper, step, seed)
 
 

@@ -355,6 +355,44 @@ def test_truncation_removes_the_end(storage: Storage) -> None:
     assert values(again) == values(log)
 
 
+def test_a_batch_that_has_the_start_is_truncated_as_a_whole(storage: Storage) -> None:
+    log = opened(storage)
+    log.append(batch(b"a", b"b", b"c"), leader_epoch=0, now_ms=NOW)
+    log.delete_records(1)
+    log.truncate_to(2)
+    assert (log.start_offset, log.end_offset, values(log)) == (1, 1, [])
+    log.append(batch(b"again"), leader_epoch=0, now_ms=NOW)
+    assert values(log) == [(1, b"again")]
+
+
+def test_a_follower_rolls_too() -> None:
+    leader = filled(MemoryStorage(), 9, LogConfig())
+    follower = opened(MemoryStorage(), SMALL)
+    follower.append_as_follower(leader.read(0, 10_000), now_ms=NOW)
+    assert len(follower.segments) > 2
+    assert values(follower) == values(leader)
+
+
+def test_an_offset_too_far_for_the_indexes_rolls() -> None:
+    follower = opened(MemoryStorage())
+    near = filled(MemoryStorage(), 1).read(0, 1000)
+    far = (2**31).to_bytes(8, "big") + near[8:]
+    follower.append_as_follower(near + far, now_ms=NOW)
+    assert [s.next_offset for s in follower.segments] == [1, 2**31 + 1]
+    assert [r.offset for r in records(follower.read(1, 1000))] == [2**31]
+
+
+def test_a_batch_larger_than_a_chunk_is_read_whole(storage: Storage) -> None:
+    log = opened(storage, LogConfig(max_message_bytes=10**7))
+    for size in (10, 600_000, 10, 300_000):
+        log.append(batch(bytes(size)), leader_epoch=0, now_ms=NOW)
+    log.close()
+    again = opened(storage, log.config)
+    assert again.recovery.problem is None
+    assert again.size_bytes == log.size_bytes > 900_000
+    assert [len(r.value or b"") for r in contents(again)] == [10, 600_000, 10, 300_000]
+
+
 def test_truncation_below_the_start_empties(storage: Storage) -> None:
     log = filled(storage, 20)
     log.delete_records(10)
