@@ -233,8 +233,18 @@ class GroupCoordinator:
     # Offsets
 
     def offsets_of(self, group_id: str) -> Offsets:
-        """Return what a group has committed."""
-        return self.offsets.get(group_id) or Offsets()
+        """Return what a group has committed, but for topics that were deleted."""
+        offsets = self.offsets.get(group_id)
+        if offsets is None:
+            return Offsets()
+        for place in offsets.places():
+            committed = offsets.get(place)
+            assert committed is not None
+            gone = committed.topic_id not in {None, self.home.topic_id(place[0])}
+            if gone:
+                offsets.drop(place)
+                self._write(group_id, [(offset_key(group_id, place), None)])
+        return offsets
 
     def commit(self, group_id: str, positions: dict[Place, Committed]) -> None:
         """Keep positions, and the group if it is new."""
@@ -327,11 +337,11 @@ class GroupCoordinator:
                 images.pop(group_id, None)
                 if value is not None:
                     images[group_id] = value
-            elif value is None:
-                self.offsets_of(group_id).drop(place)
             else:
                 offsets = self.offsets.setdefault(group_id, Offsets())
-                offsets.put(place, read_offset(value))
+                offsets.drop(place)
+                if value is not None:
+                    offsets.put(place, read_offset(value))
         committed = {name for name, offsets in self.offsets.items() if len(offsets)}
         for group_id in sorted(images.keys() | committed):
             if group_id in self.groups or self.home.shard_of(group_id) != shard:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
+from uuid import UUID
 
 __all__ = ["Committed", "Offsets", "Place"]
 
@@ -20,6 +21,8 @@ class Committed:
         timestamp: when it was committed, in milliseconds of the wall clock.
         expires: when it may be forgotten, if the client asked for a time (version 4
             and before); then the group's retention does not count.
+        topic_id: of which topic, if that is known: one that is made anew under the
+            name of another has no positions yet.
     """
 
     offset: int
@@ -27,6 +30,7 @@ class Committed:
     metadata: str
     timestamp: int
     expires: int | None = None
+    topic_id: UUID | None = None
 
 
 class Offsets:

@@ -84,6 +84,7 @@ def _keep(
         metadata,
         now_ms,
         None if retention < 0 else now_ms + retention,
+        coordinator.home.topic_id(name),
     )
     return ErrorCode.NONE
 

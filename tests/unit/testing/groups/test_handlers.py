@@ -361,6 +361,17 @@ async def test_all_positions(asker: Asker, version: int) -> None:
     assert [one.partition_index for one in topics[0].partitions] == [1]
 
 
+async def test_positions_go_with_their_topic(asker: Asker) -> None:
+    await asker.commit(9)
+    cluster = asker.broker.nodes[0].cluster
+    cluster.delete_topic(cluster.topics["t"])
+    asker.broker.create_topic("t", 2)
+    topic = OffsetFetchRequestTopic(name="t", partition_indexes=[0])
+    answer = await asker.ask(OffsetFetchRequest(group_id="g", topics=[topic]), 7)
+    assert answer.topics[0].partitions[0].committed_offset == -1
+    assert len(coordinator_of(cluster).offsets_of("g")) == 0
+
+
 async def test_errors_of_fetches(asker: Asker) -> None:
     unknown = OffsetFetchRequestTopics(topic_id=UUID(int=9), partition_indexes=[0])
     asked = OffsetFetchRequestGroup(group_id="g", topics=[unknown])
