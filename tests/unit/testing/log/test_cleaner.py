@@ -177,3 +177,27 @@ def test_the_log_opens_as_it_was_compacted() -> None:
     again = Log.open(storage, log.config, NOW)
     assert again.segments == log.segments
     assert contents(again) == contents(log)
+
+
+def test_what_a_crash_left_of_the_joined_segments_goes() -> None:
+    storage = MemoryStorage()
+    log = Log.open(storage, replace(CONFIG, segment_bytes=200), NOW)
+    for n in range(12):
+        append(log, (b"%d" % (n % 6), b"value %d" % n))
+    log.roll(NOW)
+    second = log.segments[1]
+    name = f"{second.base_offset:020d}.log"
+    old = storage.open(name).read(0, second.size_bytes)
+    log.config = replace(CONFIG, segment_bytes=2000)
+    log.compact(NOW)
+    log.close()
+    before = contents(log)
+
+    storage.open(name).append(old)
+    storage.open("00000000000000000000.log.cleaned").append(b"half of")
+    again = Log.open(storage, log.config, NOW)
+    assert again.segments == log.segments
+    assert contents(again) == before
+    assert again.recovery.removed_segments == 1
+    assert name not in storage.names()
+    assert "00000000000000000000.log.cleaned" not in storage.names()
