@@ -308,6 +308,7 @@ class ClassicGroup:
         if member.sync_reply is not None:
             self._fail_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
         member.sync_reply = reply
+        member.session_deadline = inf
         if member.id != self.leader:
             return
         self.state = State.STABLE
@@ -328,7 +329,7 @@ class ClassicGroup:
             return error
         if generation != self.generation:
             return ErrorCode.ILLEGAL_GENERATION
-        if member.join_reply is None:
+        if member.join_reply is None and member.sync_reply is None:
             member.heard(now)
         if self.state is State.PREPARING:
             return ErrorCode.REBALANCE_IN_PROGRESS

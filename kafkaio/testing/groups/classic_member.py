@@ -71,7 +71,7 @@ class Member:
 
     Attributes:
         session_deadline: when the session ends unless the member is heard of; never
-            while a request of it waits for the others to join.
+            while a request of it waits for the others.
         join_reply: the number of the JoinGroup that waits for its answer.
         sync_reply: the same for SyncGroup.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from math import inf
 
@@ -13,6 +13,7 @@ from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Response
 from kafkaio.testing.broker.cluster import OFFSETS_TOPIC, Cluster
 from kafkaio.testing.broker.partition import Partition
+from kafkaio.testing.groups.assignors import Slot
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import State
 from kafkaio.testing.groups.config import GroupConfig
@@ -229,6 +230,35 @@ class GroupCoordinator:
         group = self.groups[group_id]
         with self.at_work(group) as now:
             group.rebalance(now)
+
+    def assign(
+        self, group_id: str, targets: Mapping[str, Mapping[str, Iterable[int]]] | None
+    ) -> None:
+        """Say by hand what the members of a consumer protocol's group shall have.
+
+        Args:
+            group_id: the group.
+            targets: partitions by member id and topic; None lets the assignor decide
+                again.
+
+        Raises:
+            KeyError: no such group or topic.
+            TypeError: the group is of the classic protocol: its leader assigns.
+        """
+        group = self.groups[group_id]
+        if not isinstance(group, ConsumerGroup):
+            raise TypeError(f"the leader of the classic group {group_id} assigns")
+        manual: dict[str, frozenset[Slot]] = {}
+        for member_id, topics in (targets or {}).items():
+            slots: set[Slot] = set()
+            for name, partitions in topics.items():
+                topic_id = self.home.topic_id(name)
+                if topic_id is None:
+                    raise KeyError(name)
+                slots.update((topic_id, partition) for partition in partitions)
+            manual[member_id] = frozenset(slots)
+        group.manual = None if targets is None else manual
+        self.rebalance(group_id)
 
     # Offsets
 

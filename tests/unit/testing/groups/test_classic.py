@@ -248,6 +248,23 @@ def test_only_the_leader_is_told_the_members() -> None:
     assert len(answers[again].members) == 2  # type: ignore[union-attr]
 
 
+def test_a_session_does_not_end_while_its_sync_waits() -> None:
+    driver = Driver()
+    leader = driver.joined().member_id
+    second = driver.join()
+    driver.join(leader)
+    follower = driver.answers()[second].member_id  # type: ignore[union-attr]
+    waiting = driver.sync(follower)
+    driver.beat(follower)
+    driver.now = 9.0
+    driver.beat(leader)
+    driver.now = 15.0
+    driver.group.tick(15.0)
+    driver.sync(leader, assignments={follower: b"F"})
+    assert driver.answers()[waiting].assignment == b"F"  # type: ignore[union-attr]
+    assert driver.group.members[follower].session_deadline == 25.0
+
+
 @pytest.mark.parametrize(
     ("fields", "code"),
     [

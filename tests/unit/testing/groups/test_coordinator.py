@@ -264,3 +264,42 @@ async def test_no_timer_runs_while_nobody_coordinates(
     assert coordinator._timers
     assert coordinator.groups["g"].deadline == 15.0
     coordinator.close()
+
+
+async def test_a_target_by_hand(home: FakeHome, clock: Clock) -> None:
+    coordinator = made(home, clock)
+    group = coordinator.consumer("g")
+    assert group is not None
+    beat = Beat(
+        member_id="m",
+        epoch=0,
+        rebalance_timeout=1.0,
+        names=frozenset({"t"}),
+        owned=frozenset(),
+    )
+    with coordinator.at_work(group) as now:
+        group.heartbeat(beat, now)
+    coordinator.assign("g", {"m": {"t": [1]}})
+    assert group.target == {"m": {(home.topic_id("t"), 1)}}
+    with pytest.raises(KeyError, match="none"):
+        coordinator.assign("g", {"m": {"none": [1]}})
+    coordinator.assign("g", None)
+    assert len(group.target["m"]) == 2
+    coordinator.commit("classic", {})
+    with pytest.raises(TypeError, match="the leader"):
+        coordinator.assign("classic", {})
+    coordinator.close()
+
+
+async def test_what_was_committed_expires_by_itself(
+    home: FakeHome, clock: Clock
+) -> None:
+    coordinator = made(home, clock, offsets_retention=1.0)
+    coordinator.commit("g", {("t", 0): Committed(7, 3, "", 0)})
+    clock.seconds = 1.0
+    home.leader = -1
+    coordinator._check_expiry()
+    assert coordinator.find("g") is not None
+    home.leader = 0
+    coordinator._check_expiry()
+    assert coordinator.find("g") is None
