@@ -135,16 +135,16 @@ class Broker:
     async def __aenter__(self) -> Broker:
         """Start; return when clients can connect and know the topics."""
         try:
+            self._cluster.load()
             for node in self.nodes.values():
                 await node.start()
+            self._supervisor.start(self._tidy)
+            for name, partitions in self._topics.items():
+                if name not in self._cluster.topics:
+                    self.create_topic(name, partitions)
         except BaseException:
             await self._stop()
             raise
-        self._cluster.load()
-        self._supervisor.start(self._tidy)
-        for name, partitions in self._topics.items():
-            if name not in self._cluster.topics:
-                self.create_topic(name, partitions)
         return self
 
     async def __aexit__(

@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 
+from kafkaio._records._impl import crc32c
 from kafkaio._records.batch import read_batches
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.headers import decode_response
@@ -63,6 +64,14 @@ async def test_topics_by_id() -> None:
         assert values(known.records) == [b"a"]
 
 
+def changed(data: bytes, position: int, value: int) -> bytes:
+    """The batch with one byte changed, and a checksum that is right."""
+    copy = bytearray(data)
+    copy[position] = value
+    copy[17:21] = crc32c(memoryview(copy)[21:]).to_bytes(4, "big")
+    return bytes(copy)
+
+
 async def test_what_cannot_be_produced() -> None:
     async with started(topics={"t": 1}, nodes=1) as (broker, caller):
         broker.create_topic("small", configs={"max.message.bytes": "100"})
@@ -76,6 +85,11 @@ async def test_what_cannot_be_produced() -> None:
             ("t", 0, corrupt, ErrorCode.CORRUPT_MESSAGE),
             ("t", 0, good[:-1], ErrorCode.CORRUPT_MESSAGE),
             ("t", 0, good + good, ErrorCode.INVALID_RECORD),
+            ("t", 0, changed(good, 16, 1), ErrorCode.INVALID_RECORD),
+            ("t", 0, changed(good, 22, 0x20), ErrorCode.INVALID_RECORD),
+            ("t", 0, changed(good, 22, 0x10), ErrorCode.INVALID_TXN_STATE),
+            ("t", 0, changed(good, 26, 1), ErrorCode.INVALID_RECORD),
+            ("keys", 0, changed(good, 61, 0x7F), ErrorCode.CORRUPT_MESSAGE),
             ("small", 0, batch([bytes(100)]), ErrorCode.MESSAGE_TOO_LARGE),
         ]:
             answer = await produced(caller, topic, index, data)
@@ -274,6 +288,55 @@ async def test_list_offsets(version: int) -> None:
             301: (-1, -1),
         }.items():
             assert await list_offset(caller, asked, version) == found, asked
+
+
+async def test_partitions_that_cannot_be_asked() -> None:
+    async with started(topics={"t": 1}, nodes=2) as (broker, caller):
+        broker.control.move_leader(("t", 0), 1)
+        for index, code in [
+            (0, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+            (1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ]:
+            listed = ListOffsetsPartition(partition_index=index, timestamp=-1)
+            lists = ListOffsetsRequest(
+                topics=[ListOffsetsTopic(name="t", partitions=[listed])]
+            )
+            (answer,) = (await caller.call(lists, 9)).topics[0].partitions
+            assert (answer.error_code, answer.offset) == (code, -1)
+            ended = OffsetForLeaderPartition(partition=index, leader_epoch=0)
+            ends = OffsetForLeaderEpochRequest(
+                topics=[OffsetForLeaderTopic(topic="t", partitions=[ended])]
+            )
+            (end,) = (await caller.call(ends, 4)).topics[0].partitions
+            assert (end.error_code, end.end_offset) == (code, -1)
+            (data,) = await fetched(caller, fetch("t", {index: 0}))
+            assert data.error_code == code
+
+
+async def test_a_fetch_tells_where_logs_diverge() -> None:
+    async with started(topics={"t": 1}, nodes=2) as (broker, caller):
+        await produced(caller, "t", 0, batch())
+        broker.control.move_leader(("t", 0), 1)
+        broker.control.move_leader(("t", 0), 0)
+        await produced(caller, "t", 0, batch())
+        for epoch, offset, diverging in [(0, 1, (-1, -1)), (0, 2, (0, 1))]:
+            request = fetch("t", {0: offset})
+            request.topics[0].partitions[0].last_fetched_epoch = epoch
+            (data,) = await fetched(caller, request)
+            found = data.diverging_epoch
+            assert (found.epoch, found.end_offset) == diverging
+            assert bool(data.records) == (diverging == (-1, -1))
+
+
+async def test_a_fetch_of_version_16_tells_where_the_leader_is() -> None:
+    async with started(topics={"t": 1}, nodes=2) as (broker, caller):
+        broker.control.move_leader(("t", 0), 1)
+        request = fetch("t", {0: 0})
+        request.topics[0].topic = ""
+        request.topics[0].topic_id = broker.topics["t"].topic_id
+        response = await caller.call(request, 16)
+        told = [(node.node_id, node.port) for node in response.node_endpoints]
+        assert told == [(1, broker.nodes[1].port)]
 
 
 async def test_where_epochs_end() -> None:

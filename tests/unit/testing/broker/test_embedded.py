@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaio import Client, ClientConfig
+from kafkaio import Client, ClientConfig, testing
 from kafkaio.errors import BrokerNotAvailable
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
@@ -13,6 +13,7 @@ from kafkaio.protocol.messages.api_versions import (
 )
 from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
 from kafkaio.testing import Broker
+from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.versions import RELEASES
 from kafkaio.testing.handlers import handlers_of
 from tests.unit.testing.broker.calls import (
@@ -154,6 +155,23 @@ async def test_the_client_dials_in_memory() -> None:
             del client
         assert broker.requests[0].api == ApiKey.API_VERSIONS
     assert not any(node.is_up for node in broker.nodes.values())
+
+
+async def test_a_broker_that_cannot_start_leaves_nothing() -> None:
+    broker = Broker(topics={"no/name": 1}, memory_transport=True)
+    with pytest.raises(Refusal, match="INVALID_TOPIC_EXCEPTION"):
+        async with broker:
+            pytest.fail("it has started")
+    assert not broker.nodes[0].is_up
+    with pytest.raises(BrokerNotAvailable):
+        await connect(broker)
+
+
+@pytest.mark.parametrize("name", testing.__all__)
+def test_public_names(name: str) -> None:
+    assert callable(getattr(testing, name))
+    with pytest.raises(AttributeError, match="no attribute 'Kafka'"):
+        _ = testing.Kafka
 
 
 async def test_dial_is_for_memory() -> None:
