@@ -8,6 +8,7 @@ removed may be as it was before until `Storage.sync`.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from io import FileIO
 from pathlib import Path
@@ -40,7 +41,7 @@ class StoredFile(Protocol):
         ...
 
     def append(self, data: BytesLike) -> None:
-        """Write at the end; a power cut may undo it until `flush`."""
+        """Write at the end, all or nothing; a power cut may undo it until `flush`."""
         ...
 
     def truncate(self, size: int) -> None:
@@ -194,11 +195,15 @@ class _DiskFile:
         handle = self._opened()
         handle.seek(self.size)
         rest = memoryview(data)
-        while rest:
-            # An unbuffered write may be short, say where the disk is nearly full.
-            written = handle.write(rest)
-            self.size += written
-            rest = rest[written:]
+        try:
+            while rest:
+                # An unbuffered write may be short, say where the disk is nearly full.
+                rest = rest[handle.write(rest) :]
+        except BaseException:
+            with contextlib.suppress(OSError):
+                handle.truncate(self.size)
+            raise
+        self.size += len(data)
 
     def truncate(self, size: int) -> None:
         self._opened().truncate(size)

@@ -448,6 +448,35 @@ def test_who_reads_on_is_not_disturbed_by_retention(storage: Storage) -> None:
     assert log.start_offset > 0
 
 
+# Storage
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device is full here")
+def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "full").symlink_to("/dev/full")
+    storage = DiskStorage(tmp_path)
+    file = storage.open("full")
+    with pytest.raises(OSError, match="No space"):
+        file.append(b"data")
+    assert file.size == 0
+    storage.close()
+
+
+def test_files_are_read_appended_to_and_truncated(storage: Storage) -> None:
+    file = storage.open("name")
+    file.append(b"1234")
+    file.truncate(2)
+    file.append(b"56")
+    assert (file.size, file.read(1, 9), file.read(9, 9)) == (4, b"256", b"")
+    file.close()
+    storage.replace("name", "other")
+    assert storage.names() == ["other"]
+    assert storage.open("other").read(0, 9) == b"1256"
+    storage.remove("other")
+    storage.remove("other")
+    assert storage.names() == []
+
+
 # Opening again
 
 
