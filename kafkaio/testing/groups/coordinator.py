@@ -18,6 +18,7 @@ from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import State
 from kafkaio.testing.groups.config import GroupConfig
 from kafkaio.testing.groups.consumer import ConsumerGroup
+from kafkaio.testing.groups.describe import subscribed_topics
 from kafkaio.testing.groups.home import ClusterHome, Home, KeyValue
 from kafkaio.testing.groups.offsets import Committed, Offsets, Place
 from kafkaio.testing.groups.records import (
@@ -305,18 +306,24 @@ class GroupCoordinator:
             self._write(group_id, [(offset_key(group_id, place), None)])
 
     def expire(self) -> None:
-        """Forget positions whose time is over, and groups that nothing is left of."""
+        """Forget positions whose time is over, and groups that nothing is left of.
+
+        In a group with members, only topics that nobody reads any more are looked at.
+        """
         now_ms = self.wall_ms()
         retention_ms = round(self.config.offsets_retention * 1000)
         for group_id, group in list(self.groups.items()):
-            if group.members:
-                continue
+            since = None
             had_members = isinstance(group, ConsumerGroup) or group.generation > 0
-            since = group.empty_since_ms if had_members else None
+            if had_members and not group.members:
+                since = group.empty_since_ms
+            subscribed = subscribed_topics(group)
+            if subscribed is None:
+                continue
             offsets = self.offsets_of(group_id)
-            for place in offsets.expired(now_ms, retention_ms, since):
+            for place in offsets.expired(now_ms, retention_ms, since, subscribed):
                 self.forget(group_id, place)
-            if not offsets:
+            if not offsets and not group.members:
                 self.delete(group_id)
 
     # Inside

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
+from kafkaio.errors import KafkaError
 from kafkaio.protocol.codec import decode
 from kafkaio.protocol.messages.consumer_group_describe import (
     Assignment,
@@ -36,20 +37,22 @@ def by_topic(slots: Iterable[Slot]) -> dict[UUID, list[int]]:
     return found
 
 
-def subscribed_topics(group: ClassicGroup | ConsumerGroup) -> frozenset[str]:
-    """Return the topics that members read; of other protocols, nothing is known."""
+def subscribed_topics(group: ClassicGroup | ConsumerGroup) -> frozenset[str] | None:
+    """Return the topics that members read; None if they do not say it intelligibly."""
     if isinstance(group, ConsumerGroup):
         return frozenset().union(*map(group.topics_of, group.members.values()))
-    if group.protocol_type != "consumer":
-        return frozenset()
+    if group.members and group.protocol_type != "consumer":
+        return None
     found: set[str] = set()
     for member in group.members.values():
         _, blob = member.protocols[0]
-        if len(blob) > 2:
-            # Old and new versions begin alike.
-            version = min(int.from_bytes(blob[:2]), 3)
-            said = decode(ConsumerProtocolSubscription, version, blob[2:])
-            found.update(said.topics)
+        # What newer versions add stands at the end.
+        version = min(int.from_bytes(blob[:2]), 3)
+        try:
+            said = decode(ConsumerProtocolSubscription, version, blob[2:], exact=False)
+        except KafkaError:
+            return None
+        found.update(said.topics)
     return frozenset(found)
 
 

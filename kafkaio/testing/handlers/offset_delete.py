@@ -52,7 +52,7 @@ async def handle(
         count = coordinator.home.partition_count(topic.name)
         for one in topic.partitions:
             code = ErrorCode.NONE
-            if topic.name in subscribed:
+            if subscribed is None or topic.name in subscribed:
                 code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
             elif not 0 <= one.partition_index < count:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -5,7 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
+from kafkaio.protocol.codec import encode
 from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.consumer_protocol_subscription import (
+    ConsumerProtocolSubscription,
+)
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import Joining, State, Syncing
@@ -193,7 +197,8 @@ async def test_offsets_of_an_empty_group_expire_after_it_became_empty(
     home: FakeHome, clock: Clock
 ) -> None:
     coordinator = made(home, clock, offsets_retention=86400.0)
-    member = await stable(coordinator)
+    said = b"\x00\x00" + encode(ConsumerProtocolSubscription(topics=["t"]), 0)
+    member = await stable(coordinator, protocols=(("range", said),))
     coordinator.commit("g", {("t", 0): Committed(7, 3, "", 0)})
     clock.seconds = 200_000.0
     coordinator.expire()
@@ -205,6 +210,34 @@ async def test_offsets_of_an_empty_group_expire_after_it_became_empty(
     clock.seconds += 1.0
     coordinator.expire()
     assert coordinator.find("g") is None
+
+
+async def test_topics_that_members_read_do_not_expire(
+    home: FakeHome, clock: Clock
+) -> None:
+    coordinator = made(home, clock, offsets_retention=1.0)
+    home.topics["u"] = 1
+    said = ConsumerProtocolSubscription(topics=["t"])
+    subscription = b"\x00\x00" + encode(said, 0)
+    await stable(coordinator, protocols=(("range", subscription),))
+    coordinator.commit("g", {(topic, 0): Committed(7, 3, "", 0) for topic in "tu"})
+    clock.seconds = 1.0
+    coordinator.expire()
+    assert coordinator.offsets_of("g").places() == [("t", 0)]
+    coordinator.close()
+
+
+@pytest.mark.parametrize("fields", [{"protocol_type": "connect"}, {}])
+async def test_members_that_do_not_say_what_they_read_keep_all_offsets(
+    home: FakeHome, clock: Clock, fields: dict[str, object]
+) -> None:
+    coordinator = made(home, clock, offsets_retention=1.0)
+    await stable(coordinator, **fields)
+    coordinator.commit("g", {("t", 0): Committed(7, 3, "", 0)})
+    clock.seconds = 1.0
+    coordinator.expire()
+    assert coordinator.offsets_of("g").places() == [("t", 0)]
+    coordinator.close()
 
 
 async def test_offsets_without_members_expire_by_their_commit(

@@ -437,6 +437,16 @@ async def test_positions_are_forgotten_unless_members_read_them(asker: Asker) ->
     assert await forget() == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
 
 
+async def test_who_does_not_say_what_it_reads_may_read_all(asker: Asker) -> None:
+    garbage = JoinGroupRequestProtocol(name="range", metadata=b"?")
+    await asker.join(version=0, protocols=[garbage])
+    one = OffsetDeleteRequestPartition(partition_index=0)
+    topic = OffsetDeleteRequestTopic(name="t", partitions=[one])
+    answer = await asker.ask(OffsetDeleteRequest(group_id="g", topics=[topic]), 0)
+    partition = answer.topics[0].partitions[0]
+    assert partition.error_code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+
+
 async def test_a_group_that_is_no_consumers_keeps_its_positions(asker: Asker) -> None:
     await asker.join(version=0, protocol_type="connect")
     answer = await asker.ask(OffsetDeleteRequest(group_id="g"), 0)
