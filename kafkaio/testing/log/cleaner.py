@@ -29,7 +29,10 @@ from kafkaio.testing.log.segment import (
 from kafkaio.testing.log.storage import MemoryStorage, Storage
 from kafkaio.types import Record
 
-__all__ = ["Cleaner", "rewrite"]
+__all__ = ["NO_HORIZON", "Cleaner", "rewrite"]
+
+#: Later than all times: no tombstone waits.
+NO_HORIZON = 2**63 - 1
 
 _HEADER = struct.Struct(BATCH_HEADER)
 _CRC = struct.Struct(">I")
@@ -110,9 +113,19 @@ class Cleaner:
         storage: where the segments are.
         config: the topic's.
         now_ms: now.
+
+    Attributes:
+        next_horizon: when the next tombstone that was kept may go.
     """
 
-    __slots__ = ("_config", "_newest", "_now_ms", "_producers", "_storage")
+    __slots__ = (
+        "_config",
+        "_newest",
+        "_now_ms",
+        "_producers",
+        "_storage",
+        "next_horizon",
+    )
 
     def __init__(self, storage: Storage, config: LogConfig, now_ms: int) -> None:
         self._storage = storage
@@ -120,19 +133,16 @@ class Cleaner:
         self._now_ms = now_ms
         self._newest: dict[bytes, int] = {}
         self._producers: dict[int, int] = {}
+        self.next_horizon = NO_HORIZON
 
     def clean(
-        self, segments: tuple[Segment, ...], up_to: int
+        self, segments: tuple[Segment, ...], cleanable: Sequence[Segment]
     ) -> tuple[tuple[Segment, ...], bool]:
-        """Clean what may be cleaned, and join what has become small.
-
-        The newest segment is left alone, as are all from the first that holds a
-        record younger than ``min_compaction_lag_ms`` or passes ``up_to``.
+        """Clean the ``cleanable``, and join what has become small.
 
         Returns:
             The segments there are now, and whether any of them was rewritten.
         """
-        cleanable = self._cleanable(segments, up_to)
         self._learn(segments, cleanable)
         result: list[Segment] = []
         is_changed = False
@@ -151,7 +161,12 @@ class Cleaner:
             result.append(group[0])
         return (*result, *segments[len(cleanable) :]), is_changed
 
-    def _cleanable(self, segments: tuple[Segment, ...], up_to: int) -> list[Segment]:
+    def cleanable(self, segments: tuple[Segment, ...], up_to: int) -> list[Segment]:
+        """The segments that may be cleaned.
+
+        The newest segment is left alone, as are all from the first that holds a
+        record younger than ``min_compaction_lag_ms`` or passes ``up_to``.
+        """
         youngest = self._now_ms - self._config.min_compaction_lag_ms
         has_lag = self._config.min_compaction_lag_ms > 0
         cleanable: list[Segment] = []
@@ -193,12 +208,17 @@ class Cleaner:
         if not kept and self._producers.get(header.producer_id) != header.last_offset:
             return None
         has_tombstones = any(record.value is None for record in kept)
-        if has_tombstones and horizon is None:
+        if not has_tombstones:
+            horizon = None
+        elif horizon is None:
             horizon = self._now_ms + self._config.delete_retention_ms
-            return rewrite(batch, kept, horizon)
+        if horizon is not None:
+            self.next_horizon = min(self.next_horizon, horizon)
+            if not header.attributes & DELETE_HORIZON:
+                return rewrite(batch, kept, horizon)
         if len(kept) == len(records):
             return batch.raw
-        return rewrite(batch, kept, horizon if has_tombstones else None)
+        return rewrite(batch, kept, horizon)
 
     def _is_kept(self, record: Record, *, is_past: bool) -> bool:
         if record.key is None or self._newest[record.key] > record.offset:

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 
 from kafkaio._records.compression import BytesLike
 from kafkaio.testing.log.admission import admit, place, split
-from kafkaio.testing.log.cleaner import Cleaner
+from kafkaio.testing.log.cleaner import NO_HORIZON, Cleaner
 from kafkaio.testing.log.config import LogConfig
 from kafkaio.testing.log.epochs import EpochEntry
 from kafkaio.testing.log.errors import (
@@ -21,6 +21,8 @@ from kafkaio.testing.log.segment import MAX_RELATIVE, Segment
 from kafkaio.testing.log.storage import Storage
 
 __all__ = ["Appended", "Log", "SegmentInfo", "TimestampOffset"]
+
+_UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +82,10 @@ class Log:
 
     __slots__ = (
         "_bases",
+        "_cleaned_to",
         "_dirty_since_ms",
         "_epochs",
+        "_next_horizon",
         "_segments",
         "_start_offset",
         "_storage",
@@ -99,6 +103,9 @@ class Log:
         self._set_segments(found.segments)
         self._unflushed = 0
         self._dirty_since_ms = 0
+        # What `compact` left off at; that of an emptied or truncated log is unknown.
+        self._cleaned_to = 0
+        self._next_horizon = NO_HORIZON
 
     @classmethod
     def open(cls, storage: Storage, config: LogConfig, now_ms: int) -> Self:
@@ -384,6 +391,7 @@ class Log:
         if offset < self._start_offset:
             self.truncate_fully(offset)
             return
+        self._cleaned_to = _UNKNOWN
         kept = list(self._segments)
         # From the end, so that no power cut leaves a hole between two segments.
         while len(kept) > 1 and kept[-1].base_offset >= offset:
@@ -401,6 +409,7 @@ class Log:
     def truncate_fully(self, start_offset: int) -> None:
         """Remove all; the log starts and ends at ``start_offset``."""
         created_ms = self._segments[-1].created_ms
+        self._cleaned_to = _UNKNOWN
         for segment in reversed(self._segments):
             segment.remove()
             self._storage.sync()
@@ -450,6 +459,9 @@ class Log:
     def compact(self, now_ms: int, *, up_to: int | None = None) -> bool:
         """Keep, below the newest segment, of each key the newest record.
 
+        Nothing happens unless the config's cleanup policy says so, nor where nothing
+        has changed since the last pass.
+
         Tombstones stay for ``delete_retention_ms`` after the first pass that meets
         them; of each producer the newest batch stays, if need be without records.
         Offsets never change. Markers stay, and so does what they aborted.
@@ -461,8 +473,17 @@ class Log:
         Returns:
             Whether anything was rewritten.
         """
+        if not self.config.is_compacted:
+            return False
         limit = self.end_offset if up_to is None else up_to
         cleaner = Cleaner(self._storage, self.config, now_ms)
-        segments, is_changed = cleaner.clean(self._segments, limit)
+        cleanable = cleaner.cleanable(self._segments, limit)
+        end = cleanable[-1].next_offset if cleanable else 0
+        if end == self._cleaned_to and now_ms < self._next_horizon:
+            return False  # nothing has become old since the last pass
+        segments, is_changed = cleaner.clean(self._segments, cleanable)
         self._set_segments(segments)
+        left = cleaner.cleanable(segments, limit)
+        self._cleaned_to = left[-1].next_offset if left else 0
+        self._next_horizon = cleaner.next_horizon
         return is_changed

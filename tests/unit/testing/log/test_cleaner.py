@@ -201,3 +201,26 @@ def test_what_a_crash_left_of_the_joined_segments_goes() -> None:
     assert again.recovery.removed_segments == 1
     assert name not in storage.names()
     assert "00000000000000000000.log.cleaned" not in storage.names()
+
+
+def test_a_log_that_is_not_to_be_compacted_is_not() -> None:
+    log = opened(LogConfig())
+    append(log, (b"a", b"1"), (b"a", b"2"))
+    log.roll(NOW)
+    assert not log.compact(NOW)
+    assert values(log) == [(0, b"1"), (1, b"2")]
+
+
+def test_what_came_since_the_last_pass_is_cleaned() -> None:
+    log = opened()
+    for n in range(4):
+        append(log, (b"a", b"%d" % n), (b"b", b"%d" % n))
+        log.roll(NOW)
+        assert log.compact(NOW) == (n > 0)
+        assert not log.compact(NOW)
+        assert values(log) == [(2 * n, b"%d" % n), (2 * n + 1, b"%d" % n)]
+    log.truncate_to(6)
+    append(log, (b"c", b"x"), (b"c", b"y"))
+    log.roll(NOW)
+    assert log.compact(NOW)
+    assert values(log) == [(log.end_offset - 1, b"y")]
