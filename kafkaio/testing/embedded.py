@@ -90,7 +90,6 @@ class Broker:
         self.default_partitions = default_partitions
         self.default_replication_factor = replication_factor or min(nodes, 3)
         self.requests: deque[LoggedRequest] = deque(maxlen=_LOGGED)
-        self.faults = Faults()
         self.nodes: dict[int, Node] = {}
         self._topics = dict(topics or {})
         self._network = MemoryNetwork() if memory_transport else None
@@ -101,6 +100,7 @@ class Broker:
         self._supervisor = Supervisor("embedded broker", self._tidying_failed)
         self.control = Control(self._cluster, self.nodes)
         handlers = handlers_of(as_version)
+        self.faults = Faults(lambda api: api in handlers and handlers[api].can_refuse)
         for node_id in range(nodes):
             listener = self._listener(host, port, node_id)
             node = Node(node_id, host, listener, self._cluster, self)

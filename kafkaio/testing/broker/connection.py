@@ -80,7 +80,7 @@ class ServerConnection:
 
     # ---- what handlers call ------------------------------------------------------
 
-    def error_for(self, topic: str, partition: int) -> ErrorCode | None:
+    def error_for(self, topic: str, partition: int = -1) -> ErrorCode | None:
         """The error that a fault has in store for a partition of this request."""
         for rule in self._rules:
             if rule.fault.action is Action.ERROR and rule.covers(topic, partition):
@@ -88,8 +88,11 @@ class ServerConnection:
                 return rule.fault.code
         return None
 
-    def check(self, topic: str, partition: int) -> None:
+    def check(self, topic: str, partition: int = -1) -> None:
         """Fail where a fault has an error in store for a partition.
+
+        Without a partition it is for answers that tell errors of other things, such
+        as topics or resources, by their names.
 
         Raises:
             Refusal: with that error.

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
@@ -173,10 +174,15 @@ _NAMES: Final = {key.name.replace("_", "").lower(): key for key in ApiKey}
 
 
 class Faults:
-    """The rules of one broker, and which of its APIs can answer with an error."""
+    """The rules of one broker.
 
-    def __init__(self) -> None:
+    Args:
+        can_refuse: whether an API has answers that a fault can put an error in.
+    """
+
+    def __init__(self, can_refuse: Callable[[ApiKey], bool] = lambda _: True) -> None:
         self._rules: list[Rule] = []
+        self._can_refuse = can_refuse
 
     def on(
         self,
@@ -194,14 +200,14 @@ class Faults:
             fault: what happens.
             node: only on this node.
             client_id: only to this client.
-            partition: only to this topic and partition; for errors alone, and only
-                for Produce, Fetch and ListOffsets.
+            partition: only to this topic and partition; for errors alone, of APIs
+                that tell them of partitions.
 
         Returns:
             The rule, whose ``count`` tells how often it has struck.
 
         Raises:
-            ValueError: if there is no such API.
+            ValueError: if there is no such API, or it cannot fail in this way.
         """
         if isinstance(api, str):
             key = _NAMES.get(api.lower())
@@ -212,6 +218,8 @@ class Faults:
         topic, index = partition or (None, None)
         if topic is not None and fault.action is not Action.ERROR:
             raise ValueError("a fault of one partition has to be an error")
+        if fault.action is Action.ERROR and not self._can_refuse(key):
+            raise ValueError(f"{key.name} has no room for an error of its own")
         rule = Rule(key, fault, node, client_id, topic, index)
         self._rules.append(rule)
         return rule

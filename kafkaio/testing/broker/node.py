@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from kafkaio._net.transport import FrameSink, Transport
 from kafkaio._runtime.supervisor import Child, Supervisor
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.api_keys import ApiKey, request_type
 from kafkaio.protocol.message import Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersion
 from kafkaio.protocol.messages.request_header import RequestHeader
@@ -47,7 +47,8 @@ class Handler:
         lowest: the oldest version that is served.
         highest: the newest that is served.
         handle: serves a request.
-        by_partition: whether faults give errors to partitions, not to the answer.
+        by_partition: whether faults give errors to partitions or other parts of an
+            answer, not to all of it.
         told_lowest: the oldest version that ApiVersions tells of.
     """
 
@@ -57,6 +58,14 @@ class Handler:
     handle: Handle
     by_partition: bool = False
     told_lowest: int = 0
+
+    @property
+    def can_refuse(self) -> bool:
+        """Whether a fault can put an error in its answers."""
+        kind = request_type(self.api).response_type()
+        return self.by_partition or any(
+            field.name == "error_code" for field in kind.SCHEMA
+        )
 
     def speaks(self, version: int) -> bool:
         """Whether a version is served."""

@@ -16,6 +16,7 @@ from kafkaio.testing.broker.settings import validate
 from kafkaio.testing.handlers._configs import known, replace, stored
 
 VERSIONS = (0, 2)
+BY_PARTITION = True
 
 
 async def handle(
@@ -25,13 +26,14 @@ async def handle(
     connection: ServerConnection,
 ) -> AlterConfigsResponse:
     """Replace the configs of resources; what is not named returns to its default."""
-    del header, connection
+    del header
     response = AlterConfigsResponse()
     for asked in request.resources:
         result = AlterConfigsResourceResponse(
             resource_type=asked.resource_type, resource_name=asked.resource_name
         )
         try:
+            connection.check(asked.resource_name)
             _replace(node, asked, validate_only=request.validate_only)
         except Refusal as refusal:
             result.error_code = refusal.code

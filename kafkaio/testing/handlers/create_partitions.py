@@ -17,6 +17,7 @@ from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.handlers.create_topics import check_replicas
 
 VERSIONS = (0, 3)
+BY_PARTITION = True
 
 
 async def handle(
@@ -26,20 +27,25 @@ async def handle(
     connection: ServerConnection,
 ) -> CreatePartitionsResponse:
     """Add partitions to topics."""
-    del header, connection
+    del header
     return CreatePartitionsResponse(
         results=[
-            _one(node, asked, validate_only=request.validate_only)
+            _one(node, asked, connection, validate_only=request.validate_only)
             for asked in request.topics
         ]
     )
 
 
 def _one(
-    node: Node, asked: CreatePartitionsTopic, *, validate_only: bool
+    node: Node,
+    asked: CreatePartitionsTopic,
+    connection: ServerConnection,
+    *,
+    validate_only: bool,
 ) -> CreatePartitionsTopicResult:
     result = CreatePartitionsTopicResult(name=asked.name)
     try:
+        connection.check(asked.name)
         topic = node.cluster.need_topic(asked.name)
         assignment = _assignment(node, asked, topic)
         if not validate_only:

@@ -20,6 +20,7 @@ from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import TOPIC_DEFAULTS, TopicSettings
 
 VERSIONS = (2, 7)
+BY_PARTITION = True
 
 _FROM_TOPIC: Final = 1
 _FROM_DEFAULTS: Final = 5
@@ -32,12 +33,12 @@ async def handle(
     connection: ServerConnection,
 ) -> CreateTopicsResponse:
     """Create topics; the nodes learn of them a little after this answer."""
-    del header, connection
+    del header
     names = [asked.name for asked in request.topics]
     twice = {name for name in names if names.count(name) > 1}
     return CreateTopicsResponse(
         topics=[
-            _one(node, asked, validate_only=request.validate_only)
+            _one(node, asked, connection, validate_only=request.validate_only)
             for asked in request.topics
             if asked.name not in twice
         ]
@@ -53,12 +54,17 @@ async def handle(
 
 
 def _one(
-    node: Node, asked: CreatableTopic, *, validate_only: bool
+    node: Node,
+    asked: CreatableTopic,
+    connection: ServerConnection,
+    *,
+    validate_only: bool,
 ) -> CreatableTopicResult:
     result = CreatableTopicResult(name=asked.name)
     configs = {config.name: config.value for config in asked.configs}
     cluster = node.cluster
     try:
+        connection.check(asked.name)
         assignment = _assignment(node, asked)
         count = len(assignment) or asked.num_partitions
         factor = len(assignment[0]) if assignment else asked.replication_factor

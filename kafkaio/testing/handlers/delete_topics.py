@@ -16,6 +16,7 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 
 VERSIONS = (1, 6)
+BY_PARTITION = True
 
 _FIRST_WITH_IDS: Final = 6
 
@@ -27,14 +28,17 @@ async def handle(
     connection: ServerConnection,
 ) -> DeleteTopicsResponse:
     """Delete topics, by name or by id."""
-    del connection
     asked = request.topics
     if header.request_api_version < _FIRST_WITH_IDS:
         asked = [DeleteTopicState(name=name) for name in request.topic_names]
-    return DeleteTopicsResponse(responses=[_one(node, topic) for topic in asked])
+    return DeleteTopicsResponse(
+        responses=[_one(node, topic, connection) for topic in asked]
+    )
 
 
-def _one(node: Node, asked: DeleteTopicState) -> DeletableTopicResult:
+def _one(
+    node: Node, asked: DeleteTopicState, connection: ServerConnection
+) -> DeletableTopicResult:
     cluster = node.cluster
     if asked.name is None:
         topic = cluster.known_by_id(asked.topic_id)
@@ -45,6 +49,11 @@ def _one(node: Node, asked: DeleteTopicState) -> DeletableTopicResult:
     if topic is None:
         return DeletableTopicResult(
             name=asked.name, topic_id=asked.topic_id, error_code=absent
+        )
+    code = connection.error_for(topic.name)
+    if code is not None:
+        return DeletableTopicResult(
+            name=topic.name, topic_id=topic.topic_id, error_code=code
         )
     cluster.delete_topic(topic)
     return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)

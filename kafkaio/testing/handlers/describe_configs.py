@@ -21,6 +21,7 @@ from kafkaio.testing.broker.settings import Setting
 from kafkaio.testing.handlers._configs import BROKER, GROUP, TOPIC, known, stored
 
 VERSIONS = (1, 4)
+BY_PARTITION = True
 
 _KINDS: Final = {
     "boolean": 1, "string": 2, "int": 3, "long": 5, "double": 6, "list": 7
@@ -36,22 +37,27 @@ async def handle(
     connection: ServerConnection,
 ) -> DescribeConfigsResponse:
     """Tell the configs of topics, brokers and groups."""
-    del header, connection
+    del header
     return DescribeConfigsResponse(
         results=[
-            _one(node, asked, with_synonyms=request.include_synonyms)
+            _one(node, asked, connection, with_synonyms=request.include_synonyms)
             for asked in request.resources
         ]
     )
 
 
 def _one(
-    node: Node, asked: DescribeConfigsResource, *, with_synonyms: bool
+    node: Node,
+    asked: DescribeConfigsResource,
+    connection: ServerConnection,
+    *,
+    with_synonyms: bool,
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(
         resource_type=asked.resource_type, resource_name=asked.resource_name
     )
     try:
+        connection.check(asked.resource_name)
         settings = known(asked.resource_type)
         values = stored(node, asked.resource_type, asked.resource_name)
     except Refusal as refusal:

@@ -20,6 +20,7 @@ from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import NO_LEADER
 
 VERSIONS = (0, 6)
+BY_PARTITION = True
 
 _FIRST_WITH_SEVERAL: Final = 4
 _GROUP: Final = 0
@@ -33,14 +34,14 @@ async def handle(
     connection: ServerConnection,
 ) -> FindCoordinatorResponse:
     """Tell who coordinates."""
-    del connection
     if header.request_api_version >= _FIRST_WITH_SEVERAL:
         return FindCoordinatorResponse(
             coordinators=[
-                _find(node, request.key_type, key) for key in request.coordinator_keys
+                _find(node, request.key_type, key, connection)
+                for key in request.coordinator_keys
             ]
         )
-    found = _find(node, request.key_type, request.key)
+    found = _find(node, request.key_type, request.key, connection)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message,
@@ -50,7 +51,12 @@ async def handle(
     )
 
 
-def _find(node: Node, key_type: int, key: str) -> Coordinator:
+def _find(
+    node: Node, key_type: int, key: str, connection: ServerConnection
+) -> Coordinator:
+    code = connection.error_for(key)
+    if code is not None:
+        return _none(key, code, None)
     if key_type == _TRANSACTION:
         return _none(
             key,

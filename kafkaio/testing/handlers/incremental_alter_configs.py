@@ -20,6 +20,7 @@ from kafkaio.testing.broker.settings import Setting, validate
 from kafkaio.testing.handlers._configs import known, replace, stored
 
 VERSIONS = (0, 1)
+BY_PARTITION = True
 
 _SET: Final = 0
 _DELETE: Final = 1
@@ -34,13 +35,14 @@ async def handle(
     connection: ServerConnection,
 ) -> IncrementalAlterConfigsResponse:
     """Change single configs; each resource changes as a whole or not at all."""
-    del header, connection
+    del header
     response = IncrementalAlterConfigsResponse()
     for asked in request.resources:
         result = AlterConfigsResourceResponse(
             resource_type=asked.resource_type, resource_name=asked.resource_name
         )
         try:
+            connection.check(asked.resource_name)
             _alter(node, asked, validate_only=request.validate_only)
         except Refusal as refusal:
             result.error_code = refusal.code

@@ -22,6 +22,7 @@ from kafkaio.testing.broker.partition import NO_LEADER, Partition
 from kafkaio.testing.broker.refusal import Refusal
 
 VERSIONS = (0, 13)
+BY_PARTITION = True
 
 _NO_ID: Final = UUID(int=0)
 _FIRST_WITH_AUTO_CREATE: Final = 4
@@ -34,7 +35,6 @@ async def handle(
     connection: ServerConnection,
 ) -> MetadataResponse:
     """Tell who is up, and who leads what was asked for."""
-    del connection
     cluster = node.cluster
     response = MetadataResponse(
         cluster_id=cluster.cluster_id, controller_id=cluster.controller_id
@@ -48,15 +48,30 @@ async def handle(
         )
     version = header.request_api_version
     if request.topics is None or (version == 0 and not request.topics):
-        response.topics = [describe(node, topic) for topic in cluster.visible()]
+        response.topics = [
+            _refused(topic, connection) or describe(node, topic)
+            for topic in cluster.visible()
+        ]
         return response
     may_create = node.broker.auto_create_topics and (
         version < _FIRST_WITH_AUTO_CREATE or request.allow_auto_topic_creation
     )
     response.topics = [
-        _one(node, asked, may_create=may_create) for asked in request.topics
+        _one(node, asked, connection, may_create=may_create) for asked in request.topics
     ]
     return response
+
+
+def _refused(
+    topic: Topic, connection: ServerConnection
+) -> MetadataResponseTopic | None:
+    """The answer for a topic that a fault befalls."""
+    code = connection.error_for(topic.name)
+    if code is None:
+        return None
+    return MetadataResponseTopic(
+        error_code=code, name=topic.name, topic_id=topic.topic_id
+    )
 
 
 def describe(node: Node, topic: Topic) -> MetadataResponseTopic:
@@ -84,7 +99,11 @@ def _partition(node: Node, partition: Partition) -> MetadataResponsePartition:
 
 
 def _one(
-    node: Node, asked: MetadataRequestTopic, *, may_create: bool
+    node: Node,
+    asked: MetadataRequestTopic,
+    connection: ServerConnection,
+    *,
+    may_create: bool,
 ) -> MetadataResponseTopic:
     if asked.name is None:
         topic = node.cluster.known_by_id(asked.topic_id)
@@ -94,10 +113,10 @@ def _one(
                 name=None,
                 topic_id=asked.topic_id,
             )
-        return describe(node, topic)
+        return _refused(topic, connection) or describe(node, topic)
     topic = node.cluster.known(asked.name)
     if topic is not None:
-        return describe(node, topic)
+        return _refused(topic, connection) or describe(node, topic)
     code = _create(node, asked.name) if may_create else _check(node, asked.name)
     return MetadataResponseTopic(error_code=code, name=asked.name, topic_id=_NO_ID)
 

@@ -1,11 +1,24 @@
 import asyncio
+from typing import Any
 
 import pytest
 
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
+from kafkaio.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from kafkaio.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kafkaio.protocol.messages.delete_topics import DeleteTopicsRequest
+from kafkaio.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+from kafkaio.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
+from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kafkaio.testing.broker.faults import (
     Fault,
     Faults,
@@ -26,6 +39,14 @@ from tests.unit.testing.broker.calls import (
     produce,
     produced,
     started,
+)
+
+WANTED = MetadataRequestTopic(name="t")
+SEVERAL = FindCoordinatorRequest(coordinator_keys=["g"])
+NEW = CreatableTopic(name="new", num_partitions=1, replication_factor=1)
+MORE = CreatePartitionsTopic(name="t", count=2, assignments=None)
+OF_T = DescribeConfigsResource(
+    resource_type=2, resource_name="t", configuration_keys=None
 )
 
 
@@ -132,6 +153,37 @@ async def test_corrupt_bytes() -> None:
         broker.faults.on("Fetch", corrupt_bytes(times=1))
         (bad,) = await fetched(caller, fetch("t", {0: 0}))
         assert sum(a != b for a, b in zip(good.records, bad.records, strict=True)) == 1
+
+
+@pytest.mark.parametrize(
+    ("api", "request_", "version", "path"),
+    [
+        ("Metadata", MetadataRequest(topics=None), 9, "topics"),
+        ("Metadata", MetadataRequest(topics=[WANTED]), 13, "topics"),
+        ("FindCoordinator", FindCoordinatorRequest(key="g"), 3, ""),
+        ("FindCoordinator", SEVERAL, 4, "coordinators"),
+        ("CreateTopics", CreateTopicsRequest(topics=[NEW]), 7, "topics"),
+        ("DeleteTopics", DeleteTopicsRequest(topic_names=["t"]), 5, "responses"),
+        ("CreatePartitions", CreatePartitionsRequest(topics=[MORE]), 3, "results"),
+        ("DescribeConfigs", DescribeConfigsRequest(resources=[OF_T]), 4, "results"),
+    ],
+)
+async def test_errors_of_what_is_no_partition(
+    api: str, request_: Any, version: int, path: str
+) -> None:
+    async with started(topics={"t": 1}) as (broker, caller):
+        rule = broker.faults.on(api, error(ErrorCode.POLICY_VIOLATION, times=1))
+        for code in (ErrorCode.POLICY_VIOLATION, ErrorCode.NONE):
+            response = await caller.call(request_, version)
+            (part,) = getattr(response, path) if path else (response,)
+            assert part.error_code == code
+        assert rule.count == 1
+
+
+async def test_what_has_no_room_for_an_error() -> None:
+    async with started() as (broker, _):
+        with pytest.raises(ValueError, match="DESCRIBE_TOPIC_PARTITIONS has no room"):
+            broker.faults.on("DescribeTopicPartitions", error(ErrorCode.NOT_CONTROLLER))
 
 
 def strikes(faults: Faults, count: int) -> list[bool]:
