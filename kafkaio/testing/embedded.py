@@ -25,8 +25,10 @@ __all__ = ["Broker"]
 
 _FIRST_MEMORY_PORT: Final = 9092
 _LOGGED: Final = 10_000
-# How often logs flush, forget and compact what is due.
-_TIDY_SECONDS: Final = 5.0
+# How often logs flush what is due, and after how many times they forget and compact,
+# too: not sooner than Kafka's first check, for tests like to write old timestamps.
+_FLUSH_SECONDS: Final = 1.0
+_FLUSHES: Final = 30
 
 
 class Broker:
@@ -42,7 +44,7 @@ class Broker:
                 await producer.send("orders", b"one")
 
     Args:
-        nodes: how many; their ids count from 0.
+        nodes: how many.
         topics: topics that are there from the start, with their partitions.
         data_dir: where logs are kept; None keeps them in memory.
         as_version: the release of Kafka whose API versions are told; the oldest
@@ -52,6 +54,7 @@ class Broker:
         auto_create_topics: whether asking for an unknown topic creates it.
         default_partitions: partitions of a topic whose number is not told.
         replication_factor: of topics whose number is not told; at most 3 without it.
+        first_node_id: their ids count from it.
         racks: the racks of the nodes, in their order (KIP-392).
         metadata_delay: seconds from the creation of a topic until nodes know of it,
             which a real cluster needs, too.
@@ -78,6 +81,7 @@ class Broker:
         auto_create_topics: bool = True,
         default_partitions: int = 1,
         replication_factor: int | None = None,
+        first_node_id: int = 0,
         racks: Sequence[str] = (),
         metadata_delay: float = 0.01,
         memory_transport: bool = False,
@@ -95,25 +99,29 @@ class Broker:
         self._network = MemoryNetwork() if memory_transport else None
         store = MemoryStore() if data_dir is None else DiskStore(Path(data_dir))
         self._cluster = Cluster(
-            list(range(nodes)), clock or Clock(), metadata_delay, store
+            [first_node_id + index for index in range(nodes)],
+            clock or Clock(),
+            metadata_delay,
+            store,
         )
         self._supervisor = Supervisor("embedded broker", self._tidying_failed)
         self.control = Control(self._cluster, self.nodes)
         handlers = handlers_of(as_version)
         self.faults = Faults(lambda api: api in handlers and handlers[api].can_refuse)
-        for node_id in range(nodes):
-            listener = self._listener(host, port, node_id)
+        for index in range(nodes):
+            listener = self._listener(host, port, index)
+            node_id = first_node_id + index
             node = Node(node_id, host, listener, self._cluster, self)
             node.faults = self.faults
             node.handlers = handlers
-            node.rack = racks[node_id] if node_id < len(racks) else None
+            node.rack = racks[index] if index < len(racks) else None
             self.nodes[node_id] = node
 
-    def _listener(self, host: str, port: int, node_id: int) -> Listener:
+    def _listener(self, host: str, port: int, index: int) -> Listener:
         if self._network is not None:
-            port = (port or _FIRST_MEMORY_PORT) + node_id
+            port = (port or _FIRST_MEMORY_PORT) + index
             return MemoryListener(self._network, host, port)
-        return TcpListener(host, port + node_id if port else 0)
+        return TcpListener(host, port + index if port else 0)
 
     def __repr__(self) -> str:
         up = sum(node.is_up for node in self.nodes.values())
@@ -158,7 +166,9 @@ class Broker:
 
     async def _tidy(self) -> None:
         while True:
-            await asyncio.sleep(_TIDY_SECONDS)
+            for _ in range(_FLUSHES):
+                await asyncio.sleep(_FLUSH_SECONDS)
+                self._cluster.flush()
             self._cluster.tidy()
 
     def _tidying_failed(self, cause: BaseException) -> None:

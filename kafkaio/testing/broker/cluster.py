@@ -392,8 +392,14 @@ class Cluster:
             self.topics[name] = self._by_id[topic.topic_id] = topic
         self.save()
 
+    def flush(self) -> None:
+        """Let every log flush what is due."""
+        now_ms = self.clock.wall_ms()
+        for partition in list(self.partitions()):
+            partition.flush_if_due(now_ms)
+
     def tidy(self) -> None:
-        """Let every log flush, forget and compact what is due."""
+        """Let every log forget and compact what is due."""
         now_ms = self.clock.wall_ms()
         for partition in list(self.partitions()):
             partition.tidy(now_ms)

@@ -89,7 +89,7 @@ class Control:
         self._cluster.node_up(node_id)
 
     def tidy(self) -> None:
-        """Let every log flush, forget and compact what is due, now."""
+        """Let every log forget and compact what is due, now."""
         self._cluster.tidy()
 
     def disconnect(self, node_id: int) -> None:

@@ -205,13 +205,17 @@ class Partition:
         if self._log is not None:
             self._log.config = self.settings.log_config
 
+    def flush_if_due(self, now_ms: int) -> None:
+        """Flush what has waited for ``flush.ms``."""
+        if self._log is not None:
+            self._log.flush_if_due(now_ms)
+
     def tidy(self, now_ms: int) -> None:
-        """Flush, forget and compact what is due."""
+        """Forget and compact what is due."""
         log = self._log
         if log is None:
             return
         before = log.start_offset
-        log.flush_if_due(now_ms)
         log.apply_retention(now_ms)
         log.compact(now_ms)
         if log.start_offset != before:

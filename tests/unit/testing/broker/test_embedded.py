@@ -217,8 +217,22 @@ async def test_logs_are_tidied_now_and_then() -> None:
     async with started() as (broker, caller):
         broker.create_topic("t", configs={"retention.ms": "1", "segment.ms": "1"})
         await produced(caller, "t", 0, batch(timestamp=1))
-        await asyncio.sleep(6)
-        assert broker.topics["t"].partitions[0].start_offset == 1
+        partition = broker.topics["t"].partitions[0]
+        await asyncio.sleep(20)
+        assert partition.start_offset == 0
+        await asyncio.sleep(11)
+        assert partition.start_offset == 1
+
+
+async def test_node_ids_may_count_from_one() -> None:
+    options = {"nodes": 2, "first_node_id": 1, "memory_transport": True}
+    async with Broker(topics={"t": 2}, racks=["a"], **options) as broker:
+        assert [(n.node_id, n.rack) for n in broker.nodes.values()] == [
+            (1, "a"),
+            (2, None),
+        ]
+        caller = await connect(broker, 2)
+        assert (await produced(caller, "t", 1, batch())).error_code == 0
 
 
 async def test_our_mistake_ends_one_connection_and_is_told() -> None:
