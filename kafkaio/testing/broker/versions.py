@@ -35,6 +35,7 @@ _HIGHEST: Final[Mapping[ApiKey, tuple[int | None, ...]]] = {
     ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, 4, 4, 4, 4),
     ApiKey.DESCRIBE_CONFIGS: (2, 4, 4, 4, 4),
     ApiKey.ALTER_CONFIGS: (1, 2, 2, 2, 2),
+    ApiKey.DESCRIBE_LOG_DIRS: (1, 2, 4, 4, 5),
     ApiKey.CREATE_PARTITIONS: (1, 3, 3, 3, 3),
     ApiKey.DELETE_GROUPS: (1, 2, 2, 2, 2),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (None, 1, 1, 1, 1),

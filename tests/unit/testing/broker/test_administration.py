@@ -37,6 +37,10 @@ from kafkaio.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
+from kafkaio.protocol.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+)
 from kafkaio.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsRequestCursor,
@@ -306,6 +310,26 @@ async def test_the_cluster() -> None:
         assert answer.controller_id == 0
         wrong = await caller.call(DescribeClusterRequest(endpoint_type=2), 2)
         assert wrong.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+
+
+@pytest.mark.parametrize("version", range(1, 6))
+async def test_log_dirs(version: int) -> None:
+    async with started(nodes=2) as (broker, caller):
+        broker.create_topic("t", 3, 1)
+        broker.create_topic("other", 1, 2)
+        data = batch()
+        await produced(caller, "t", 0, data)
+        answer = await caller.call(DescribeLogDirsRequest(topics=None), version)
+        (directory,) = answer.results
+        assert {
+            (topic.name, part.partition_index): part.partition_size
+            for topic in directory.topics
+            for part in topic.partitions
+        } == {("t", 0): len(data), ("t", 2): 0, ("other", 0): 0}
+        asked = [DescribableLogDirTopic(topic="t", partitions=[1, 2])]
+        answer = await caller.call(DescribeLogDirsRequest(topics=asked), version)
+        (topic,) = answer.results[0].topics
+        assert [part.partition_index for part in topic.partitions] == [2]
 
 
 async def test_topics_page_by_page() -> None:
