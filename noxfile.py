@@ -95,6 +95,16 @@ def versions(session: nox.Session, kafka: str) -> None:
 
 
 @nox.session
+def power_cut(session: nox.Session) -> None:
+    """A writer of log files, killed a thousand times: nothing flushed is lost."""
+    session.install("-e", ".[kafka]")
+    groups(session, "test")
+    env = {"KAFKAIO_KILLS": "1000"}
+    tests = ["tests/integration/test_log_files.py", "-k", "killed", "--timeout=3600"]
+    session.run("pytest", *tests, *session.posargs, env=env)
+
+
+@nox.session
 def codegen(session: nox.Session) -> None:
     """Regenerate the messages from Kafka's jar; a difference is a failure."""
     session.install("-e", ".[kafka]", env=WITHOUT_COMPILER)
