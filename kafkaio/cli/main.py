@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from kafkaio.cli import log
+from kafkaio.cli import broker, log
 
 __all__ = ["main"]
 
@@ -19,6 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(prog="kafkaio", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    broker.add_command(commands)
     log.add_commands(commands)
     chosen = parser.parse_args(arguments)
     try:

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
         throttle,
     )
     from kafkaio.testing.embedded import Broker
+    from kafkaio.testing.groups.config import GroupConfig
 
 __all__ = [
     "Broker",
+    "GroupConfig",
     "corrupt_bytes",
     "delay",
     "disconnect_after_write",
@@ -39,6 +41,7 @@ def __getattr__(name: str) -> object:
     # On first use: the fixtures of a real Kafka have no need of it.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "embedded" if name == "Broker" else "broker.faults"
+    homes = {"Broker": "embedded", "GroupConfig": "groups.config"}
+    home = homes.get(name, "broker.faults")
     value: object = getattr(import_module(f"{__name__}.{home}"), name)
     return value

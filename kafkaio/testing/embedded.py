@@ -19,6 +19,8 @@ from kafkaio.testing.broker.faults import Faults
 from kafkaio.testing.broker.listener import Listener, MemoryListener, TcpListener
 from kafkaio.testing.broker.node import LoggedRequest, Node
 from kafkaio.testing.broker.store import DiskStore, MemoryStore
+from kafkaio.testing.groups.config import GroupConfig
+from kafkaio.testing.groups.coordinator import coordinator_of
 from kafkaio.testing.handlers import handlers_of
 
 __all__ = ["Broker"]
@@ -61,9 +63,10 @@ class Broker:
         memory_transport: no ports, only ``dial``, for
             ``Client.from_config(config, dial=broker.dial)``.
         clock: what time it is, in place of the loop's and the wall's.
+        groups: settings of the group coordinators.
 
     Attributes:
-        control: stops nodes and moves leaders.
+        control: stops nodes, moves leaders and coordinators, drives groups.
         faults: lets requests fail.
         nodes: the nodes by id.
         requests: the last 10,000 requests, oldest first.
@@ -86,6 +89,7 @@ class Broker:
         metadata_delay: float = 0.01,
         memory_transport: bool = False,
         clock: Clock | None = None,
+        groups: GroupConfig | None = None,
     ) -> None:
         if nodes < 1:
             raise ValueError(f"nodes={nodes}: there has to be one")
@@ -105,7 +109,8 @@ class Broker:
             store,
         )
         self._supervisor = Supervisor("embedded broker", self._tidying_failed)
-        self.control = Control(self._cluster, self.nodes)
+        self._groups = coordinator_of(self._cluster, groups)
+        self.control = Control(self._cluster, self.nodes, self._groups)
         handlers = handlers_of(as_version)
         self.faults = Faults(lambda api: api in handlers and handlers[api].can_refuse)
         for index in range(nodes):
@@ -180,6 +185,7 @@ class Broker:
         await self._supervisor.aclose()
         for node in self.nodes.values():
             await node.stop()
+        self._groups.close()
         self._cluster.close()
 
     def create_topic(

@@ -17,6 +17,9 @@ from kafkaio.testing.broker.faults import (
 )
 from kafkaio.testing.broker.versions import RELEASES
 
+# The version of a real Kafka means nothing here, so once is enough.
+pytestmark = pytest.mark.kafka_versions("4.3")
+
 COUNT = 300
 
 

@@ -17,6 +17,9 @@ from kafkaio.consumer import Consumer
 from kafkaio.producer import Producer
 from kafkaio.testing import Broker
 
+# The version of a real Kafka means nothing here, so once is enough.
+pytestmark = pytest.mark.kafka_versions("4.3")
+
 COUNT = 20
 
 

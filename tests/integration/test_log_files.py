@@ -11,12 +11,17 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
+import pytest
+
 import kafkaio
 from kafkaio._records.batch import Compression, encode_batch, read_batches
 from kafkaio.cli import main
 from kafkaio.testing.kafka import Kafka, Toolbox
 from kafkaio.testing.kafka.releases import find_release
 from kafkaio.testing.log import DiskStorage, Log, LogConfig
+
+# The version of a real Kafka means nothing here, so once is enough.
+pytestmark = pytest.mark.kafka_versions("4.3")
 
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
 TOOLS = Toolbox(find_release("4.3"))

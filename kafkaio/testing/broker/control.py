@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from kafkaio.testing.broker.cluster import Cluster
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import Partition
 
-__all__ = ["Control"]
+__all__ = ["Control", "GroupControl"]
+
+
+class GroupControl(Protocol):
+    """What a test does to groups; ``kafkaio.testing.groups`` does it."""
+
+    def expel(self, group_id: str, member_id: str) -> None:
+        """Remove a member as if its session had ended."""
+
+    def rebalance(self, group_id: str) -> None:
+        """Force a rebalance."""
+
+    def assign(
+        self, group_id: str, targets: Mapping[str, Mapping[str, Iterable[int]]] | None
+    ) -> None:
+        """Say by hand what members of a consumer protocol's group shall have."""
 
 
 class Control:
     """The hand on the cluster. Everything has happened when a call returns."""
 
-    def __init__(self, cluster: Cluster, nodes: Mapping[int, Node]) -> None:
+    def __init__(
+        self, cluster: Cluster, nodes: Mapping[int, Node], groups: GroupControl
+    ) -> None:
         self._cluster = cluster
         self._nodes = nodes
+        self._groups = groups
 
     def _partition(self, topic: str, partition: int) -> Partition:
         found = self._cluster.topics.get(topic)
@@ -62,6 +81,37 @@ class Control:
         """
         partition = self._cluster.offsets_partition(group)
         self.move_leader((partition.topic, partition.index), node_id)
+
+    def expel_member(self, group: str, member_id: str) -> None:
+        """Remove a member from its group as if its session had ended.
+
+        Raises:
+            KeyError: no such group or member.
+        """
+        self._groups.expel(group, member_id)
+
+    def force_rebalance(self, group: str) -> None:
+        """Let the members of a group join again.
+
+        Raises:
+            KeyError: no such group.
+        """
+        self._groups.rebalance(group)
+
+    def assign_members(
+        self, group: str, targets: Mapping[str, Mapping[str, Iterable[int]]] | None
+    ) -> None:
+        """Say by hand what the members of a KIP-848 group shall have.
+
+        Args:
+            group: the group.
+            targets: partitions by member id and topic; None lets the assignor decide.
+
+        Raises:
+            KeyError: no such group or topic.
+            TypeError: the group is of the classic protocol: its leader assigns.
+        """
+        self._groups.assign(group, targets)
 
     async def stop(self, node_id: int) -> None:
         """Stop a node in good order: others lead before its connections close.

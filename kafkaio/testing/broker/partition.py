@@ -77,7 +77,10 @@ class Partition:
         """Learn the producers from a log that was there before us."""
         offset = log.start_offset
         while offset < log.end_offset:
-            for header in headers_of(log.read(offset, _REBUILD_BYTES)):
+            data = log.read(offset, _REBUILD_BYTES)
+            if not data:  # compaction took what was last
+                return
+            for header in headers_of(data):
                 offset = header.last_offset + 1
                 if header.producer is not None:
                     self.producers.appended(header.producer, header.base_offset, -1)
