@@ -8,6 +8,7 @@ beyond what the runner's spec carries.
 from __future__ import annotations
 
 import asyncio
+import time
 from itertools import islice
 
 from adapters.base import Client
@@ -173,7 +174,7 @@ class KafkaioMany(Kafkaio):
 
 
 class KafkaioBatches(Kafkaio):
-    """async for batch in consumer.batches()."""
+    """async for batch in consumer.batches(), and its values()."""
 
     name = "kafkaio-batches"
     can = frozenset({"consume", "e2e"})
@@ -184,7 +185,7 @@ class KafkaioBatches(Kafkaio):
             if tally.verify:
                 more = tally.check([as_row(record) for record in batch.records])
             else:
-                more = tally.take([record.value for record in batch.records])
+                more = tally.take(batch.values())
             if not more:
                 break
             if tally.slow:
@@ -196,8 +197,40 @@ class KafkaioBatches(Kafkaio):
                 on_record(batch.partition, record.offset, record.value)
 
 
+class KafkaioArrow(Kafkaio):
+    """async for table in consumer.arrow_batches(): no Python object per record."""
+
+    name = "kafkaio-arrow"
+    requires = (*Kafkaio.requires, "pyarrow")
+    can = frozenset({"consume"})
+
+    def load(self):
+        super().load()
+        from pyarrow import compute
+
+        from kafkaio import arrow  # noqa: F401 - what the first table would load
+
+        self.compute = compute
+
+    async def consume_all(self, topic, tally):
+        pc = self.compute
+        await self.join(topic, "earliest")
+        async for table in self.consumer.arrow_batches():
+            if tally.verify:
+                columns = (table[name] for name in ("partition", "offset", "value"))
+                rows = zip(*(each.to_pylist() for each in columns), strict=True)
+                more = tally.check(list(rows))
+            else:
+                tally.t_first = tally.t_first or time.perf_counter()
+                tally.count += table.num_rows
+                tally.nbytes += pc.sum(pc.binary_length(table["value"])).as_py()
+                more = tally.count < tally.target
+            if not more:
+                break
+
+
 def as_row(record):
     return record.partition, record.offset, record.value
 
 
-CLIENTS = [Kafkaio, KafkaioAwait, KafkaioMany, KafkaioBatches]
+CLIENTS = [Kafkaio, KafkaioAwait, KafkaioMany, KafkaioBatches, KafkaioArrow]

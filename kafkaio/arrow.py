@@ -22,7 +22,7 @@ name           type                                            null where
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kafkaio._records.batch import (
@@ -33,6 +33,7 @@ from kafkaio._records.batch import (
     Columns,
     ColumnsBuilder,
     HeaderColumns,
+    RecordCursor,
     append_columns,
     column_partitions,
 )
@@ -121,11 +122,27 @@ class TableBuilder:
                 added.
             UsageError: the batch alone is larger than the limit.
         """
+        topic, partition = tp
+
+        def add() -> bool:
+            return batch.add_to(self._columns, topic, partition, start_offset)
+
+        self._add(tp, add)
+
+    def add_cursor(self, tp: TopicPartition, cursor: RecordCursor) -> None:
+        """Adds the records that a cursor has left; the cursor stays where it is.
+
+        Raises:
+            UsageError: the records alone are larger than the limit.
+        """
+        self._add(tp, lambda: self._columns.add_cursor(cursor))
+
+    def _add(self, tp: TopicPartition, add: Callable[[], bool]) -> None:
         before = self._columns.length
-        if not batch.add_to(self._columns, tp.topic, tp.partition, start_offset):
+        if not add():
             self._close_chunk()
             before = 0
-            batch.add_to(self._columns, tp.topic, tp.partition, start_offset)
+            add()
         added = self._columns.length - before
         self.length += added
         if self._runs and self._runs[-1][0] == tp:

@@ -194,24 +194,44 @@ cdef class ColumnsBuilder:
     ) except -1:
         cdef Parsed parsed
         cdef int found
-        cdef int64_t *offsets = <int64_t *>self._offsets.at
-        cdef int64_t *timestamps = <int64_t *>self._timestamps.at
         for _ in range(count):
             found = parse_record(&at, end, scan, &parsed)
             if found == CORRUPT:
                 return False
-            if found == LEFT_OUT:
-                continue
-            offsets[self.length] = parsed.offset
-            timestamps[self.length] = parsed.timestamp
-            self._keys.add(parsed.key, parsed.key_size)
-            self._values.add(parsed.value, parsed.value_size)
-            self.length += 1
-            if self._with_headers:
-                if parsed.headers_size:
-                    self._gather_headers(parsed.headers, parsed.headers_size)
-                (<int32_t *>self._header_offsets.at)[self.length] = <int32_t>self._names.length
+            if found == FOUND:
+                self._put(&parsed)
         return at == end
+
+    cdef inline int _put(self, const Parsed *parsed) except -1:
+        # There is room for it.
+        (<int64_t *>self._offsets.at)[self.length] = parsed.offset
+        (<int64_t *>self._timestamps.at)[self.length] = parsed.timestamp
+        self._keys.add(parsed.key, parsed.key_size)
+        self._values.add(parsed.value, parsed.value_size)
+        self.length += 1
+        if self._with_headers:
+            if parsed.headers_size:
+                self._gather_headers(parsed.headers, parsed.headers_size)
+            (<int32_t *>self._header_offsets.at)[self.length] = <int32_t>self._names.length
+        return 0
+
+    def add_cursor(self, RecordCursor cursor not None):
+        """Adds the records that a cursor has left; the cursor stays where it is.
+
+        See `kafkaio._records._columns.ColumnsBuilder.add_cursor`.
+        """
+        cdef Parsed parsed
+        cdef Py_ssize_t size = cursor._end - cursor._at
+        if self._size + size > self._limit:
+            if not self._size:
+                raise UsageError(f"{size} bytes of records are too much for columns")
+            return False
+        self._reserve(cursor.remaining, size)
+        cdef RecordCursor rest = cursor.copy()
+        while rest.advance(&parsed):
+            self._put(&parsed)
+        self._size += size
+        return True
 
     cdef int _gather_headers(self, const uint8_t *at, Py_ssize_t size) except -1:
         # parse_record has found them sound.

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from kafkaio._records._cursor import RecordCursor
 from kafkaio._records._layout import Origin
 from kafkaio._records._murmur2 import key_partition
 from kafkaio._records._pure import RecordWriter, decode_records
@@ -149,6 +150,25 @@ class ColumnsBuilder:
         self._size += size
         self._records += records
         self.length += len(records)
+        return True
+
+    def add_cursor(self, cursor: RecordCursor) -> bool:
+        """Adds the records that a cursor has left; the cursor stays where it is.
+
+        Returns:
+            False where they might pass the limit: nothing was added.
+
+        Raises:
+            UsageError: these records alone pass the limit.
+        """
+        size = cursor.bytes_left
+        if self._size + size > self._limit:
+            if not self._size:
+                raise UsageError(f"{size} bytes of records are too much for columns")
+            return False
+        self._records += cursor.copy()
+        self._size += size
+        self.length += cursor.remaining
         return True
 
     def finish(self) -> Columns:

@@ -26,6 +26,7 @@ class RecordCursor:
 
     Attributes:
         remaining: records that are still to be handed out.
+        bytes_left: bytes that those take as they are encoded, or somewhat more.
         next_offset: where to read on after what was handed out so far: the start
             offset, then the offset after the last record, and after the last of the
             batch ``batch_end``, because compaction may have taken records off it.
@@ -34,7 +35,7 @@ class RecordCursor:
         CorruptRecord: as `decode_records` says.
     """
 
-    __slots__ = ("_batch_end", "_records", "next_offset", "remaining")
+    __slots__ = ("_batch_end", "_records", "bytes_left", "next_offset", "remaining")
 
     def __init__(
         self, data: bytes, position: int, count: int, origin: Origin, batch_end: int
@@ -42,6 +43,7 @@ class RecordCursor:
         self._records = decode_records(data, position, count, origin)
         self._records.reverse()
         self._batch_end = batch_end
+        self.bytes_left = len(data) - position
         self.remaining = len(self._records)
         self.next_offset = origin.start_offset if self._records else batch_end
 
@@ -70,6 +72,30 @@ class RecordCursor:
     def take_values(self, limit: int) -> list[bytes | None]:
         """Takes the next records, at most ``limit``, and gives only their values."""
         return [record.value for record in self.take(limit)]
+
+    def skip(self, count: int) -> None:
+        """Passes over the next records, at most ``count`` of them."""
+        for _ in range(min(count, self.remaining)):
+            next(self)
+
+    def copy(self) -> RecordCursor:
+        """Returns a cursor at the same place, which goes its own way."""
+        other = object.__new__(RecordCursor)
+        other._records = self._records[:]
+        other._batch_end = self._batch_end
+        other.bytes_left = self.bytes_left
+        other.remaining = self.remaining
+        other.next_offset = self.next_offset
+        return other
+
+    def cut(self, limit: int) -> RecordCursor:
+        """Takes the next records, at most ``limit``, as a cursor of their own."""
+        piece = self.copy()
+        piece.remaining = max(0, min(limit, self.remaining))
+        piece._records = self._records[self.remaining - piece.remaining :]
+        self.skip(piece.remaining)
+        piece._batch_end = self.next_offset
+        return piece
 
     def stop(self) -> None:
         """Ends the iteration and lets go of the batch; ``next_offset`` stays."""

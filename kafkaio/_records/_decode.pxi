@@ -4,11 +4,14 @@ cdef int begin(
     bytes data, Py_ssize_t position, Py_ssize_t count, object origin, Scan *scan
 ) except -1:
     cdef Py_ssize_t size = PyBytes_GET_SIZE(data)
-    scan.start_offset = origin[2]
-    scan.base_offset = origin[3]
-    scan.last_delta = origin[4]
-    scan.base_timestamp = origin[5]
-    stamp = origin[6]
+    # An exact tuple is taken apart far faster.
+    _, _, start_offset, base_offset, last_delta, base_timestamp, stamp, _, _ = tuple(
+        origin
+    )
+    scan.start_offset = start_offset
+    scan.base_offset = base_offset
+    scan.last_delta = last_delta
+    scan.base_timestamp = base_timestamp
     scan.is_stamped = stamp is not None
     scan.stamp = stamp if stamp is not None else 0
     if not 0 <= position <= size or not 0 <= count <= (size - position) // LEAST_RECORD:
@@ -23,7 +26,8 @@ cdef refuse(bytes data, Py_ssize_t position, Py_ssize_t count, object origin):
 
 
 cdef Place place_of(object origin):
-    return new_place(origin[0], origin[1], origin[7], origin[8])
+    topic, partition, _, _, _, _, _, timestamp_type, leader_epoch = tuple(origin)
+    return new_place(topic, partition, timestamp_type, leader_epoch)
 
 
 def decode_records(bytes data not None, Py_ssize_t position, Py_ssize_t count, origin):
@@ -184,6 +188,10 @@ cdef class RecordCursor:
     def __length_hint__(self):
         return self.remaining
 
+    @property
+    def bytes_left(self):
+        return self._end - self._at
+
     def take(self, Py_ssize_t limit):
         """Takes the next records, at most ``limit`` of them."""
         cdef Parsed parsed
@@ -210,6 +218,40 @@ cdef class RecordCursor:
             fields.append(bytes_at(parsed.value, parsed.value_size))
             limit -= 1
         return fields
+
+    cpdef skip(self, Py_ssize_t count):
+        """Passes over the next records, at most ``count`` of them."""
+        cdef Parsed parsed
+        if count >= self.remaining:
+            if self.remaining > 0:
+                self.remaining = 0
+                self.next_offset = self._batch_end
+            return
+        while count > 0 and self.advance(&parsed):
+            count -= 1
+
+    cpdef RecordCursor copy(self):
+        """Returns a cursor at the same place, which goes its own way."""
+        cdef RecordCursor other = RecordCursor.__new__(RecordCursor)
+        other._data = self._data
+        other._place = self._place
+        other._at = self._at
+        other._end = self._end
+        other._scan = self._scan
+        other._batch_end = self._batch_end
+        other.remaining = self.remaining
+        other.next_offset = self.next_offset
+        return other
+
+    cpdef RecordCursor cut(self, Py_ssize_t limit):
+        """Takes the next records, at most ``limit``, as a cursor of their own."""
+        cdef RecordCursor piece = self.copy()
+        piece.remaining = max(0, min(limit, self.remaining))
+        self.skip(piece.remaining)
+        if self.remaining > 0:
+            piece._end = self._at
+        piece._batch_end = self.next_offset
+        return piece
 
     def stop(self):
         """Ends the iteration and lets go of the batch; ``next_offset`` stays."""

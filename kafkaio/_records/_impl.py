@@ -20,6 +20,7 @@ __all__ = [
     "BatchHeader",
     "ColumnsBuilder",
     "Delivery",
+    "Handout",
     "Lanes",
     "Receipt",
     "Record",
@@ -81,11 +82,13 @@ if TYPE_CHECKING or not ACCELERATED:
         decode_values,
     )
     from kafkaio._records._receipts import Delivery, Receipt, metadata_of_all
+    from kafkaio._records._stream import Handout
 else:
     from kafkaio._records._speedups import (
         BatchHeader,
         ColumnsBuilder,
         Delivery,
+        Handout,
         Lanes,
         Receipt,
         Record,
@@ -101,6 +104,9 @@ else:
         key_partition,
         metadata_of_all,
         murmur2,
+    )
+    from kafkaio._records._speedups import (
+        RecordStream as RecordStream,  # of kafkaio.consumer.stream
     )
 
 

@@ -11,6 +11,7 @@ one module, so that its parts call each other as C does; the parts are:
 - `_writer.pxi`, `_frame.pxi`: the open batch of a producer, and the finished one;
 - `_columns.pxi`: whole batches as columns, and back;
 - `_murmur2.pxi`: the hash of keys;
+- `_stream.pxi`: handing records out one at a time, to ``async for``;
 - `_append.pxi`: what takes records into a producer.
 """
 
@@ -18,6 +19,8 @@ from collections.abc import Mapping
 from dataclasses import FrozenInstanceError, replace
 
 cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
@@ -36,8 +39,10 @@ __all__ = [
     "Receipt",
     "BatchHeader",
     "ColumnsBuilder",
+    "Handout",
     "Record",
     "RecordCursor",
+    "RecordStream",
     "RecordWriter",
     "append_columns",
     "column_partitions",

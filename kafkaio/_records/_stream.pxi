@@ -1,1 +1,224 @@
-# The stream of records through a consumer.
+# Handing records out one at a time, to ``async for``.
+#
+# The stream is its own awaitable: ``__anext__`` returns the stream itself, and driving
+# that makes the next record at once where one is at hand. How the interpreter drives
+# an awaitable differs: up to 3.11 it calls am_send, which returns the record as it is;
+# from 3.12 on ``await`` calls tp_iternext, from which a result must leave inside a
+# StopIteration, and tasks call am_send. One exception per stream is used again and
+# again, as long as nobody else holds it.
+
+cdef extern from *:
+    """
+    /* Steals value if it raises StopIteration(value) by what was raised before; does
+       nothing and returns 0 where that is not possible. */
+    static int kafkaio_stop_again(PyObject *stop, PyObject *value) {
+    #if PY_VERSION_HEX >= 0x030C0000 && !defined(Py_GIL_DISABLED)
+        if (stop != Py_None && Py_REFCNT(stop) == 1) {
+            Py_XSETREF(((PyStopIterationObject *)stop)->value, value);
+            PyErr_SetRaisedException(Py_NewRef(stop));
+            return 1;
+        }
+    #endif
+        return 0;
+    }
+
+    static void kafkaio_stop(PyObject *stop) {
+        PyErr_SetObject(PyExc_StopIteration, stop);
+    }
+
+    static void kafkaio_install_stream(PyObject *type, void *send, void *next) {
+        ((PyTypeObject *)type)->tp_as_async->am_send = (sendfunc)send;
+        ((PyTypeObject *)type)->tp_iternext = (iternextfunc)next;
+    }
+    """
+    bint kafkaio_stop_again(PyObject *stop, PyObject *value)
+    void kafkaio_stop(object stop)
+    void kafkaio_install_stream(object type, void *send, void *next)
+
+cdef extern from "Python.h":
+    ctypedef enum PySendResult:
+        PYGEN_RETURN
+        PYGEN_ERROR
+        PYGEN_NEXT
+    int PyIter_Send(PyObject *iterator, PyObject *value, PyObject **result) except -1
+
+
+@cython.final
+cdef class Handout:
+    """The records that are being handed out, and how far.
+
+    See `kafkaio._records._stream.Handout`.
+    """
+
+    cdef public RecordCursor cursor
+    cdef public int64_t mark
+    cdef public Py_ssize_t credit
+    cdef object _refill
+    cdef object _convert
+
+    def __init__(self, refill, convert=None):
+        self._refill = refill
+        self._convert = convert
+        self.mark = -1
+
+    cdef inline object next_record(self):
+        # None where there is none that could be taken without more ado.
+        cdef RecordCursor cursor = self.cursor
+        if self.credit <= 0 or cursor is None or cursor.remaining <= 0:
+            if not self._refill():
+                return None
+            cursor = self.cursor
+            if cursor is None or cursor.remaining <= 0:
+                return None
+        self.mark = cursor.next_offset
+        self.credit -= 1
+        if self._convert is None:
+            return cursor.next_record()
+        return self.next_converted(cursor)
+
+    cdef object next_converted(self, RecordCursor cursor):
+        record = self._convert(cursor.copy().next_record())
+        cursor.skip(1)
+        return record
+
+    def take(self):
+        """Take the next record; all that were taken before are finished."""
+        return self.next_record()
+
+    def take_run(self, Py_ssize_t limit):
+        """Take the next records of the cursor, at most ``limit`` of them."""
+        cdef RecordCursor cursor = self.cursor
+        cdef list records
+        if cursor is None:
+            return []
+        if self._convert is None:
+            return cursor.take(limit)
+        records = []
+        while len(records) < limit and cursor.remaining > 0:
+            try:
+                records.append(self.next_converted(cursor))
+            except Exception:
+                if records:
+                    break
+                raise
+        return records
+
+
+@cython.final
+cdef class RecordStream:
+    """The asynchronous iterator over what a `Handout` takes.
+
+    See `kafkaio.consumer.stream.PlainStream`. It must be driven by one task at a
+    time; who asks for a second record while the first is awaited, or is still to be,
+    gets a coroutine that goes the long way.
+    """
+
+    cdef Handout _handout
+    cdef object _wait
+    # The long way, while it is being gone.
+    cdef object _waiting
+    # Whether the stream itself was given out as an awaitable that has not begun.
+    cdef bint _is_asked
+    cdef object _stop
+
+    def __init__(self, Handout handout not None, wait):
+        self._handout = handout
+        self._wait = wait
+
+    def __aiter__(self):
+        return self
+
+    def __anext__(self):
+        """The next record. If cancelled, none was taken."""
+        if self._is_asked or self._waiting is not None:
+            return self._wait()
+        self._is_asked = True
+        return self
+
+    def __await__(self):
+        return self
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return self.send(None)
+
+    def send(self, value):
+        """Go on with what is awaited, as the same method of coroutines does."""
+        cdef PyObject *result = NULL
+        cdef int state = stream_send(self, <PyObject *>value, &result)
+        if state == PYGEN_NEXT:
+            return owned(result)
+        raise StopIteration(owned(result))
+
+    def throw(self, kind, value=None, trace=None):
+        """Raise an exception where it is awaited."""
+        self._is_asked = False
+        if isinstance(kind, BaseException):
+            error = kind
+        elif isinstance(value, BaseException):
+            error = value
+        else:
+            error = kind() if value is None else kind(value)
+        if trace is not None:
+            error = error.with_traceback(trace)
+        waiting = self._waiting
+        if waiting is None:
+            raise error
+        try:
+            return waiting.throw(error)
+        except BaseException:
+            self._waiting = None
+            raise
+
+    def close(self):
+        """End what is awaited."""
+        self._is_asked = False
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.close()
+
+
+cdef inline object owned(PyObject *result):
+    made = <object>result
+    Py_DECREF(made)
+    return made
+
+
+cdef int stream_send(RecordStream self, PyObject *value, PyObject **result) except -1:
+    # The slot am_send: PYGEN_ERROR is -1.
+    cdef int state
+    result[0] = NULL
+    if self._waiting is None:
+        self._is_asked = False
+        record = self._handout.next_record()
+        if record is not None:
+            Py_INCREF(record)
+            result[0] = <PyObject *>record
+            return PYGEN_RETURN
+        self._waiting = self._wait()
+    waiting = self._waiting
+    try:
+        state = PyIter_Send(<PyObject *>waiting, value, result)
+    except BaseException:
+        self._waiting = None
+        raise
+    if state == PYGEN_RETURN:
+        self._waiting = None
+    return state
+
+
+cdef PyObject *stream_next(RecordStream self) except NULL:
+    # The slot tp_iternext; NULL comes with an exception.
+    cdef PyObject *result = NULL
+    if stream_send(self, <PyObject *>None, &result) == PYGEN_NEXT:
+        return result
+    if not kafkaio_stop_again(<PyObject *>self._stop, result):
+        self._stop = StopIteration()
+        if not kafkaio_stop_again(<PyObject *>self._stop, result):
+            kafkaio_stop(StopIteration(owned(result)))
+    return NULL
+
+
+kafkaio_install_stream(RecordStream, <void *>stream_send, <void *>stream_next)

@@ -18,6 +18,7 @@ from kafkaio._records._columns import (
 )
 from kafkaio._records._impl import (
     ColumnsBuilder,
+    Handout,
     Record,
     RecordCursor,
     append_columns,
@@ -61,6 +62,7 @@ __all__ = [
     "ControlType",
     "Decompressor",
     "EndTxnMarker",
+    "Handout",
     "HeaderColumns",
     "LegacyBatch",
     "PlainRecord",

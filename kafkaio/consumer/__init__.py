@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.consumer import Consumer
-from kafkaio.consumer.iteration import BatchIterator
+from kafkaio.consumer.iteration import BatchIterator, TableIterator
 from kafkaio.consumer.places import ToCommit
-from kafkaio.consumer.poll import Batch, Poll
+from kafkaio.consumer.poll import Poll
 from kafkaio.consumer.statistics import ConsumerStatistics
 
 __all__ = [
@@ -14,5 +15,6 @@ __all__ = [
     "Consumer",
     "ConsumerStatistics",
     "Poll",
+    "TableIterator",
     "ToCommit",
 ]

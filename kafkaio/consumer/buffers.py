@@ -1,8 +1,8 @@
 """What was fetched and not handed out yet.
 
-Batches are kept as they came, one copy of their bytes each, and decoded only when
-the user takes them: fetching ahead costs no objects. One decoded batch per partition
-at most, its *chunk*, is being handed out at a time.
+Batches are kept as they came, one copy of their bytes each; records are made of them
+when the user takes them: fetching ahead costs no objects. One batch per partition at
+most, its *chunk*, is decompressed and being handed out at a time.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Protocol, TypeAlias
 
 from kafkaio._machines.positions import FetchPoint
 from kafkaio._machines.read_committed import ReadCommitted, ReadUncommitted
-from kafkaio._records.batch import LegacyBatch, RecordBatch
+from kafkaio._records.batch import LegacyBatch, RecordBatch, RecordCursor
 from kafkaio.errors import KafkaError
-from kafkaio.types import Record, TopicPartition
+from kafkaio.types import TopicPartition
 
 __all__ = ["Buffers", "Failure", "Fetched", "PartitionBuffer", "Sieve"]
 
@@ -56,10 +56,8 @@ class PartitionBuffer:
     """One partition's batches and the chunk of records that is being handed out.
 
     Attributes:
-        records: the chunk: decoded records.
-        index: of the chunk's next record to hand out.
-        mark: records of the chunk before this one are finished.
-        next_offset: where reading goes on after the chunk.
+        chunk: the records left of the chunk, None where there is no chunk.
+        count: records that the chunk had at first.
         epoch: leader epoch of the chunk.
         failure: raised when everything before it was handed out.
         is_queued: whether the buffer stands in the order of reading.
@@ -69,13 +67,11 @@ class PartitionBuffer:
 
     __slots__ = (
         "batches",
+        "chunk",
+        "count",
         "epoch",
         "failure",
-        "index",
         "is_queued",
-        "mark",
-        "next_offset",
-        "records",
         "size",
         "tp",
         "waiting",
@@ -88,44 +84,40 @@ class PartitionBuffer:
         self.waiting = 0
         self.failure: Failure | None = None
         self.is_queued = False
-        self.clear_chunk()
+        self.chunk: RecordCursor | None = None
+        self.count = 0
+        self.epoch = -1
 
-    def clear_chunk(self) -> None:
-        """Forget the decoded records."""
-        self.records: list[Record] = []
-        self.index = self.mark = 0
-        self.next_offset = self.epoch = -1
+    @property
+    def left(self) -> int:
+        """Records of the chunk that were not handed out yet."""
+        return 0 if self.chunk is None else self.chunk.remaining
+
+    @property
+    def handed(self) -> int:
+        """Records of the chunk that were handed out."""
+        return self.count - self.left
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing at all to hand out or to raise."""
-        return (
-            self.index >= len(self.records)
-            and not self.batches
-            and self.failure is None
-        )
+        return not (self.batches or self.left or self.failure)
 
     @property
     def at_hand(self) -> int:
         """Records that can be taken, at most: the sieve may leave some out."""
-        return len(self.records) - self.index + self.waiting
+        return self.left + self.waiting
 
-    @property
-    def handed_offset(self) -> int:
-        """Offset after the last record of the chunk that was handed out."""
-        return self._offset_after(self.index)
+    def open_chunk(self, chunk: RecordCursor, epoch: int) -> None:
+        """Begin to hand these records out."""
+        self.chunk = chunk
+        self.count = chunk.remaining
+        self.epoch = epoch
 
-    @property
-    def finished_offset(self) -> int:
-        """Offset after the last finished record of the chunk, -1 if there is none."""
-        return self._offset_after(self.mark)
-
-    def _offset_after(self, count: int) -> int:
-        if count == 0:
-            return -1
-        if count >= len(self.records):
-            return self.next_offset
-        return self.records[count - 1].offset + 1
+    def clear_chunk(self) -> None:
+        """Forget the chunk."""
+        self.chunk = None
+        self.count = 0
 
 
 class OnRoom(Protocol):

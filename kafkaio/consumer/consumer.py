@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Final, Self, Unpack
 
 from kafkaio._runtime.clock import now
 from kafkaio.client.client import Client
 from kafkaio.config import ClientConfig, ConsumerConfig, ConsumerOptions
 from kafkaio.consumer.engine import Engine
 from kafkaio.consumer.events import PartitionsCallback
-from kafkaio.consumer.iteration import BatchIterator
+from kafkaio.consumer.iteration import BatchIterator, TableIterator
 from kafkaio.consumer.places import Places, ToCommit
 from kafkaio.consumer.poll import Poll
 from kafkaio.consumer.statistics import ConsumerStatistics
+from kafkaio.consumer.stream import RecordStream
 from kafkaio.consumer.wish import Topics, Wish
 from kafkaio.errors import UsageError
 from kafkaio.types import GroupMetadata, Record, TopicPartition
 
 __all__ = ["Consumer", "ConsumerStatistics", "ToCommit"]
+
+#: Rows of a table: what takes about a millisecond to make.
+_TABLE_ROWS: Final = 65_536
 
 
 class Consumer(Places):
@@ -142,7 +146,6 @@ class Consumer(Places):
 
     def _set_up(self, engine: Engine, wish: Wish) -> None:
         Places.__init__(self, engine)
-        self._next_nowait = engine.reader.next_nowait
         engine.apply(wish)
 
     def __repr__(self) -> str:
@@ -198,8 +201,13 @@ class Consumer(Places):
 
     # Reading
 
-    def __aiter__(self) -> Self:
-        return self
+    def __aiter__(self) -> AsyncIterator[Record]:
+        """Iterate over records, as `__anext__` gives them.
+
+        While records are at hand, a step costs no coroutine, future or task. The loop
+        gets a turn every millisecond all the same.
+        """
+        return RecordStream(self._reader.handout, self._engine.next_record)
 
     async def __anext__(self) -> Record:
         """The next record. If cancelled, none was taken.
@@ -212,7 +220,7 @@ class Consumer(Places):
             Exception: what a callback or a deserializer raised, or what ended a
                 background task.
         """
-        record = self._next_nowait()
+        record = self._reader.handout.take()
         return record if record is not None else await self._engine.next_record()
 
     async def poll(
@@ -234,9 +242,7 @@ class Consumer(Places):
             KafkaError: as iterating does.
         """
         engine, host = self._engine, self._engine.host
-        limit = engine.config.max_poll_records if max_records is None else max_records
-        if limit < 1:
-            raise UsageError(f"max_records={limit} leaves nothing to take")
+        limit = self._limit(max_records, engine.config.max_poll_records)
         engine.check()
         deadline = None if timeout is None else now() + timeout
 
@@ -261,8 +267,39 @@ class Consumer(Places):
             max_records: most records of a batch, ``max_poll_records`` by default.
             max_wait: seconds to wait for a full batch.
         """
-        limit = max_records or self._engine.config.max_poll_records
+        limit = self._limit(max_records, self._engine.config.max_poll_records)
         return BatchIterator(self._engine, limit, max_wait)
+
+    def arrow_batches(
+        self,
+        *,
+        max_records: int | None = None,
+        max_wait: float = 0.0,
+        headers: bool = False,
+    ) -> TableIterator:
+        """Iterate over tables of pyarrow, with what is at hand of all partitions.
+
+        A table comes when ``max_records`` are at hand, or ``max_wait`` after there was
+        something at hand; records of one partition stand together in it, in order.
+        Asking for the next table finishes the one before. If cancelled, nothing was
+        taken. `kafkaio.arrow` tells the columns; with deserializers, key and value
+        have the types that Arrow finds for their objects.
+
+        Args:
+            max_records: most rows of a table, 65,536 by default.
+            max_wait: seconds to wait for that many.
+            headers: whether the tables have the records' headers.
+
+        Raises:
+            ImportError: pyarrow is not installed: ``pip install 'kafkaio[arrow]'``.
+        """
+        limit = self._limit(max_records, _TABLE_ROWS)
+        return TableIterator(self._engine, limit, max_wait, headers=headers)
+
+    def _limit(self, max_records: int | None, default: int) -> int:
+        if max_records is not None and max_records < 1:
+            raise UsageError(f"max_records={max_records} leaves nothing to take")
+        return default if max_records is None else max_records
 
     # What to read
 

@@ -51,6 +51,8 @@ T = TypeVar("T")
 CLOSE_TIMEOUT: Final = 30.0
 #: Seconds that a reader with data at hand runs before the loop gets a turn.
 _SLICE: Final = 0.001
+#: Records handed out before the iterator looks at the clock.
+_CREDIT: Final = 64
 
 
 class Engine:
@@ -82,6 +84,7 @@ class Engine:
         self._news = Wakeup()
         self._positioned = Broadcast()
         self.reader = Reader(config, on_change=self.look, on_news=self._news.notify)
+        self.reader.more_credit = self._more_credit
         self._supervisor = Supervisor("kafkaio consumer", self._crashed)
         self.fetcher = Fetcher(client, config, self.reader, self._supervisor.start_soon)
         isolation = int(config.isolation_level == "read_committed")
@@ -107,6 +110,8 @@ class Engine:
         self._keeper = Keeper(self)
         self._state = "new"
         self._fatal: BaseException | None = None
+        # The loop's clock, once there is a loop: to ask for the loop takes longer.
+        self._clock: Callable[[], float] = now
         self._slice_end = 0.0
         self._takes_part = False
         self._undo: list[Callable[[], None]] = []
@@ -125,6 +130,7 @@ class Engine:
         if self._state != "new":
             raise ClosedError(f"the consumer is {self._state}: it starts once")
         self._state = "starting"
+        self._clock = asyncio.get_running_loop().time
         try:
             limit = self.config.default_api_timeout_ms / 1000
             deadline = now() + (limit if within is None else within)
@@ -200,7 +206,7 @@ class Engine:
             return
         was_running = self._state == "running" and self._fatal is None
         self._state = "closing"
-        self.reader.must_look = True
+        self.reader.must_look()
         self._news.notify()
         self._positioned.fail(_closed)
         deadline = now() + (CLOSE_TIMEOUT if within is None else within)
@@ -247,7 +253,7 @@ class Engine:
     def _crashed(self, cause: BaseException) -> None:
         if self._fatal is None:
             self._fatal = cause
-        self.reader.must_look = True
+        self.reader.must_look()
         self._news.notify()
         self._positioned.tell()
 
@@ -325,6 +331,7 @@ class Engine:
             until: when to stop waiting; asked after each time nothing was taken.
         """
         with self.reading():
+            self.reader.must_look()  # nobody else may take a record meanwhile
             await self._yield()
             self._step()
             while True:
@@ -339,8 +346,9 @@ class Engine:
     async def _is_over(self, until: float | None) -> bool:
         # Wait for news; there is no more to wait for when time is up.
         has_news = await self._news.wait(until)
-        self._slice_end = now() + _SLICE
-        return not has_news and until is not None and now() >= until
+        moment = self._clock()
+        self._slice_end = moment + _SLICE
+        return not has_news and until is not None and moment >= until
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -374,10 +382,12 @@ class Engine:
 
     async def _yield(self) -> None:
         # A reader that always has data at hand must not starve heartbeats.
-        moment = now()
-        if moment >= self._slice_end:
+        if self._clock() >= self._slice_end:
             await asyncio.sleep(0)
-            self._slice_end = now() + _SLICE
+            self._slice_end = self._clock() + _SLICE
+
+    def _more_credit(self) -> int:
+        return 0 if self._clock() >= self._slice_end else _CREDIT
 
     # Offsets
 

@@ -1,17 +1,69 @@
-"""Iterating over batches: a class with ``__anext__``, so that ``break`` is harmless."""
+"""Iterating over batches: classes with ``__anext__``, so that ``break`` is harmless."""
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from kafkaio._runtime.clock import now
+from kafkaio.consumer.batch import Batch, to_table
 from kafkaio.consumer.engine import Engine
-from kafkaio.consumer.poll import Batch
 
-__all__ = ["BatchIterator"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["BatchIterator", "TableIterator"]
+
+T = TypeVar("T")
 
 
-class BatchIterator:
+class _Gathering(Generic[T]):
+    # Waits until there is enough, or has been something for long enough.
+
+    def __init__(self, engine: Engine, max_records: int, max_wait: float) -> None:
+        self._engine = engine
+        self._reader = engine.reader
+        self._max_records = max_records
+        self._max_wait = max_wait
+        # When what there is has waited long enough; None while there is nothing at
+        # hand. Full ones do not put it off, so none waits for ever.
+        self._until: float | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        """The next one. If cancelled, nothing was taken."""
+        while True:
+            taken = await self._engine.read(self._take, self._deadline)
+            if taken is not None:
+                return taken
+
+    def _deadline(self) -> float | None:
+        return self._until
+
+    def _take(self) -> T | None:
+        if not self._reader.has_any():
+            self._until = None
+            return None
+        moment = now()
+        if self._until is None:
+            self._until = moment + self._max_wait
+        is_due = moment >= self._until
+        if not is_due and not self._is_full():
+            return None
+        taken = self._gather(is_due=is_due)
+        if is_due:
+            self._until = None
+        return taken
+
+    def _is_full(self) -> bool:
+        raise NotImplementedError
+
+    def _gather(self, *, is_due: bool) -> T | None:
+        raise NotImplementedError
+
+
+class BatchIterator(_Gathering[Batch]):
     """Yields batches of one partition each, as ``Consumer.batches`` says.
 
     Args:
@@ -20,44 +72,45 @@ class BatchIterator:
         max_wait: seconds to wait for that many, once there are any.
     """
 
-    def __init__(self, engine: Engine, max_records: int, max_wait: float) -> None:
-        self._engine = engine
-        self._max_records = max_records
-        self._max_wait = max_wait
-        # When a batch that is not full has waited long enough; None while there is
-        # nothing at hand. Full ones do not put it off, so none waits for ever.
-        self._until: float | None = None
+    def _is_full(self) -> bool:
+        return self._reader.has_full(self._max_records)
 
-    def __aiter__(self) -> Self:
-        return self
+    def _gather(self, *, is_due: bool) -> Batch | None:
+        return self._reader.take_batch(self._max_records, prefer_full=not is_due)
 
-    async def __anext__(self) -> Batch:
-        """The next batch. If cancelled, nothing was taken."""
-        engine = self._engine
-        while True:
-            batch = await engine.read(self._take, self._deadline)
-            if batch is not None:
-                return batch
 
-    def _deadline(self) -> float | None:
-        return self._until
+class TableIterator(_Gathering["pa.Table"]):
+    """Yields tables of any partitions, as ``Consumer.arrow_batches`` says.
 
-    def _take(self) -> Batch | None:
-        reader = self._engine.reader
-        if not reader.has_any():
-            self._until = None
+    Args:
+        engine: the consumer's inner works.
+        max_records: most rows of a table.
+        max_wait: seconds to wait for that many, once there are any.
+        headers: whether the tables have the records' headers.
+
+    Raises:
+        ImportError: pyarrow is not installed.
+    """
+
+    def __init__(
+        self, engine: Engine, max_records: int, max_wait: float, *, headers: bool
+    ) -> None:
+        to_table([])  # before anything is taken
+        super().__init__(engine, max_records, max_wait)
+        self._headers = headers
+
+    def _is_full(self) -> bool:
+        return self._reader.at_hand >= self._max_records
+
+    def _gather(self, *, is_due: bool) -> pa.Table | None:
+        del is_due
+        batches = self._reader.take_batches(self._max_records)
+        if not batches:
             return None
-        moment = now()
-        if self._until is None:
-            self._until = moment + self._max_wait
-        is_due = moment >= self._until
-        if not is_due and not reader.has_full(self._max_records):
-            return None
-        records = reader.take_partition(self._max_records, prefer_full=not is_due)
-        if is_due:
-            self._until = None
-        if not records:
-            return None
-        tp = records[0].topic_partition
-        number = reader.ledger.number(tp)
-        return Batch(tp.topic, tp.partition, records, -1 if number is None else number)
+        try:
+            return to_table(batches, headers=self._headers)
+        except BaseException:
+            # Deserialized objects that Arrow has no type for: they were not read.
+            for batch in batches:
+                self._reader.seek(batch.topic_partition, batch.first_offset)
+            raise

@@ -8,9 +8,9 @@ from typing import TypeAlias
 from kafkaio._machines.offsets import Commit
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._runtime.clock import now
+from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.engine import Engine
 from kafkaio.consumer.fetch.lookup import EARLIEST, LATEST
-from kafkaio.consumer.poll import Batch
 from kafkaio.errors import PartitionLost, UsageError
 from kafkaio.types import (
     OffsetAndMetadata,
@@ -243,7 +243,7 @@ class Places:
                 raise PartitionLost(
                     f"{tp.topic}-{tp.partition} was taken since the batch was read"
                 )
-            what = what.records[-1]
+            what = what.last
         if isinstance(what, Record):
             after = OffsetAndMetadata(what.offset + 1, leader_epoch=what.leader_epoch)
             return ledger.commit_of({what.topic_partition: after})

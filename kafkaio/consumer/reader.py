@@ -5,29 +5,27 @@ finished) with what is buffered. Its caller waits; the reader never does. A reco
 taken and returned in one step without any await, so a cancelled call has taken
 nothing.
 
-Progress inside the chunk that is being handed out is one index. It reaches the
-machines when somebody looks (`sync`), not with every record.
+Progress inside the chunk that is being handed out is kept in its cursor, and in the
+handout that iteration takes records from. It reaches the machines when somebody looks
+(`sync`), not with every record.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final
 
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import Positions, Reset
-from kafkaio._records.batch import converted
+from kafkaio._records.batch import Handout, RecordCursor, converted
 from kafkaio.config import ConsumerConfig, Deserializer
+from kafkaio.consumer.batch import Batch, Piece, size_of
 from kafkaio.consumer.buffers import Buffers, Fetched, PartitionBuffer
 from kafkaio.errors import CorruptRecord, OffsetOutOfRange
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.types import Record, TopicPartition
 
 __all__ = ["Reader"]
-
-#: Records handed out before the iterator looks at the clock.
-_CREDIT: Final = 64
 
 
 class Reader:
@@ -54,36 +52,47 @@ class Reader:
         self.wake_below = -1
         #: Called then.
         self.on_room: Callable[[], None] = _nothing
-        #: Records that may be handed out before the caller must look at the clock.
-        self.credit = 0
-        #: Whether the next step must take the long way round.
-        self.must_look = True
+        #: Asked for leave to hand more records out before the loop gets a turn.
+        self.more_credit: Callable[[], int] = _nothing_more
         self._errors: deque[BaseException] = deque()
         self._on_change = on_change
         self._on_news = on_news
         self._key_deserializer = config.key_deserializer
         self._value_deserializer = config.value_deserializer
-        self._deserializes = bool(config.key_deserializer or config.value_deserializer)
+        deserializes = bool(config.key_deserializer or config.value_deserializer)
+        self._deserialize = self._deserialized if deserializes else None
+        #: What iteration takes records from, one by one.
+        self.handout = Handout(self._refill, self._deserialize)
+        # Whether the next step must take the long way round.
+        self._must_look = True
+        # What the handout stands in.
         self._chunk: PartitionBuffer | None = None
+        # What `sync` told the machines last of it: handed out, finished.
+        self._synced = (-1, -1)
         # Records handed out of the chunks before this one; never goes back.
         self._taken = 0
 
     @property
     def progress(self) -> int:
         """A number that grows whenever the user takes something, and only then."""
-        return self._taken + (0 if self._chunk is None else self._chunk.index)
+        return self._taken + (0 if self._chunk is None else self._chunk.handed)
+
+    def must_look(self) -> None:
+        """The next step is to take the long way round."""
+        self._must_look = True
+        self.handout.credit = 0
 
     # What the background reports
 
     def fail(self, error: BaseException) -> None:
         """Raise ``error`` from the next step, once."""
         self._errors.append(error)
-        self.must_look = True
+        self.must_look()
         self._on_news()
 
     def tell(self) -> None:
         """There is something that the next step must look at."""
-        self.must_look = True
+        self.must_look()
         self._on_news()
 
     def add(self, tp: TopicPartition, fetched: Fetched) -> None:
@@ -100,7 +109,7 @@ class Reader:
         self.unassign(tp)
         number = self.positions.assign(tp, has_commits=has_commits)
         self.ledger.open(tp, number)
-        self.must_look = True
+        self.must_look()
         self._on_change()
         return number
 
@@ -116,7 +125,7 @@ class Reader:
         self._leave_chunk(tp)
         self.buffers.drop(tp)
         self.positions.revoke_requested(tp)
-        self.must_look = True
+        self.must_look()
         self._on_news()
 
     def pause(self, tp: TopicPartition) -> None:
@@ -139,7 +148,7 @@ class Reader:
         self.buffers.drop(tp)
         self.positions.seek(tp, offset, epoch)
         self.ledger.positioned(tp, offset, epoch, committed=False)
-        self.must_look = True
+        self.must_look()
         self._on_change()
 
     def seek_to(self, tp: TopicPartition, reset: Reset) -> None:
@@ -148,7 +157,7 @@ class Reader:
         self.buffers.drop(tp)
         self.positions.seek_to(tp, reset)
         self.ledger.unpositioned(tp)
-        self.must_look = True
+        self.must_look()
         self._on_change()
 
     # Reading
@@ -165,7 +174,7 @@ class Reader:
         self.raise_errors()
         for tp in self.positions.stranded():
             self.raise_stranded(tp)
-        self.must_look = False
+        self._must_look = False
 
     def raise_errors(self) -> None:
         """Raise the first error that the background reported, once."""
@@ -184,46 +193,48 @@ class Reader:
 
     def finish(self) -> None:
         """Everything handed out so far is finished."""
-        chunk = self._chunk
-        if chunk is not None:
-            chunk.mark = chunk.index
+        cursor = self.handout.cursor
+        if cursor is not None:
+            self.handout.mark = cursor.next_offset
             self.sync()
         self.ledger.finish()
 
     def sync(self) -> None:
         """Bring the machines up to date with the chunk that is being handed out."""
-        chunk = self._chunk
-        if chunk is None or chunk.index == 0:
+        chunk, cursor = self._chunk, self.handout.cursor
+        if chunk is None or cursor is None or cursor.remaining == chunk.count:
             return
-        handed = chunk.handed_offset
+        handed, mark = cursor.next_offset, self.handout.mark
+        if (handed, mark) == self._synced:
+            return
+        self._synced = handed, mark
         self.positions.advance(chunk.tp, handed, chunk.epoch)
         self.ledger.handed(chunk.tp, handed, chunk.epoch)
-        if chunk.mark:
-            self.ledger.finished_to(chunk.tp, chunk.finished_offset, chunk.epoch)
+        if mark >= 0:
+            self.ledger.finished_to(chunk.tp, mark, chunk.epoch)
 
-    def next_nowait(self) -> Record | None:
-        """Step and take one record, if it is at hand and nothing else is to be done.
-
-        Returns:
-            None where the caller must go the long way: `step`, look at the clock,
-            `take_one`.
-        """
-        chunk = self._chunk
-        if chunk is None or self.must_look or self.credit <= 0:
-            return None
-        index = chunk.index
-        if index >= len(chunk.records) or self._deserializes:
-            return None
-        self.credit -= 1
-        chunk.mark = index
-        chunk.index = index + 1
-        return chunk.records[index]
+    def _refill(self) -> bool:
+        # The handout is out of credit or out of records: go on without waiting where
+        # nothing else is to be done but what the last steps of `take_one` do.
+        if self._must_look:
+            return False
+        handout = self.handout
+        if handout.credit <= 0:
+            handout.credit = self.more_credit()
+            if handout.credit <= 0:
+                return False
+        cursor = handout.cursor
+        if cursor is not None and cursor.remaining:
+            return True
+        self.finish()
+        return self._find_chunk()
 
     def take_one(self) -> Record | None:
         """Take the next record: None where none is at hand."""
-        records = self._take_run(1)
-        self.credit = _CREDIT
-        return records[0] if records else None
+        if not self._find_chunk():
+            return None
+        self.handout.credit = max(1, self.more_credit())
+        return self.handout.take()
 
     def take(self, max_records: int) -> list[Record]:
         """Take what is at hand, one partition after the other.
@@ -234,47 +245,83 @@ class Reader:
         taken: list[Record] = []
         while len(taken) < max_records:
             try:
-                run = self._take_run(max_records - len(taken))
+                if not self._find_chunk(may_fail=not taken):
+                    break
+                taken += self.handout.take_run(max_records - len(taken))
             except Exception:
                 if taken:
                     break  # raised again by the next step, which starts with it
                 raise
-            if not run:
-                break
-            taken += run
-        self.must_look = True  # the next step must finish what this one took
+        self.must_look()  # the next step must finish what this one took
         return taken
 
-    def take_partition(self, max_records: int, *, prefer_full: bool) -> list[Record]:
+    def take_batch(
+        self, max_records: int, *, prefer_full: bool = False, may_fail: bool = True
+    ) -> Batch | None:
         """Take records of one partition, as many as are at hand up to the limit.
 
         Args:
             max_records: the limit.
             prefer_full: begin with a partition that has that many, if one does.
+            may_fail: whether to raise what a broker refused, or to leave that alone.
         """
         if prefer_full:
             self._bring_forward(max_records)
-        taken = self._take_run(max_records)
-        while taken and len(taken) < max_records:
-            buffer = self._chunk
-            if buffer is None or buffer.tp != taken[0].topic_partition:
-                break
-            if buffer.index >= len(buffer.records) and not buffer.batches:
-                break
+        if not self._find_chunk(may_fail=may_fail):
+            return None
+        buffer = self._chunk
+        assert buffer is not None
+        pieces = [self._take_piece(buffer, max_records)]
+        left = max_records - size_of(pieces[0])
+        while left > 0 and not buffer.left and buffer.batches:
             try:
-                more = self._take_from(buffer, max_records - len(taken))
+                self._close_chunk(buffer)
+                if not self._open_chunk(buffer):
+                    break
+                self._begin(buffer)
+                pieces.append(self._take_piece(buffer, left))
             except Exception:  # noqa: BLE001  (raised again by the next step)
                 break
-            if not more:
+            left -= size_of(pieces[-1])
+        self._turn_over(buffer)
+        self.must_look()
+        number = self.ledger.number(buffer.tp)
+        return Batch(buffer.tp, pieces, -1 if number is None else number)
+
+    def take_batches(self, max_records: int) -> list[Batch]:
+        """Take what is at hand of any partitions, one after the other.
+
+        Raises:
+            KafkaError: the next record cannot be had; only where none was taken.
+        """
+        batches: list[Batch] = []
+        while max_records > 0:
+            try:
+                batch = self.take_batch(max_records, may_fail=not batches)
+            except Exception:
+                if batches:
+                    break  # raised again by the next step, which starts with it
+                raise
+            if batch is None:
                 break
-            taken += more
-        self._turn_over()
-        self.must_look = True
-        return taken
+            batches.append(batch)
+            max_records -= len(batch)
+        return batches
+
+    def _take_piece(self, buffer: PartitionBuffer, limit: int) -> Piece:
+        if self._deserialize is not None:
+            return self.handout.take_run(limit)
+        assert buffer.chunk is not None
+        return buffer.chunk.cut(limit)
 
     def has_full(self, max_records: int) -> bool:
         """Whether some partition has at least that many records at hand."""
         return any(buffer.at_hand >= max_records for buffer in self.buffers.ready)
+
+    @property
+    def at_hand(self) -> int:
+        """Records that can be taken, at most."""
+        return sum(buffer.at_hand for buffer in self.buffers.ready)
 
     def has_any(self) -> bool:
         """Whether there is anything at hand to take or to raise."""
@@ -287,44 +334,41 @@ class Reader:
                 return
             ready.rotate(-1)
 
-    def _take_run(self, max_records: int) -> list[Record]:
-        # Records of one chunk, at most max_records of them.
+    def _find_chunk(self, *, may_fail: bool = True) -> bool:
+        # Whether there are records at hand; the handout stands in them then.
         chunk = self._chunk
         if chunk is not None:
-            if chunk.index < len(chunk.records):
-                return self._hand_out(chunk, max_records)
-            self._turn_over()
+            if chunk.left:
+                return True
+            self._turn_over(chunk)
         ready = self.buffers.ready
         while ready:
             buffer = ready[0]
-            taken = self._take_from(buffer, max_records)
-            if taken:
-                return taken
+            if buffer.left or self._open_chunk(buffer):
+                self._begin(buffer)
+                return True
+            if buffer.failure is not None and not may_fail:
+                return False
+            self._raise_failure(buffer)
             self.buffers.drop_if_empty(buffer)
-        return []
+        return False
 
-    def _take_from(self, buffer: PartitionBuffer, max_records: int) -> list[Record]:
-        if buffer.index >= len(buffer.records):
-            self._close_chunk(buffer)
-            if not self._open_chunk(buffer):
-                self._raise_failure(buffer)
-                return []
+    def _begin(self, buffer: PartitionBuffer) -> None:
         self._chunk = buffer
-        return self._hand_out(buffer, max_records)
+        self._synced = (-1, -1)
+        self.handout.cursor = buffer.chunk
+        self.handout.mark = -1
 
-    def _turn_over(self) -> None:
+    def _turn_over(self, buffer: PartitionBuffer) -> None:
         # After a chunk, or a run of them, the next partition has its turn.
-        chunk = self._chunk
-        if chunk is None:
-            return
-        if chunk.index >= len(chunk.records):
-            self._close_chunk(chunk)
+        if buffer.left:
+            self._drop_chunk(buffer)
         else:
-            self._drop_chunk(chunk)
+            self._close_chunk(buffer)
         ready = self.buffers.ready
-        if ready and ready[0] is chunk:
+        if ready and ready[0] is buffer:
             self.buffers.rotate()
-        self.buffers.drop_if_empty(chunk)
+        self.buffers.drop_if_empty(buffer)
 
     def _close_chunk(self, buffer: PartitionBuffer) -> None:
         if self._chunk is buffer:
@@ -332,47 +376,29 @@ class Reader:
         buffer.clear_chunk()
 
     def _open_chunk(self, buffer: PartitionBuffer) -> bool:
-        # Decode the next batch that has records for the user.
+        # Decompress and check the next batch that has records for the user.
         tp = buffer.tp
         while buffer.batches:
             batch, sieve = buffer.batches[0]
             position = self.positions[tp].position
-            records: list[Record] = []
+            chunk: RecordCursor | None = None
             try:
                 if sieve.passes(batch) and batch.next_offset > position:
-                    records = batch.decode(tp.topic, tp.partition, position)
+                    chunk = batch.iterate(tp.topic, tp.partition, position)
             except CorruptRecord as error:
                 error.add_note(_place(tp, position))
                 raise
             self.buffers.pop_batch(buffer)
             self._made_room()
-            if records:
-                buffer.records = records
-                buffer.next_offset = batch.next_offset
-                buffer.epoch = batch.leader_epoch
+            if chunk is not None and chunk.remaining:
+                buffer.open_chunk(chunk, batch.leader_epoch)
                 return True
             if batch.next_offset > position:
                 self.positions.advance(tp, batch.next_offset, batch.leader_epoch)
                 self.ledger.skipped(tp, batch.next_offset, batch.leader_epoch)
         return False
 
-    def _hand_out(self, buffer: PartitionBuffer, max_records: int) -> list[Record]:
-        start = buffer.index
-        if not self._deserializes:
-            run = buffer.records[start : start + max_records]
-            buffer.index = start + len(run)
-            return run
-        for record in buffer.records[start : start + max_records]:
-            try:
-                buffer.records[buffer.index] = self._deserialize(record)
-            except Exception:
-                if buffer.index > start:
-                    break  # raised by the next step, which starts with this record
-                raise
-            buffer.index += 1
-        return buffer.records[start : buffer.index]
-
-    def _deserialize(self, record: Record) -> Record:
+    def _deserialized(self, record: Record) -> Record:
         key = _convert(self._key_deserializer, record.key, record, "key")
         value = _convert(self._value_deserializer, record.value, record, "value")
         return converted(record, key, value)
@@ -391,9 +417,10 @@ class Reader:
 
     def reset_position(self, tp: TopicPartition) -> None:
         """The position is outside the log: follow the policy, or strand."""
+        self._leave_chunk(tp)
         self.positions.out_of_range(tp, self.positions[tp].token)
         self.ledger.unpositioned(tp)
-        self.must_look = True
+        self.must_look()
         self._on_change()
         self._on_news()
 
@@ -409,12 +436,17 @@ class Reader:
 
     def _drop_chunk(self, chunk: PartitionBuffer) -> None:
         self.sync()
-        self._taken += chunk.index
-        self._chunk = None
+        self._taken += chunk.handed
+        self._chunk = self.handout.cursor = None
 
 
 def _nothing() -> None:
     """Nobody waits for room."""
+
+
+def _nothing_more() -> int:
+    """There is no loop to give a turn to."""
+    return 0
 
 
 def _convert(

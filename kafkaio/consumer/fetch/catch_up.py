@@ -122,4 +122,4 @@ class CatchUp:
         points = {point.tp: point for point in missed}
         found = answers(plan, response)
         if not response.error_code and found.keys() <= points.keys():
-            fetcher.answered(points, found, response)
+            await fetcher.answered(points, found, response)

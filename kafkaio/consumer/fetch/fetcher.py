@@ -15,6 +15,7 @@ beside it, see `kafkaio.consumer.fetch.catch_up`.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -49,6 +50,8 @@ __all__ = ["Fetcher", "LogEnds"]
 
 #: A partition may have this many answers' worth of bytes buffered.
 _DEPTH: Final = 2
+#: Seconds that an answer is worked on before the loop gets a turn.
+_SLICE: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,14 +240,22 @@ class Fetcher:
         """A broker did not answer: perhaps others lead its partitions by now."""
         self.client.request_refresh(*sorted(set(topics)))
 
-    def answered(
+    async def answered(
         self,
         points: Mapping[TopicPartition, FetchPoint],
         found: Mapping[TopicPartition, PartitionData],
         response: FetchResponse,
     ) -> None:
-        """Judge an answer, partition by partition."""
+        """Judge an answer, partition by partition.
+
+        A large one takes milliseconds, so the loop gets its turn in between; whatever
+        happens to the other partitions meanwhile is noticed.
+        """
+        end = now() + _SLICE
         for tp, data in found.items():
+            if now() >= end:
+                await asyncio.sleep(0)
+                end = now() + _SLICE
             point = points[tp]
             if not self._reader.positions.accepts(point):
                 self.stale_answers += 1

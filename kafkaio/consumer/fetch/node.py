@@ -135,12 +135,18 @@ class NodeFetcher:
         self.asked = wanted.keys()
         self.asked_at = now()
         try:
-            response = await self._connection.call(
-                fetch_request(plan, limits), timeout=timeout, max_version=cap
-            )
-        except BaseException:
-            self._session.reset()
-            raise
+            try:
+                response = await self._connection.call(
+                    fetch_request(plan, limits), timeout=timeout, max_version=cap
+                )
+            except BaseException:
+                self._session.reset()
+                raise
+            if not response.error_code:
+                found = answers(plan, response)
+                if self._session.acked(plan, response.session_id, found):
+                    points = {point.tp: point for point in wanted}
+                    await fetcher.answered(points, found, response)
         finally:
             self.reserved = 0
             fetcher.wake()  # others may have waited for the room that it kept
@@ -148,10 +154,6 @@ class NodeFetcher:
         if response.error_code:
             self._session.failed(response.error_code)
             await self._on_top_level(response.error_code, plan)
-            return
-        found = answers(plan, response)
-        if self._session.acked(plan, response.session_id, found):
-            fetcher.answered({p.tp: p for p in wanted}, found, response)
 
     def _plan(
         self, connection: Connection, wanted: dict[FetchPoint, FetchTarget]

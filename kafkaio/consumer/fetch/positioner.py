@@ -130,7 +130,7 @@ class Positioner:
         reader = self._reader
         if found is None:
             if reader.positions.committed_missing(tp, token):
-                reader.must_look = True
+                reader.must_look()
             return
         epoch = found.leader_epoch
         if epoch >= 0:

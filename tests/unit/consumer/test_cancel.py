@@ -20,12 +20,26 @@ async def iterate(consumer: Consumer) -> list[Record]:
     return [await anext(consumer)]
 
 
+async def stream(consumer: Consumer) -> list[Record]:
+    async for record in consumer:
+        return [record]
+    raise AssertionError
+
+
 async def poll(consumer: Consumer) -> list[Record]:
     return (await consumer.poll(timeout=5, max_records=3)).records
 
 
 async def batch(consumer: Consumer) -> list[Record]:
     return (await anext(consumer.batches(max_records=3, max_wait=0.1))).records
+
+
+async def table(consumer: Consumer) -> list[Record]:
+    found = await anext(consumer.arrow_batches(max_records=3, max_wait=0.1))
+    return [
+        Record(row["topic"], row["partition"], row["offset"], 0, None, row["value"])
+        for row in found.to_pylist()
+    ]
 
 
 async def cancelled_after(steps: int, read: Awaitable[list[Record]]) -> list[Record]:
@@ -40,7 +54,7 @@ async def cancelled_after(steps: int, read: Awaitable[list[Record]]) -> list[Rec
         return []
 
 
-@pytest.mark.parametrize("read", [iterate, poll, batch])
+@pytest.mark.parametrize("read", [iterate, stream, poll, batch, table])
 async def test_nothing_is_lost_or_doubled(
     read: Read, logs: FakeLogs, make: MakeConsumer
 ):

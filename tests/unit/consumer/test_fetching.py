@@ -59,6 +59,41 @@ async def test_fetches_while_there_is_data_to_read(
         assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
 
 
+async def test_a_large_answer_is_worked_on_in_slices(
+    cluster: FakeCluster,
+    logs: FakeLogs,
+    make: MakeConsumer,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    # As if every partition of an answer took longer than a slice.
+    monkeypatch.setattr("kafkaio.consumer.fetch.fetcher._SLICE", -1.0)
+    orders = [TopicPartition("orders", n) for n in range(3)]
+    for tp in orders:
+        cluster.move_leader(*tp, 0)
+        logs.append(*tp, *[b"%d" % n for n in range(20)])
+    consumer = make(assign=orders, auto_offset_reset="earliest")
+    reader = consumer._engine.reader
+    add, added = reader.add, []
+
+    def seek_between(tp: TopicPartition, fetched: Any) -> None:
+        add(tp, fetched)
+        added.append(tp)
+        if len(added) == 1:
+            other = orders[1] if tp == orders[2] else orders[2]
+            asyncio.get_running_loop().call_soon(consumer.seek, other, 15)
+
+    monkeypatch.setattr(reader, "add", seek_between)
+    async with consumer:
+        seen: dict[int, list[int]] = {0: [], 1: [], 2: []}
+        for _ in range(45):
+            record = await anext(consumer)
+            seen[record.partition].append(record.offset)
+        late = next(n for n in (1, 2) if seen[n][0] == 15)
+        assert seen.pop(late) == list(range(15, 20))
+        assert list(seen.values()) == [list(range(20))] * 2
+        assert consumer.statistics().stale_answers == 1
+
+
 async def test_the_session_carries_only_what_changed(
     cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
 ):

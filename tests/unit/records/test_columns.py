@@ -8,7 +8,7 @@ from itertools import pairwise
 from types import ModuleType
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaio._records._columns import BinaryColumn, BinaryView, Columns
@@ -85,8 +85,8 @@ def rows_of(columns: Columns) -> list[tuple]:
     )
 
 
-@law
-@given(batches=st.lists(record_lists, max_size=4), start=st.integers(90, 120))
+@settings(law, max_examples=40)
+@given(batches=st.lists(record_lists, max_size=3), start=st.integers(90, 120))
 def test_columns_hold_what_the_records_hold(
     codec: ModuleType, batches: list, start: int
 ) -> None:

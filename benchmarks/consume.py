@@ -1,0 +1,163 @@
+"""Nanoseconds of CPU per record of each way to consume.
+
+Run it as ``python benchmarks/consume.py HOST:PORT``; ``run.py --serve`` starts a broker
+for it. ``--help`` tells what can be varied. The ways take turns, round by round, each
+reads the whole topic from its beginning, and the least of the rounds is told: whatever
+else the machine does only ever adds. The broker's CPU does not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import time
+from collections.abc import Awaitable, Callable
+
+import kafkaio
+from kafkaio.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+)
+
+Way = Callable[[kafkaio.Consumer, int], Awaitable[None]]
+
+
+async def iterate(consumer: kafkaio.Consumer, left: int) -> None:
+    async for record in consumer:
+        record.value, record.key  # noqa: B018 - to read them is the work
+        left -= 1
+        if not left:
+            return
+
+
+async def batch_records(consumer: kafkaio.Consumer, left: int) -> None:
+    async for batch in consumer.batches(max_records=1000):
+        for record in batch:
+            record.value  # noqa: B018 - likewise
+        left -= len(batch)
+        if left <= 0:
+            return
+
+
+async def batch_values(consumer: kafkaio.Consumer, left: int) -> None:
+    async for batch in consumer.batches(max_records=1000):
+        for value in batch.values():
+            value  # noqa: B018 - likewise
+        left -= len(batch)
+        if left <= 0:
+            return
+
+
+async def tables(consumer: kafkaio.Consumer, left: int) -> None:
+    async for table in consumer.arrow_batches():
+        left -= table.num_rows
+        if left <= 0:
+            return
+
+
+async def poll(consumer: kafkaio.Consumer, left: int) -> None:
+    while left > 0:
+        records = (await consumer.poll(max_records=1000)).records
+        for record in records:
+            record.value  # noqa: B018 - likewise
+        left -= len(records)
+
+
+WAYS: dict[str, Way] = {
+    "async for": iterate,
+    "batches(), records": batch_records,
+    "batches(), values()": batch_values,
+    "poll()": poll,
+    "arrow_batches()": tables,
+}
+
+
+def make_value(number: int, size: int) -> bytes:
+    """JSON-like text, which compresses about as well as such text does."""
+    text = b'{"id": %d, "name": "measure %x", "price": %d.5, "text": "' % (
+        number,
+        number * 7919,
+        number * 7 % 1000,
+    )
+    return text.ljust(size - 2, b"x")[: size - 2] + b'"}'
+
+
+async def create(args: argparse.Namespace, topic: str) -> bool:
+    """Create the topic; False where it is there already."""
+    async with kafkaio.Client(args.bootstrap) as client:
+        new = CreatableTopic(
+            name=topic, num_partitions=args.partitions, replication_factor=1
+        )
+        request = CreateTopicsRequest(topics=[new], timeout_ms=10_000)
+        answer = await client.request(request, to=kafkaio.Controller)
+        return answer.topics[0].error_code == 0
+
+
+async def fill(args: argparse.Namespace) -> str:
+    """Write the topic, unless it is there; its name tells what is in it."""
+    topic = (
+        f"consume-{args.records}-{args.value_size}-{args.partitions}-"
+        f"{args.batch_size}-{args.compression}"
+    )
+    if not await create(args, topic):
+        return topic
+    pool = [make_value(number, args.value_size) for number in range(997)]
+    async with kafkaio.Producer(
+        args.bootstrap,
+        batch_size=args.batch_size,
+        linger_ms=50,
+        compression_type=args.compression,
+    ) as producer:
+        for number in range(args.records):
+            # In one block per partition, so that batches are full however many.
+            partition = number * args.partitions // args.records
+            await producer.enqueue(topic, pool[number % 997], partition=partition)
+        await producer.flush()
+    return topic
+
+
+async def measure(args: argparse.Namespace, topic: str) -> dict[str, float]:
+    """The least CPU time per record of each way."""
+    best: dict[str, float] = {}
+    where = [kafkaio.TopicPartition(topic, n) for n in range(args.partitions)]
+    for _ in range(args.rounds):
+        for name, way in WAYS.items():
+            if args.only and args.only not in name:
+                continue
+            async with kafkaio.Consumer(
+                args.bootstrap, assign=where, auto_offset_reset="earliest"
+            ) as consumer:
+                gc.collect()
+                start = time.process_time_ns()
+                await way(consumer, args.records)
+                spent = (time.process_time_ns() - start) / args.records
+            best[name] = min(spent, best.get(name, spent))
+    return best
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("bootstrap", help="HOST:PORT of a broker")
+    parser.add_argument("--records", type=int, default=500_000)
+    parser.add_argument("--value-size", type=int, default=100)
+    parser.add_argument("--partitions", type=int, default=4)
+    parser.add_argument("--batch-size", type=int, default=131_072)
+    parser.add_argument("--compression", default="none")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", help="measure only ways whose name has this in it")
+    return parser.parse_args()
+
+
+async def main() -> None:
+    args = arguments()
+    print(f"codec: {'compiled' if kafkaio.accelerated else 'pure Python'}")
+    best = await measure(args, await fill(args))
+    for name, nanoseconds in best.items():
+        print(f"{nanoseconds:8,.0f} ns  {name}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,156 @@
+"""What consuming costs as things grow: partitions, idle time, slowness, records.
+
+Run it as ``python benchmarks/growth.py HOST:PORT``; ``run.py --serve`` starts a broker
+for it. Each line tells a figure and the bound that it is held to; the exit status is 1
+where one is passed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import os
+import time
+import tracemalloc
+from pathlib import Path
+
+from consume import fill, iterate
+
+import kafkaio
+
+MIB = 2**20
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Bounds:
+    """Figures told, and whether all were within their bounds."""
+
+    def __init__(self) -> None:
+        self.held = True
+
+    def tell(self, what: str, figure: float, bound: float, unit: str) -> None:
+        is_held = figure <= bound
+        self.held &= is_held
+        mark = "" if is_held else "   PASSED"
+        print(f"{what:52} {figure:9.2f} of {bound:7.2f} {unit}{mark}", flush=True)
+
+
+def resident() -> int:
+    """Bytes of memory that the process has."""
+    return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * PAGE
+
+
+def spec(
+    args: argparse.Namespace, partitions: int, records: int, value_size: int = 100
+) -> argparse.Namespace:
+    """A topic as `fill` writes it."""
+    return argparse.Namespace(
+        bootstrap=args.bootstrap,
+        records=records,
+        partitions=partitions,
+        value_size=value_size,
+        batch_size=16_384,
+        compression="none",
+    )
+
+
+async def consumer_of(topic: argparse.Namespace, **options: object) -> kafkaio.Consumer:
+    name = await fill(topic)
+    where = [kafkaio.TopicPartition(name, n) for n in range(topic.partitions)]
+    return kafkaio.Consumer(
+        topic.bootstrap, assign=where, auto_offset_reset="earliest", **options
+    )
+
+
+async def partitions(args: argparse.Namespace, bounds: Bounds) -> None:
+    """CPU per record of many partitions, as a ratio to few; the two take turns."""
+    best: dict[int, float] = {}
+    for _ in range(args.rounds):
+        for count in (4, 512):
+            async with await consumer_of(spec(args, count, args.records)) as consumer:
+                gc.collect()
+                start = time.process_time_ns()
+                await iterate(consumer, args.records)
+                spent = (time.process_time_ns() - start) / args.records
+            best[count] = min(spent, best.get(count, spent))
+    print(f"{best[4]:.0f} ns per record of 4 partitions, {best[512]:.0f} ns of 512")
+    bounds.tell("512 partitions against 4", best[512] / best[4], 1.3, "times")
+
+
+async def idle(args: argparse.Namespace, bounds: Bounds) -> None:
+    """CPU of a consumer that waits for records of 200 partitions."""
+    async with await consumer_of(spec(args, 200, 200)) as consumer:
+        await iterate(consumer, 200)
+        waiting = asyncio.create_task(iterate(consumer, 1))
+        await asyncio.sleep(2)
+        start = time.process_time()
+        await asyncio.sleep(args.seconds)
+        spent = time.process_time() - start
+        waiting.cancel()
+        await asyncio.wait([waiting])
+    bounds.tell("idle on 200 partitions", 100 * spent / args.seconds, 1, "% of a core")
+
+
+async def slow(args: argparse.Namespace, bounds: Bounds) -> None:
+    """Memory of a consumer that is slower than its topic, beyond its byte budget."""
+    budget = 50 * MIB
+    topic = spec(args, 64, 200_000, 1000)
+    slow_one = await consumer_of(topic, fetch_buffer_bytes=budget)
+    gc.collect()
+    before = peak = resident()
+    buffered = 0
+    async with slow_one as consumer:
+        end = time.monotonic() + args.seconds
+        async for _ in consumer:
+            peak = max(peak, resident())
+            buffered = max(buffered, consumer.statistics().buffered_bytes)
+            if time.monotonic() > end:
+                break
+            await asyncio.sleep(0.001)
+    print(f"{buffered / MIB:.0f} MiB buffered at most")
+    most = budget / MIB + 30
+    bounds.tell("memory of a slow consumer", (peak - before) / MIB, most, "MiB")
+
+
+async def records(args: argparse.Namespace, bounds: Bounds) -> None:
+    """Python memory that stays after many records, read again and again."""
+    topic = spec(args, 4, args.records)
+    async with await consumer_of(topic) as consumer:
+        await iterate(consumer, args.records)
+        tracemalloc.start()
+        before, seen = 0, 0
+        while seen < args.total:
+            consumer.seek_to_beginning()
+            await iterate(consumer, args.records)
+            consumer.seek_to_end()
+            gc.collect()
+            seen += args.records
+            before = before or tracemalloc.get_traced_memory()[0]
+        grown = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.stop()
+    bounds.tell(f"growth over {seen:,} records", grown / MIB, 1, "MiB")
+
+
+WORK = {f.__name__: f for f in (partitions, idle, slow, records)}
+
+
+async def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("bootstrap", help="HOST:PORT of a broker")
+    parser.add_argument("only", nargs="*", help=f"some of: {', '.join(WORK)}")
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--total", type=int, default=10_000_000)
+    args = parser.parse_args()
+    bounds = Bounds()
+    for name in args.only or WORK:
+        await WORK[name](args, bounds)
+    return 0 if bounds.held else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(asyncio.run(main()))

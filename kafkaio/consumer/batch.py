@@ -1,0 +1,163 @@
+"""Batches of one partition, as a consumer hands them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, TypeAlias
+
+from kafkaio._records.batch import RecordCursor
+from kafkaio.types import Record, TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Batch", "Piece", "size_of", "to_table"]
+
+#: A part of a batch: records to be made when asked for, or made already.
+Piece: TypeAlias = RecordCursor | list[Record]
+
+
+class Batch:
+    """Consecutive records of one partition; at least one. Not to be changed.
+
+    The records are made when they are asked for: iterate to have one at a time,
+    ``values()`` to have no records at all. While the batch is kept, so are the bytes
+    that it came in, decompressed; a record keeps only itself.
+
+    Attributes:
+        topic: name of the topic.
+        partition: number of the partition.
+        assignment: number of the assignment that they were read under: a commit of
+            the batch after the partition was lost is refused, even if the partition
+            was assigned again since.
+        pieces: what the records are made of; for kafkaio itself.
+    """
+
+    __slots__ = ("_count", "_records", "assignment", "partition", "pieces", "topic")
+
+    def __init__(
+        self, tp: TopicPartition, pieces: list[Piece], assignment: int = -1
+    ) -> None:
+        self.topic, self.partition = tp
+        self.assignment = assignment
+        self.pieces = pieces
+        self._count = sum(map(size_of, pieces))
+        self._records: list[Record] | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<Batch {self.topic}-{self.partition} | {self._count} records, offsets "
+            f"{self.first_offset}-{self.last_offset}>"
+        )
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Record]:
+        if self._records is not None:
+            return iter(self._records)
+        pieces = self.pieces
+        if len(pieces) == 1:
+            return _begin(pieces[0])
+        return chain.from_iterable(map(_begin, pieces))
+
+    @property
+    def records(self) -> list[Record]:
+        """The records in the order of their offsets, all made at once and kept."""
+        if self._records is None:
+            self._records = [*self]
+        return self._records
+
+    def values(self) -> list[bytes | None]:
+        """The records' values, made without the records."""
+        values: list[bytes | None] = []
+        for piece in self.pieces:
+            if isinstance(piece, list):
+                values += [record.value for record in piece]
+            else:
+                values += piece.copy().take_values(self._count)
+        return values
+
+    def keys(self) -> list[bytes | None]:
+        """The records' keys, made without the records."""
+        keys: list[bytes | None] = []
+        for piece in self.pieces:
+            if isinstance(piece, list):
+                keys += [record.key for record in piece]
+            else:
+                keys += piece.copy().take_keys(self._count)
+        return keys
+
+    def to_arrow(self, *, headers: bool = False) -> pa.Table:
+        """The records as a table of pyarrow, made without the records.
+
+        `kafkaio.arrow` tells its columns. With deserializers, key and value have the
+        types that Arrow finds for their objects.
+
+        Args:
+            headers: whether the table has the records' headers.
+
+        Raises:
+            ImportError: pyarrow is not installed: ``pip install 'kafkaio[arrow]'``.
+        """
+        return to_table([self], headers=headers)
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition that the records came from."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def first_offset(self) -> int:
+        """Offset of the first record."""
+        return self.first.offset
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record."""
+        return self.last.offset
+
+    @property
+    def first(self) -> Record:
+        """The first record."""
+        return next(iter(self))
+
+    @property
+    def last(self) -> Record:
+        """The last record."""
+        piece = self.pieces[-1]
+        if isinstance(piece, list):
+            return piece[-1]
+        cursor = piece.copy()
+        cursor.skip(cursor.remaining - 1)
+        return next(cursor)
+
+
+def to_table(batches: Sequence[Batch], *, headers: bool = False) -> pa.Table:
+    """The records of batches as one table.
+
+    Raises:
+        ImportError: pyarrow is not installed.
+    """
+    from kafkaio.arrow import TableBuilder, records_to_table
+
+    pieces = [
+        (batch.topic_partition, piece) for batch in batches for piece in batch.pieces
+    ]
+    if any(isinstance(piece, list) for _, piece in pieces):
+        return records_to_table([*chain(*batches)], headers=headers)
+    builder = TableBuilder(headers=headers)
+    for tp, piece in pieces:
+        if not isinstance(piece, list):
+            builder.add_cursor(tp, piece)
+    return builder.finish()
+
+
+def _begin(piece: Piece) -> Iterator[Record]:
+    return iter(piece) if isinstance(piece, list) else piece.copy()
+
+
+def size_of(piece: Piece) -> int:
+    """How many records a piece has."""
+    return len(piece) if isinstance(piece, list) else piece.remaining
