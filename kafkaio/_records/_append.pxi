@@ -7,7 +7,8 @@
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
 
-from kafkaio._records._receipts import twin_of
+from kafkaio._records._append import _nobody as nobody
+from kafkaio._records._receipts import at_once, twin_of
 from kafkaio._records._layout import MAX_RECORD_OVERHEAD
 from kafkaio.types import RecordMetadata
 
@@ -183,7 +184,8 @@ cdef class Delivery:
         cdef Receipt receipt = self.where()
         if not receipt.is_settled and receipt.wait is not None:
             return receipt.wait(self)
-        return AtOnce(self)
+        # A generator of Python's own ends without raising, unlike any other iterator.
+        return at_once(self)
 
     @property
     def is_done(self):
@@ -256,27 +258,6 @@ cdef class Delivery:
         if receipt.error is not None:
             return f"<Delivery {where} failed: {receipt.error!r}>"
         return f"<Delivery {where} done, offset {self.outcome().offset}>"
-
-
-@cython.final
-@cython.freelist(64)
-cdef class AtOnce:
-    """What ``await`` runs for a delivery that is done: it ends with the outcome."""
-
-    cdef Delivery _delivery
-
-    def __cinit__(self, Delivery delivery not None):
-        self._delivery = delivery
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        raise StopIteration(self._delivery.outcome())
-
-    def send(self, value):
-        """Does what `next` does: nothing can be sent to what does not wait."""
-        raise StopIteration(self._delivery.outcome())
 
 
 cdef Delivery new_delivery(Receipt receipt, Py_ssize_t index, int64_t timestamp):
@@ -376,6 +357,7 @@ cdef class Lanes:
     cdef Py_ssize_t _largest
     cdef bint _ignore_keys
     cdef public int64_t taken
+    cdef public object otherwise
 
     def __init__(
         self,
@@ -389,6 +371,7 @@ cdef class Lanes:
         self._largest = largest
         self._ignore_keys = ignore_keys
         self.taken = 0
+        self.otherwise = nobody
 
     def grant(
         self,
@@ -464,8 +447,24 @@ cdef class Lanes:
         cdef int64_t nanoseconds = self._clock()
         return nanoseconds // 1_000_000
 
+    def enqueue(
+        self, topic, value, *, key=None, headers=(), timestamp=None, partition=None
+    ):
+        """Does what `kafkaio.Producer.enqueue_nowait` does."""
+        cdef object delivery = self.take_one(
+            topic, value, key, headers, timestamp, partition
+        )
+        if delivery is not None:
+            return delivery
+        return self.otherwise(topic, value, key, headers, timestamp, partition)
+
     def take(self, topic, value, key, headers, timestamp, partition):
         """Takes a record in, if a lane is open for it."""
+        return self.take_one(topic, value, key, headers, timestamp, partition)
+
+    cdef inline object take_one(
+        self, object topic, object value, object key, object headers, object timestamp, object partition
+    ):
         cdef TopicLanes lanes
         cdef Lane lane
         cdef Py_ssize_t at, before, index

@@ -15,6 +15,7 @@ from kafkaio._records._layout import BATCH_HEADER_SIZE, MAX_RECORD_OVERHEAD
 from kafkaio._records._murmur2 import key_partition
 from kafkaio._records._pure import RecordWriter
 from kafkaio._records._receipts import Delivery, Receipt
+from kafkaio.errors import UsageError
 
 __all__ = ["Lanes"]
 
@@ -51,6 +52,8 @@ class Lanes:
 
     Attributes:
         taken: bytes taken in so far; whoever reads it may set it back to 0.
+        otherwise: what `enqueue` leaves a record to that no lane takes; with its
+            arguments in the order of `take`.
     """
 
     __slots__ = (
@@ -58,6 +61,7 @@ class Lanes:
         "_ignore_keys",
         "_largest",
         "_topics",
+        "otherwise",
         "taken",
     )
 
@@ -73,6 +77,7 @@ class Lanes:
         self._ignore_keys = ignore_keys
         self._topics: dict[str, _Topic] = {}
         self.taken = 0
+        self.otherwise: Callable[..., Delivery] = _nobody
 
     # For the accumulator.
 
@@ -132,6 +137,25 @@ class Lanes:
         self._topics.clear()
 
     # For the producer.
+
+    def enqueue(
+        self,
+        topic: object,
+        value: object,
+        *,
+        key: object = None,
+        headers: object = (),
+        timestamp: object = None,
+        partition: object = None,
+    ) -> Delivery:
+        """Do what `kafkaio.Producer.enqueue_nowait` does.
+
+        A producer hands this out in its place, so that there is one call per record.
+        """
+        delivery = self.take(topic, value, key, headers, timestamp, partition)
+        if delivery is not None:
+            return delivery
+        return self.otherwise(topic, value, key, headers, timestamp, partition)
 
     def take(
         self,
@@ -240,6 +264,10 @@ class Lanes:
             return -1
         size += extra
         return size if size <= self._largest else -1
+
+
+def _nobody(*_: object) -> Delivery:
+    raise UsageError("these lanes belong to no producer")
 
 
 def _size_of_headers(headers: object) -> int:

@@ -16,6 +16,7 @@ __all__ = [
     "Delivery",
     "Receipt",
     "Wait",
+    "at_once",
     "metadata_of",
     "metadata_of_all",
     "twin_of",
@@ -167,11 +168,7 @@ class Delivery:
         wait = self.receipt().wait
         if wait is not None and not self._receipt.is_settled:
             return wait(self)
-        return self._at_once()
-
-    def _at_once(self) -> Generator[object, None, RecordMetadata]:
-        yield from ()  # nothing to wait for, but awaiting takes an iterator
-        return self.result()
+        return at_once(self)
 
     @property
     def is_done(self) -> bool:
@@ -233,6 +230,12 @@ class Delivery:
         if receipt.error is not None:
             return f"<Delivery {where} failed: {receipt.error!r}>"
         return f"<Delivery {where} done, offset {self.result().offset}>"
+
+
+def at_once(delivery: Delivery) -> Generator[object, None, RecordMetadata]:
+    """What ``await`` runs for a delivery that is done: it ends with the outcome."""
+    yield from ()  # nothing to wait for, but awaiting takes an iterator
+    return delivery.result()
 
 
 def metadata_of(

@@ -64,6 +64,15 @@ class Producer(ProducerLife):
             client = Client.from_config(config, observer)
             self._set_up(config, client, owns_client=True)
 
+    def _set_up(
+        self, config: ProducerConfig, client: Client, *, owns_client: bool
+    ) -> None:
+        super()._set_up(config, client, owns_client=owns_client)
+        if self._is_plain and type(self).enqueue_nowait is _ENQUEUE_NOWAIT:
+            # The same without a frame of its own, which is a fifth of what it takes.
+            self._lanes.otherwise = self._enqueue_now
+            vars(self)["enqueue_nowait"] = self._lanes.enqueue
+
     @classmethod
     def from_properties(
         cls, properties: Mapping[str, object], observer: object | None = None
@@ -258,6 +267,17 @@ class Producer(ProducerLife):
         delivery = self._take(topic, value, key, headers, timestamp, partition)
         if delivery is not None:
             return delivery
+        return self._enqueue_now(topic, value, key, headers, timestamp, partition)
+
+    def _enqueue_now(
+        self,
+        topic: str,
+        value: object,
+        key: object,
+        headers: Headers,
+        timestamp: int | None,
+        partition: int | None,
+    ) -> Delivery:
         self._check_running()
         check_destination(topic, partition)
         record = self._make(key, value, headers, timestamp)
@@ -386,3 +406,7 @@ class Producer(ProducerLife):
             timeout = self.config.max_block_ms / 1000
         view = await self._client.wait_for_topics([topic], timeout)
         return tuple(found.partition for found in view.partitions(topic))
+
+
+#: To tell where a subclass, or a test, has put another in its place.
+_ENQUEUE_NOWAIT = Producer.enqueue_nowait

@@ -10,7 +10,7 @@ import pytest
 
 from kafkaio._net.lane import Lane
 from kafkaio.client.client import Client
-from kafkaio.config import ClientConfig
+from kafkaio.config import ClientConfig, ProducerConfig
 from kafkaio.errors import (
     AuthorizationError,
     BrokerError,
@@ -1238,3 +1238,25 @@ async def test_no_task_is_left(make: MakeProducer, cluster: FakeCluster) -> None
         assert len(asyncio.all_tasks()) > len(before)
     await asyncio.sleep(0)
     assert asyncio.all_tasks() == before
+
+
+@pytest.mark.parametrize("is_plain", [True, False])
+async def test_a_subclass_may_put_its_own_in_the_place(
+    cluster: FakeCluster, logs: Logs, is_plain: bool
+) -> None:
+    class Counting(Producer):
+        count = 0
+
+        def enqueue_nowait(self, *args: Any, **kwargs: Any) -> Delivery:
+            self.count += 1
+            return super().enqueue_nowait(*args, **kwargs)
+
+    options = {} if is_plain else {"value_serializer": str.encode}
+    config = ProducerConfig.of(cluster.bootstrap, options)
+    client = Client.from_config(config, dial=cluster.dial)
+    value = b"v" if is_plain else "v"
+    async with Counting.from_config(config, client=client) as producer:
+        deliveries = [producer.enqueue_nowait("one", value) for _ in range(3)]
+        assert [(await each).offset for each in deliveries] == [0, 1, 2]
+    assert producer.count == 3
+    assert logs.values("one") == [b"v"] * 3

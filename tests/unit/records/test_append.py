@@ -200,6 +200,22 @@ def test_a_full_batch_takes_no_more(twin) -> None:
     assert bench.take(b"") is None
 
 
+def test_what_no_lane_takes_is_handed_on(twin) -> None:
+    bench = Bench(twin)
+    with pytest.raises(UsageError, match="no producer"):
+        bench.lanes.enqueue("t", b"v")
+    bench.lanes.otherwise = lambda *arguments: arguments
+    assert bench.lanes.enqueue("t", "odd", key=1, headers=[], timestamp=2) == (
+        *("t", "odd", 1, [], 2, None),
+    )
+    assert bench.lanes.enqueue("t", b"v", partition=3) == ("t", b"v", None, (), None, 3)
+    bench.open(0)
+    delivery = bench.lanes.enqueue("t", b"v", partition=0, timestamp=9)
+    assert delivery.place() == (bench.batches[0][1], 1, 9)
+    with pytest.raises(TypeError):
+        bench.lanes.enqueue("t", b"v", b"k")
+
+
 def test_a_lane_is_withdrawn(twin) -> None:
     bench = Bench(twin)
     bench.open(0)
