@@ -12,6 +12,10 @@ MORE_KAFKA_VERSIONS = ["4.0", "3.9", "2.8"]
 PURE = "kafkaio/_machines/*,kafkaio/protocol/primitives.py"
 
 
+#: Installs as a machine without a C compiler would, which is also quicker.
+WITHOUT_COMPILER = {"KAFKAIO_NO_EXTENSION": "1"}
+
+
 def groups(session: nox.Session, *names: str) -> None:
     """Install dependency groups of pyproject.toml."""
     found = nox.project.dependency_groups(
@@ -32,7 +36,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def imports(session: nox.Session) -> None:
     """Layers, purity and the doors (see [tool.importlinter])."""
-    session.install("-e", ".")
+    session.install("-e", ".", env=WITHOUT_COMPILER)
     groups(session, "lint")
     session.run("lint-imports", "--no-cache")
 
@@ -40,7 +44,7 @@ def imports(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Prove the inside with mypy, and what users see of it."""
-    session.install("-e", ".[kafka]")
+    session.install("-e", ".[kafka]", env=WITHOUT_COMPILER)
     groups(session, "types")
     session.run("mypy")
     session.run("mypy", "tests/typing", "examples")
@@ -50,7 +54,8 @@ def types(session: nox.Session) -> None:
 @nox.parametrize("codec", ["python", "compiled"])
 def unit(session: nox.Session, codec: str) -> None:
     """Pure machines, and the client against scripted brokers: nothing sleeps."""
-    session.install("-e", ".[kafka]")
+    build = {} if codec == "compiled" else WITHOUT_COMPILER
+    session.install("-e", ".[kafka]", env=build)
     groups(session, "test")
     env = {"KAFKAIO_CODEC": codec, "PYTHONASYNCIODEBUG": "1"}
     tests = ["tests/unit", "tests/meta", *session.posargs]
@@ -90,9 +95,19 @@ def versions(session: nox.Session, kafka: str) -> None:
 
 
 @nox.session
+def power_cut(session: nox.Session) -> None:
+    """A writer of log files, killed a thousand times: nothing flushed is lost."""
+    session.install("-e", ".[kafka]")
+    groups(session, "test")
+    env = {"KAFKAIO_KILLS": "1000"}
+    tests = ["tests/integration/test_log_files.py", "-k", "killed", "--timeout=3600"]
+    session.run("pytest", *tests, *session.posargs, env=env)
+
+
+@nox.session
 def codegen(session: nox.Session) -> None:
     """Regenerate the messages from Kafka's jar; a difference is a failure."""
-    session.install("-e", ".[kafka]")
+    session.install("-e", ".[kafka]", env=WITHOUT_COMPILER)
     groups(session, "lint")
     session.run("python", "-m", "codegen")
     session.run(
@@ -108,7 +123,7 @@ def codegen(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """Every broken cross-reference is an error."""
-    session.install("-e", ".[kafka]")
+    session.install("-e", ".[kafka]", env=WITHOUT_COMPILER)
     groups(session, "docs")
     session.run("sphinx-build", "-nW", "--keep-going", "docs", "docs/_build/html")
 

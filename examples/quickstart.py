@@ -1,7 +1,8 @@
 """Produce, consume in a group, rebalance, and check that nothing was lost.
 
-    python examples/quickstart.py                      # starts a Kafka of its own
-    python examples/quickstart.py --brokers 3 --kill   # ... and kills a broker of it
+    python examples/quickstart.py                      # on the embedded broker
+    python examples/quickstart.py --brokers 3 --kill   # ... one of three is killed
+    python examples/quickstart.py --kafka              # on an Apache Kafka of its own
     python examples/quickstart.py --bootstrap localhost:9092
 
 A hundred thousand records with keys and headers are produced by many coroutines.
@@ -25,6 +26,7 @@ from uuid import uuid4
 
 import kafkaio
 from kafkaio.protocol.messages.create_topics import CreatableTopic
+from kafkaio.testing import Broker
 from kafkaio.testing.kafka import Kafka
 
 PARTITIONS = 12
@@ -131,15 +133,16 @@ async def consume(bootstrap: str, topic: str, name: str, progress: Progress) -> 
     return taken
 
 
-async def kill_one_broker(kafka: Kafka, progress: Progress) -> None:
+async def kill_one_broker(cluster: Kafka | Broker, progress: Progress) -> None:
     victim = 2
-    await kafka.kill(victim)
-    progress.note(f"broker {victim} was killed with SIGKILL")
-    await kafka.restart(victim)
+    control = cluster.control if isinstance(cluster, Broker) else cluster
+    await control.kill(victim)
+    progress.note(f"broker {victim} was killed")
+    await control.restart(victim)
     progress.note(f"broker {victim} is back")
 
 
-async def run(bootstrap: str, count: int, kafka: Kafka | None) -> bool:
+async def run(bootstrap: str, count: int, victims: Kafka | Broker | None) -> bool:
     topic = f"quickstart-{uuid4().hex[:8]}"
     async with kafkaio.Client(bootstrap) as client:
         await create_topic(client, topic, min(3, len(bootstrap.split(","))))
@@ -158,8 +161,8 @@ async def run(bootstrap: str, count: int, kafka: Kafka | None) -> bool:
         progress.note("member-3 joins")
         join("member-3")
         await progress.wait_members("member-3")
-        if kafka is not None:
-            group.create_task(kill_one_broker(kafka, progress))
+        if victims is not None:
+            group.create_task(kill_one_broker(victims, progress))
         await produce(bootstrap, topic, range(count // 2, count), progress)
     return report(progress, {name: task.result() for name, task in members.items()})
 
@@ -192,6 +195,7 @@ def report(progress: Progress, shares: dict[str, int]) -> bool:
 async def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--bootstrap", help="a Kafka that runs already")
+    parser.add_argument("--kafka", action="store_true", help="start an Apache Kafka")
     parser.add_argument("--brokers", type=int, choices=(1, 3), default=1)
     parser.add_argument("--kill", action="store_true", help="kill a broker meanwhile")
     parser.add_argument("--records", type=int, default=100_000)
@@ -199,15 +203,14 @@ async def main() -> int:
     if args.kill and (args.bootstrap or args.brokers == 1):
         parser.error("--kill wants --brokers 3")
     async with AsyncExitStack() as stack:
-        kafka = None
-        bootstrap = args.bootstrap
-        if bootstrap is None:
-            print(
-                f"starting Apache Kafka with {args.brokers} broker(s) ...", flush=True
-            )
-            kafka = await stack.enter_async_context(Kafka(brokers=args.brokers))
-            bootstrap = kafka.bootstrap_servers
-        same = await run(bootstrap, args.records, kafka if args.kill else None)
+        cluster: Kafka | Broker | None = None
+        if args.bootstrap is None:
+            name = "Apache Kafka" if args.kafka else "the embedded broker"
+            print(f"starting {name} with {args.brokers} broker(s) ...", flush=True)
+            made = Kafka(args.brokers) if args.kafka else Broker(nodes=args.brokers)
+            cluster = await stack.enter_async_context(made)
+        bootstrap = args.bootstrap if cluster is None else cluster.bootstrap_servers
+        same = await run(bootstrap, args.records, cluster if args.kill else None)
     print("what was consumed is what was produced" if same else "MISMATCH")
     return 0 if same else 1
 

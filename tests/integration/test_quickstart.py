@@ -33,8 +33,18 @@ async def test_one_broker(real_kafka: Kafka) -> None:
 @pytest.mark.timeout(180)
 @pytest.mark.kafka_versions("4.3")
 async def test_three_brokers_of_which_one_is_killed_and_restarted() -> None:
-    output = await quickstart("--brokers", "3", "--kill")
-    assert "killed with SIGKILL" in output
+    output = await quickstart("--kafka", "--brokers", "3", "--kill")
+    assert "broker 2 was killed" in output
     assert "is back" in output
     assert "lost: 0" in output
+    assert "what was consumed is what was produced" in output
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.kafka_versions("4.3")
+@pytest.mark.parametrize("options", [[], ["--brokers", "3", "--kill"]])
+async def test_the_embedded_broker(options: list[str]) -> None:
+    output = await quickstart(*options)
+    assert ("broker 2 was killed" in output) == bool(options)
+    assert "lost: 0, more than once: 0" in output
     assert "what was consumed is what was produced" in output

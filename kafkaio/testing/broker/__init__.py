@@ -1,0 +1,1 @@
+"""A Kafka cluster inside the process, for development and tests only."""

@@ -1,0 +1,148 @@
+"""What a test does to a cluster: stop, kill, restart nodes, move leaders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from kafkaio.testing.broker.cluster import Cluster
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.partition import Partition
+
+__all__ = ["Control", "GroupControl"]
+
+
+class GroupControl(Protocol):
+    """What a test does to groups; ``kafkaio.testing.groups`` does it."""
+
+    def expel(self, group_id: str, member_id: str) -> None:
+        """Remove a member as if its session had ended."""
+
+    def rebalance(self, group_id: str) -> None:
+        """Force a rebalance."""
+
+    def assign(
+        self, group_id: str, targets: Mapping[str, Mapping[str, Iterable[int]]] | None
+    ) -> None:
+        """Say by hand what members of a consumer protocol's group shall have."""
+
+
+class Control:
+    """The hand on the cluster. Everything has happened when a call returns."""
+
+    def __init__(
+        self, cluster: Cluster, nodes: Mapping[int, Node], groups: GroupControl
+    ) -> None:
+        self._cluster = cluster
+        self._nodes = nodes
+        self._groups = groups
+
+    def _partition(self, topic: str, partition: int) -> Partition:
+        found = self._cluster.topics.get(topic)
+        if found is None or not 0 <= partition < len(found.partitions):
+            raise ValueError(f"there is no partition {topic}-{partition}")
+        return found.partitions[partition]
+
+    def _node(self, node_id: int) -> Node:
+        if node_id not in self._nodes:
+            raise ValueError(f"there is no node {node_id}")
+        return self._nodes[node_id]
+
+    def leader(self, topic_partition: tuple[str, int]) -> int:
+        """Id of the node that leads a partition; -1 for none.
+
+        Raises:
+            ValueError: if there is no such partition.
+        """
+        return self._partition(*topic_partition).leader
+
+    def move_leader(self, topic_partition: tuple[str, int], node_id: int) -> None:
+        """Let another node lead a partition, in the next leader epoch.
+
+        The old leader answers NOT_LEADER_OR_FOLLOWER from now on. The new one becomes
+        a replica, if it was none.
+
+        Raises:
+            ValueError: if there is no such partition, or the node is not up.
+        """
+        if not self._node(node_id).is_up:
+            raise ValueError(f"node {node_id} is not up")
+        self._cluster.move_leader(self._partition(*topic_partition), node_id)
+
+    def coordinator(self, group: str) -> int:
+        """Id of the node that coordinates a group; -1 for none."""
+        return self._cluster.offsets_partition(group).leader
+
+    def move_coordinator(self, group: str, node_id: int) -> None:
+        """Let another node coordinate a group, and those that share its partition.
+
+        Raises:
+            ValueError: if the node is not up.
+        """
+        partition = self._cluster.offsets_partition(group)
+        self.move_leader((partition.topic, partition.index), node_id)
+
+    def expel_member(self, group: str, member_id: str) -> None:
+        """Remove a member from its group as if its session had ended.
+
+        Raises:
+            KeyError: no such group or member.
+        """
+        self._groups.expel(group, member_id)
+
+    def force_rebalance(self, group: str) -> None:
+        """Let the members of a group join again.
+
+        Raises:
+            KeyError: no such group.
+        """
+        self._groups.rebalance(group)
+
+    def assign_members(
+        self, group: str, targets: Mapping[str, Mapping[str, Iterable[int]]] | None
+    ) -> None:
+        """Say by hand what the members of a KIP-848 group shall have.
+
+        Args:
+            group: the group.
+            targets: partitions by member id and topic; None lets the assignor decide.
+
+        Raises:
+            KeyError: no such group or topic.
+            TypeError: the group is of the classic protocol: its leader assigns.
+        """
+        self._groups.assign(group, targets)
+
+    async def stop(self, node_id: int) -> None:
+        """Stop a node in good order: others lead before its connections close.
+
+        What no other replica is in sync for has no leader then. Nothing happens if it
+        is not up.
+        """
+        node = self._node(node_id)
+        if node.is_up:
+            self._cluster.node_down(node_id)
+            await node.stop()
+
+    async def kill(self, node_id: int) -> None:
+        """Stop a node at once: connections break before others lead."""
+        node = self._node(node_id)
+        if node.is_up:
+            await node.stop()
+            self._cluster.node_down(node_id)
+
+    async def restart(self, node_id: int) -> None:
+        """Bring a node up at its old address; stop it first where it is up."""
+        node = self._node(node_id)
+        await self.stop(node_id)
+        await node.start()
+        self._cluster.node_up(node_id)
+
+    def tidy(self) -> None:
+        """Let every log forget and compact what is due, now."""
+        self._cluster.tidy()
+
+    def disconnect(self, node_id: int) -> None:
+        """Break every connection to a node off; it stays up."""
+        for connection in list(self._node(node_id).connections):
+            connection.abort()

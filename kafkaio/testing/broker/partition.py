@@ -1,0 +1,232 @@
+"""One partition: who leads it, its log, and who waits for records in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import Buffer
+from kafkaio.testing.broker.batches import headers_of, keyless_records, only_batch
+from kafkaio.testing.broker.producers import ProducerBatch, ProducerStates
+from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.broker.settings import TopicSettings
+from kafkaio.testing.log import Appended, Log, LogError
+
+__all__ = ["NO_LEADER", "Partition"]
+
+NO_LEADER = -1
+_REBUILD_BYTES = 1 << 20
+
+
+class Partition:
+    """One partition. Its replicas share one log: replication takes no time here.
+
+    So the high watermark and the last stable offset are the end of the log.
+
+    Attributes:
+        topic: name of the topic.
+        topic_id: id of the topic.
+        index: number of the partition.
+        replicas: ids of the nodes that hold it, the preferred leader first.
+        isr: those that are up.
+        leader: id of the node that leads, -1 for none.
+        leader_epoch: counts the leaders.
+        settings: the topic's configs.
+        producers: what is known of idempotent producers.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        topic_id: UUID,
+        index: int,
+        replicas: list[int],
+        settings: TopicSettings,
+        open_log: Callable[[], Log],
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.replicas = replicas
+        self.isr = list(replicas)
+        self.leader = replicas[0]
+        self.leader_epoch = 0
+        self.settings = settings
+        self.producers = ProducerStates()
+        self._open_log = open_log
+        self._log: Log | None = None
+        self._waiting: set[Wakeup] = set()
+
+    def __repr__(self) -> str:
+        return (
+            f"<Partition {self.topic}-{self.index} leader={self.leader}"
+            f" epoch={self.leader_epoch}>"
+        )
+
+    @property
+    def log(self) -> Log:
+        """The log, opened when first needed."""
+        if self._log is None:
+            self._log = self._open_log()
+            self._recall(self._log)
+        return self._log
+
+    def _recall(self, log: Log) -> None:
+        """Learn the producers from a log that was there before us."""
+        offset = log.start_offset
+        while offset < log.end_offset:
+            data = log.read(offset, _REBUILD_BYTES)
+            if not data:  # compaction took what was last
+                return
+            for header in headers_of(data):
+                offset = header.last_offset + 1
+                if header.producer is not None:
+                    self.producers.appended(header.producer, header.base_offset, -1)
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that can be read."""
+        return self.log.start_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """Where consumers stop."""
+        return self.log.end_offset
+
+    def check_epoch(self, current_leader_epoch: int) -> None:
+        """Hold a client's idea of the leader epoch against ours; -1 is none.
+
+        Raises:
+            Refusal: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
+        """
+        if current_leader_epoch == -1 or current_leader_epoch == self.leader_epoch:
+            return
+        if current_leader_epoch < self.leader_epoch:
+            raise Refusal(ErrorCode.FENCED_LEADER_EPOCH)
+        raise Refusal(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    def check_leader(self, node_id: int) -> None:
+        """Make sure that a node leads.
+
+        Raises:
+            Refusal: NOT_LEADER_OR_FOLLOWER.
+        """
+        if self.leader != node_id:
+            raise Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def produce(self, records: Buffer, acks: int, now_ms: int) -> Appended:
+        """Append what a client sent, once.
+
+        Raises:
+            Refusal: the reason why it is not appended.
+        """
+        if len(records) > self.settings.max_message_bytes:
+            raise Refusal(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"{len(records)} bytes are more than {self.settings.max_message_bytes}",
+            )
+        header = only_batch(records)
+        if acks == -1 and len(self.isr) < self.settings.min_insync_replicas:
+            raise Refusal(ErrorCode.NOT_ENOUGH_REPLICAS)
+        if self.settings.is_compacted:
+            self._check_keys(records)
+        if header.producer is not None:
+            found = self._check_sequence(header.producer)
+            if found is not None:
+                return found
+        try:
+            return self.append(records, now_ms, header.producer)
+        except LogError as error:
+            raise Refusal(error.error_code, str(error)) from error
+
+    def _check_keys(self, records: Buffer) -> None:
+        keyless = keyless_records(records)
+        if keyless:
+            raise Refusal(
+                ErrorCode.INVALID_RECORD,
+                "Compacted topic cannot accept message without key in topic partition"
+                f" {self.topic}-{self.index}.",
+                keyless,
+            )
+
+    def _check_sequence(self, batch: ProducerBatch) -> Appended | None:
+        duplicate = self.producers.find_duplicate(batch)
+        if duplicate is not None:
+            base_offset, append_time = duplicate
+            return Appended(
+                base_offset, base_offset + batch.record_count - 1, append_time
+            )
+        self.producers.check(batch)
+        return None
+
+    def append(
+        self, records: Buffer, now_ms: int, producer: ProducerBatch | None = None
+    ) -> Appended:
+        """Append a batch as the leader does, without asking whether it may."""
+        found = self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        if producer is not None:
+            self.producers.appended(producer, found.base_offset, found.log_append_time)
+        self.wake()
+        return found
+
+    def delete_records(self, before: int) -> int:
+        """Move the start; return it.
+
+        Raises:
+            Refusal: OFFSET_OUT_OF_RANGE for what was never written.
+        """
+        if not 0 <= before <= self.high_watermark:
+            raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if before > self.start_offset:
+            self.log.delete_records(before)
+            self.wake()
+        return self.start_offset
+
+    def wait_with(self, wakeup: Wakeup) -> None:
+        """Notify ``wakeup`` whenever something changes here, until ``forget``."""
+        self._waiting.add(wakeup)
+
+    def forget(self, wakeup: Wakeup) -> None:
+        """Notify ``wakeup`` no more."""
+        self._waiting.discard(wakeup)
+
+    def wake(self) -> None:
+        """Tell who waits that records came, the leader changed, or all is gone."""
+        for wakeup in self._waiting:
+            wakeup.notify()
+
+    def elect(self, leader: int) -> None:
+        """Change the leader; -1 leaves the partition without one."""
+        self.leader = leader
+        self.leader_epoch += 1
+        self.wake()
+
+    def apply_settings(self) -> None:
+        """Let the log obey the topic's configs as they are now."""
+        if self._log is not None:
+            self._log.config = self.settings.log_config
+
+    def flush_if_due(self, now_ms: int) -> None:
+        """Flush what has waited for ``flush.ms``."""
+        if self._log is not None:
+            self._log.flush_if_due(now_ms)
+
+    def tidy(self, now_ms: int) -> None:
+        """Forget and compact what is due."""
+        log = self._log
+        if log is None:
+            return
+        before = log.start_offset
+        log.apply_retention(now_ms)
+        log.compact(now_ms)
+        if log.start_offset != before:
+            self.wake()
+
+    def close(self) -> None:
+        """Close the log; it opens again when next needed."""
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+        self.wake()

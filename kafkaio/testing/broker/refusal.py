@@ -1,0 +1,30 @@
+"""How a broker's code says no: an error code, carried by an exception."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kafkaio.protocol.error_codes import ErrorCode
+
+__all__ = ["Refusal"]
+
+
+class Refusal(Exception):
+    """An error code that is to be answered.
+
+    Args:
+        code: the error code.
+        message: for the answers that have room for one.
+        bad_records: positions of the records at fault, where single ones are.
+    """
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str | None = None,
+        bad_records: Sequence[int] = (),
+    ) -> None:
+        super().__init__(f"{code.name}: {message or ''}")
+        self.code = code
+        self.message = message
+        self.bad_records = tuple(bad_records)

@@ -1,0 +1,61 @@
+"""Which API versions the releases of Kafka had; see docs of each release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kafkaio.protocol.api_keys import ApiKey
+
+__all__ = ["RELEASES", "highest_versions"]
+
+#: The releases that a broker can be taken for, oldest first.
+RELEASES: Final = ("2.1", "2.8", "3.9", "4.0", "4.3")
+
+# The highest version in each of the releases; None: the API came later.
+_HIGHEST: Final[Mapping[ApiKey, tuple[int | None, ...]]] = {
+    ApiKey.PRODUCE: (7, 9, 11, 12, 13),
+    ApiKey.FETCH: (10, 12, 17, 17, 18),
+    ApiKey.LIST_OFFSETS: (4, 6, 9, 10, 11),
+    ApiKey.METADATA: (7, 11, 12, 13, 13),
+    ApiKey.OFFSET_COMMIT: (6, 8, 9, 9, 10),
+    ApiKey.OFFSET_FETCH: (5, 7, 9, 9, 10),
+    ApiKey.FIND_COORDINATOR: (2, 3, 6, 6, 6),
+    ApiKey.JOIN_GROUP: (3, 7, 9, 9, 9),
+    ApiKey.HEARTBEAT: (2, 4, 4, 4, 4),
+    ApiKey.LEAVE_GROUP: (2, 4, 5, 5, 5),
+    ApiKey.SYNC_GROUP: (2, 5, 5, 5, 5),
+    ApiKey.DESCRIBE_GROUPS: (2, 5, 5, 6, 6),
+    ApiKey.LIST_GROUPS: (2, 4, 5, 5, 5),
+    ApiKey.API_VERSIONS: (2, 3, 4, 4, 4),
+    ApiKey.CREATE_TOPICS: (3, 7, 7, 7, 7),
+    ApiKey.DELETE_TOPICS: (3, 6, 6, 6, 6),
+    ApiKey.DELETE_RECORDS: (1, 2, 2, 2, 2),
+    ApiKey.INIT_PRODUCER_ID: (1, 4, 5, 5, 5),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, 4, 4, 4, 4),
+    ApiKey.DESCRIBE_CONFIGS: (2, 4, 4, 4, 4),
+    ApiKey.ALTER_CONFIGS: (1, 2, 2, 2, 2),
+    ApiKey.DESCRIBE_LOG_DIRS: (1, 2, 4, 4, 5),
+    ApiKey.CREATE_PARTITIONS: (1, 3, 3, 3, 3),
+    ApiKey.DELETE_GROUPS: (1, 2, 2, 2, 2),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: (None, 1, 1, 1, 1),
+    ApiKey.OFFSET_DELETE: (None, 0, 0, 0, 0),
+    ApiKey.DESCRIBE_CLUSTER: (None, 0, 1, 2, 2),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: (None, None, 0, 0, 0),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: (None, None, None, 0, 1),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: (None, None, None, 0, 1),
+}
+
+
+def highest_versions(release: str) -> dict[ApiKey, int]:
+    """The highest version of every API that a release has.
+
+    Raises:
+        ValueError: if it is not one of ``RELEASES``.
+    """
+    if release not in RELEASES:
+        known = ", ".join(RELEASES)
+        raise ValueError(f"as_version={release!r}: it has to be one of {known}")
+    column = RELEASES.index(release)
+    found = ((key, row[column]) for key, row in _HIGHEST.items())
+    return {key: version for key, version in found if version is not None}

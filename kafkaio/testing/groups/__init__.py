@@ -1,0 +1,1 @@
+"""Group coordination in the embedded broker: classic groups, KIP-848 and offsets."""

@@ -1,0 +1,116 @@
+"""The assignors that a broker offers to groups of the consumer protocol (KIP-848)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+from uuid import UUID
+
+__all__ = ["ASSIGNORS", "DEFAULT_ASSIGNOR", "Slot", "Spec", "range_", "uniform"]
+
+#: A topic's id and the number of a partition.
+Slot: TypeAlias = tuple[UUID, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What an assignor is given.
+
+    Attributes:
+        subscriptions: the topics of each member, by member id.
+        partitions: how many partitions each topic has; 0 if it does not exist.
+        current: what each member is to have until now.
+        instances: the instance ids of static members, by member id.
+    """
+
+    subscriptions: Mapping[str, frozenset[UUID]]
+    partitions: Mapping[UUID, int]
+    current: Mapping[str, frozenset[Slot]]
+    instances: Mapping[str, str]
+
+    def order(self, members: list[str]) -> list[str]:
+        """Sort members; a static one keeps its place when its member id changes."""
+        return sorted(members, key=lambda one: self.instances.get(one, one))
+
+    def slots(self) -> list[Slot]:
+        """Return every partition that anybody wants, in order."""
+        wanted = frozenset().union(*self.subscriptions.values())
+        return [
+            (topic, partition)
+            for topic in sorted(wanted)
+            for partition in range(self.partitions.get(topic, 0))
+        ]
+
+
+Assignor: TypeAlias = Callable[[Spec], dict[str, frozenset[Slot]]]
+
+
+def range_(spec: Spec) -> dict[str, frozenset[Slot]]:
+    """Give each member a run of consecutive partitions of each of its topics.
+
+    The same partition of topics with equal subscribers goes to the same member.
+    """
+    found: dict[str, set[Slot]] = {member: set() for member in spec.subscriptions}
+    for topic in sorted(frozenset().union(*spec.subscriptions.values())):
+        members = spec.order(
+            [one for one, topics in spec.subscriptions.items() if topic in topics]
+        )
+        share, extra = divmod(spec.partitions.get(topic, 0), len(members))
+        first = 0
+        for place, member in enumerate(members):
+            last = first + share + (place < extra)
+            found[member].update((topic, number) for number in range(first, last))
+            first = last
+    return {member: frozenset(slots) for member, slots in found.items()}
+
+
+def uniform(spec: Spec) -> dict[str, frozenset[Slot]]:
+    """Spread the partitions evenly and move as few as possible."""
+    slots = spec.slots()
+    found = _keep(spec, set(slots))
+    taken = {slot for mine in found.values() for slot in mine}
+    members = spec.order(list(spec.subscriptions))
+    for slot in slots:
+        if slot not in taken:
+            able = [one for one in members if slot[0] in spec.subscriptions[one]]
+            found[min(able, key=lambda one: len(found[one]))].add(slot)
+    while _even_out(spec, members, found):
+        pass
+    return {member: frozenset(mine) for member, mine in found.items()}
+
+
+def _keep(spec: Spec, slots: set[Slot]) -> dict[str, set[Slot]]:
+    """Leave to each what it has and may keep, and to nobody what another has."""
+    taken: set[Slot] = set()
+    found: dict[str, set[Slot]] = {}
+    for member, topics in spec.subscriptions.items():
+        mine = {
+            slot
+            for slot in spec.current.get(member, frozenset())
+            if slot in slots and slot[0] in topics and slot not in taken
+        }
+        found[member] = mine
+        taken |= mine
+    return found
+
+
+def _even_out(spec: Spec, members: list[str], found: dict[str, set[Slot]]) -> bool:
+    """Move one partition from a member with more to one with less, if any can."""
+    by_load = sorted(members, key=lambda one: -len(found[one]))
+    for giver in by_load:
+        for taker in reversed(by_load):
+            if len(found[giver]) - len(found[taker]) < 2:
+                break
+            wanted = spec.subscriptions[taker]
+            movable = [slot for slot in found[giver] if slot[0] in wanted]
+            if movable:
+                slot = max(movable)
+                found[giver].remove(slot)
+                found[taker].add(slot)
+                return True
+    return False
+
+
+DEFAULT_ASSIGNOR = "uniform"
+ASSIGNORS: Mapping[str, Assignor] = {"uniform": uniform, "range": range_}

@@ -1,0 +1,483 @@
+"""A group of the classic protocol, as its coordinator keeps it."""
+
+from __future__ import annotations
+
+from math import inf
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import Response
+from kafkaio.protocol.messages.join_group import (
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+)
+from kafkaio.protocol.messages.sync_group import SyncGroupResponse
+from kafkaio.testing.groups.classic_member import Joining, Member, State, Syncing
+from kafkaio.testing.groups.config import GroupConfig
+
+__all__ = ["ClassicGroup"]
+
+
+class ClassicGroup:
+    """Members, generation and state of one group; pure: time is an argument.
+
+    What must wait is given a number by the caller: JoinGroup waits for the other
+    members, SyncGroup for the leader. Its answer appears in ``answers`` together with
+    that number, at once or after a later call. ``tick`` must be called at ``deadline``.
+    """
+
+    def __init__(self, group_id: str, config: GroupConfig, now_ms: int = 0) -> None:
+        self.id = group_id
+        self.state = State.EMPTY
+        self.generation = 0
+        self.protocol_type: str | None = None
+        self.protocol: str | None = None
+        self.leader: str | None = None
+        self.members: dict[str, Member] = {}
+        self.static: dict[str, str] = {}
+        self.answers: list[tuple[int, Response]] = []
+        #: When the group became empty, for the expiration of offsets.
+        self.empty_since_ms = now_ms
+        #: Counts the changes that the offsets topic has to know.
+        self.changes = 0
+        self._config = config
+        self._pending: dict[str, float] = {}
+        self._unsynced: set[str] = set()
+        self._join_deadline = inf
+        self._join_limit = inf
+        self._sync_deadline = inf
+        self._is_initial = False
+
+    @property
+    def deadline(self) -> float:
+        """When ``tick`` is due next."""
+        sessions = (member.session_deadline for member in self.members.values())
+        return min(
+            self._join_deadline,
+            self._sync_deadline,
+            *self._pending.values(),
+            *sessions,
+            inf,
+        )
+
+    # Joining
+
+    def join(self, joining: Joining, reply: int, now: float) -> None:
+        """Take a JoinGroup in; its answer may have to wait for the other members."""
+        error = self._refuse(joining)
+        if error:
+            self._fail_join(reply, error, joining.member_id)
+        elif joining.member_id:
+            self._join_known(joining, reply, now)
+        elif joining.instance_id is not None:
+            self._join_static(joining, reply, now)
+        elif joining.knows_member_id_required:
+            member_id = f"{joining.client_id}-{joining.new_id}"
+            self._pending[member_id] = now + joining.session_timeout
+            self._fail_join(reply, ErrorCode.MEMBER_ID_REQUIRED, member_id)
+        else:
+            self._add(f"{joining.client_id}-{joining.new_id}", joining, reply, now)
+
+    def _refuse(self, joining: Joining) -> ErrorCode:
+        config = self._config
+        timeout = joining.session_timeout
+        if not config.min_session_timeout <= timeout <= config.max_session_timeout:
+            return ErrorCode.INVALID_SESSION_TIMEOUT
+        if joining.member_id not in self.members and self._is_full:
+            return ErrorCode.GROUP_MAX_SIZE_REACHED
+        if not self._supports(joining):
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        return ErrorCode.NONE
+
+    @property
+    def _is_full(self) -> bool:
+        members = self.members.values()
+        if self.state is State.PREPARING:
+            counted = sum(member.join_reply is not None for member in members)
+        else:
+            counted = len(members)
+        return counted >= self._config.max_size
+
+    def _supports(self, joining: Joining) -> bool:
+        if not self.members:
+            return bool(joining.protocol_type and joining.protocols)
+        names = {name for name, _ in joining.protocols}
+        return joining.protocol_type == self.protocol_type and bool(
+            names & self._common_protocols()
+        )
+
+    def _common_protocols(self) -> set[str]:
+        return set.intersection(
+            *(
+                {name for name, _ in member.protocols}
+                for member in self.members.values()
+            )
+        )
+
+    def _join_known(self, joining: Joining, reply: int, now: float) -> None:
+        member_id = joining.member_id
+        if self._pending.pop(member_id, None) is not None:
+            self._add(member_id, joining, reply, now)
+            return
+        member, error = self._find(member_id, joining.instance_id)
+        if member is None:
+            self._fail_join(reply, error, member_id)
+        elif (
+            self.state is State.PREPARING
+            or member.protocols != joining.protocols
+            or (self.state is State.STABLE and member.id == self.leader)
+        ):
+            self._rejoin(member, joining, reply, now)
+        else:
+            member.update(joining)
+            member.heard(now)
+            shows_members = self.state is State.COMPLETING and member.id == self.leader
+            self._answer_join(reply, member, with_members=shows_members)
+
+    def _join_static(self, joining: Joining, reply: int, now: float) -> None:
+        assert joining.instance_id is not None
+        old_id = self.static.get(joining.instance_id)
+        new_id = f"{joining.instance_id}-{joining.new_id}"
+        if old_id is None:
+            self._add(new_id, joining, reply, now)
+            return
+        old_leader = self.leader
+        member = self._replace(old_id, new_id)
+        member.update(joining)
+        member.heard(now)
+        if self.state is not State.STABLE or self._select() != self.protocol:
+            self._rejoin(member, joining, reply, now)
+            return
+        self.changes += 1
+        is_leader = self.leader == member.id
+        skips = joining.may_skip_assignment and is_leader
+        answer = self._joined(member, with_members=skips)
+        answer.skip_assignment = skips
+        if not joining.may_skip_assignment:
+            # An older client that learnt it leads would compute a new assignment,
+            # which the group, being stable, would not take: it goes on as follower.
+            answer.leader = old_leader or ""
+        self.answers.append((reply, answer))
+
+    def _replace(self, old_id: str, new_id: str) -> Member:
+        member = self.members[old_id]
+        self._fail_parked(member, ErrorCode.FENCED_INSTANCE_ID)
+        self.members = {
+            (new_id if id_ == old_id else id_): one for id_, one in self.members.items()
+        }
+        member.id = new_id
+        assert member.instance_id is not None
+        self.static[member.instance_id] = new_id
+        if self.leader == old_id:
+            self.leader = new_id
+        if old_id in self._unsynced:
+            self._unsynced.discard(old_id)
+            self._unsynced.add(new_id)
+        return member
+
+    def _add(self, member_id: str, joining: Joining, reply: int, now: float) -> None:
+        if not self.members:
+            self.protocol_type = joining.protocol_type
+        member = Member(
+            id=member_id,
+            instance_id=joining.instance_id,
+            client_id=joining.client_id,
+            client_host=joining.client_host,
+            session_timeout=joining.session_timeout,
+            rebalance_timeout=joining.rebalance_timeout,
+            protocols=joining.protocols,
+        )
+        self.members[member_id] = member
+        if joining.instance_id is not None:
+            self.static[joining.instance_id] = member_id
+        if self.leader is None:
+            self.leader = member_id
+        if self.state is State.PREPARING and self._is_initial:
+            delay = now + self._config.initial_rebalance_delay
+            self._join_deadline = min(delay, self._join_limit)
+        self._rejoin(member, joining, reply, now)
+
+    def _rejoin(self, member: Member, joining: Joining, reply: int, now: float) -> None:
+        member.update(joining)
+        if member.join_reply is not None:
+            # The client gave the earlier request up: its connection is gone.
+            self._fail_join(
+                member.join_reply, ErrorCode.REBALANCE_IN_PROGRESS, member.id
+            )
+        member.join_reply = reply
+        member.session_deadline = inf
+        self._prepare(now)
+
+    def _prepare(self, now: float) -> None:
+        """Begin a rebalance, or go on with the one that is under way."""
+        if self.state is not State.PREPARING:
+            for member in self.members.values():
+                member.assignment = b""
+                if member.sync_reply is not None:
+                    self._fail_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
+                    member.heard(now)
+            self._is_initial = self.state is State.EMPTY
+            self._unsynced.clear()
+            self._sync_deadline = inf
+            self.state = State.PREPARING
+            timeout = self._rebalance_timeout
+            self._join_limit = now + timeout
+            delay = timeout
+            if self._is_initial:
+                delay = min(self._config.initial_rebalance_delay, timeout)
+            self._join_deadline = now + delay
+        self._maybe_complete(now)
+
+    @property
+    def _rebalance_timeout(self) -> float:
+        timeouts = (member.rebalance_timeout for member in self.members.values())
+        return max(timeouts, default=0.0)
+
+    def _maybe_complete(self, now: float) -> None:
+        joined = all(member.join_reply is not None for member in self.members.values())
+        if self._join_deadline <= now or (
+            joined and not self._pending and not self._is_initial
+        ):
+            self._complete(now)
+
+    def _complete(self, now: float) -> None:
+        """End the phase of joining: who is here makes the next generation."""
+        for member in list(self.members.values()):
+            if member.join_reply is None and member.instance_id is None:
+                self._forget(member)
+        here = [one for one in self.members.values() if one.join_reply is not None]
+        if self.members and not here:
+            # Only static members, all away: they keep their places.
+            self._join_deadline = now + self._rebalance_timeout
+            return
+        self._join_deadline = self._join_limit = inf
+        self._is_initial = False
+        self.generation += 1
+        self.changes += 1
+        if not here:
+            self.state = State.EMPTY
+            self.protocol = None
+            return
+        if self.leader not in {member.id for member in here}:
+            self.leader = here[0].id
+        self.state = State.COMPLETING
+        self.protocol = self._select()
+        self._unsynced = set(self.members)
+        self._sync_deadline = now + self._rebalance_timeout
+        for member in self.members.values():
+            member.heard(now)
+            if member.join_reply is not None:
+                reply, member.join_reply = member.join_reply, None
+                is_leader = member.id == self.leader
+                self._answer_join(reply, member, with_members=is_leader)
+
+    def _select(self) -> str:
+        """Return the protocol that all support and most like best."""
+        common = self._common_protocols()
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            best = next(name for name, _ in member.protocols if name in common)
+            votes[best] = votes.get(best, 0) + 1
+        return max(votes, key=lambda name: votes[name])
+
+    # Syncing, heartbeats, leaving
+
+    def sync(self, syncing: Syncing, reply: int, now: float) -> None:
+        """Take a SyncGroup in; its answer may have to wait for the leader's."""
+        member, error = self._find(syncing.member_id, syncing.instance_id)
+        if member is None:
+            self._answer_sync(reply, b"", error)
+        elif syncing.generation != self.generation:
+            self._answer_sync(reply, b"", ErrorCode.ILLEGAL_GENERATION)
+        elif not syncing.agrees(self.protocol_type, self.protocol):
+            self._answer_sync(reply, b"", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        elif self.state is State.PREPARING:
+            self._answer_sync(reply, b"", ErrorCode.REBALANCE_IN_PROGRESS)
+        else:
+            self._sync(member, syncing.assignments, reply, now)
+
+    def _sync(
+        self, member: Member, assignments: dict[str, bytes], reply: int, now: float
+    ) -> None:
+        self._unsynced.discard(member.id)
+        if not self._unsynced:
+            self._sync_deadline = inf
+        if self.state is State.STABLE:
+            member.heard(now)
+            self._answer_sync(reply, member.assignment)
+            return
+        if member.sync_reply is not None:
+            self._fail_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
+        member.sync_reply = reply
+        member.session_deadline = inf
+        if member.id != self.leader:
+            return
+        self.state = State.STABLE
+        self.changes += 1
+        for one in self.members.values():
+            one.assignment = assignments.get(one.id, b"")
+            if one.sync_reply is not None:
+                self._answer_sync(one.sync_reply, one.assignment)
+                one.sync_reply = None
+                one.heard(now)
+
+    def heartbeat(
+        self, member_id: str, instance_id: str | None, generation: int, now: float
+    ) -> ErrorCode:
+        """Start the member's session anew; say whether it has to join again."""
+        member, error = self._find(member_id, instance_id)
+        if member is None:
+            return error
+        if generation != self.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        if member.join_reply is None and member.sync_reply is None:
+            member.heard(now)
+        if self.state is State.PREPARING:
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def check_commit(
+        self, member_id: str, instance_id: str | None, generation: int, now: float
+    ) -> ErrorCode:
+        """Say whether a commit is from a member; which partitions it owns is not asked.
+
+        A member in the middle of a rebalance may commit until the generation is made,
+        not while it waits for the assignment.
+        """
+        if not self.members:
+            is_simple = generation < 0 and not member_id and instance_id is None
+            return ErrorCode.NONE if is_simple else ErrorCode.UNKNOWN_MEMBER_ID
+        member, error = self._find(member_id, instance_id)
+        if member is None:
+            return error
+        if generation != self.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        if self.state is State.COMPLETING:
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        if member.join_reply is None:
+            member.heard(now)
+        return ErrorCode.NONE
+
+    def leave(self, member_id: str, instance_id: str | None, now: float) -> ErrorCode:
+        """Remove a member; a static one may be named by its instance id alone."""
+        if not member_id and instance_id is not None:
+            member_id = self.static.get(instance_id, "")
+        if instance_id is None and self._pending.pop(member_id, None) is not None:
+            if self.state is State.PREPARING:
+                self._maybe_complete(now)
+            return ErrorCode.NONE
+        member, error = self._find(member_id, instance_id)
+        if member is None:
+            return error
+        self.remove(member, now)
+        return ErrorCode.NONE
+
+    def remove(self, member: Member, now: float) -> None:
+        """Remove a member and rebalance the others."""
+        self._forget(member)
+        self._prepare(now)
+
+    def rebalance(self, now: float) -> None:
+        """Make the members join again; an empty group stays as it is."""
+        if self.members:
+            self._prepare(now)
+
+    def tick(self, now: float) -> None:
+        """Do what is due: sessions that ended, rebalances that took too long."""
+        for member_id, deadline in list(self._pending.items()):
+            if deadline <= now:
+                del self._pending[member_id]
+        for member in list(self.members.values()):
+            if member.session_deadline <= now:
+                self.remove(member, now)
+        if self._sync_deadline <= now:
+            self._sync_deadline = inf
+            for member_id in sorted(self._unsynced & set(self.members)):
+                self._forget(self.members[member_id])
+            self._unsynced.clear()
+            self._prepare(now)
+        if self.state is State.PREPARING:
+            self._maybe_complete(now)
+
+    def move(self, now: float) -> None:
+        """Let go of who waits: another node is the coordinator from now on."""
+        for member in self.members.values():
+            self._fail_parked(member, ErrorCode.NOT_COORDINATOR)
+            member.heard(now)
+
+    # Helpers
+
+    def _find(
+        self, member_id: str, instance_id: str | None
+    ) -> tuple[Member | None, ErrorCode]:
+        if instance_id is not None:
+            known = self.static.get(instance_id)
+            if known is None:
+                return None, ErrorCode.UNKNOWN_MEMBER_ID
+            if known != member_id:
+                return None, ErrorCode.FENCED_INSTANCE_ID
+        member = self.members.get(member_id)
+        if member is None:
+            return None, ErrorCode.UNKNOWN_MEMBER_ID
+        return member, ErrorCode.NONE
+
+    def _forget(self, member: Member) -> None:
+        self._fail_parked(member, ErrorCode.UNKNOWN_MEMBER_ID)
+        del self.members[member.id]
+        self._unsynced.discard(member.id)
+        if member.instance_id is not None:
+            del self.static[member.instance_id]
+        if self.leader == member.id:
+            self.leader = next(iter(self.members), None)
+
+    def _fail_parked(self, member: Member, error: ErrorCode) -> None:
+        if member.join_reply is not None:
+            self._fail_join(member.join_reply, error, member.id)
+            member.join_reply = None
+        if member.sync_reply is not None:
+            self._fail_sync(member, error)
+
+    def _fail_join(self, reply: int, error: ErrorCode, member_id: str) -> None:
+        answer = JoinGroupResponse(
+            error_code=error, protocol_name=None, member_id=member_id
+        )
+        self.answers.append((reply, answer))
+
+    def _fail_sync(self, member: Member, error: ErrorCode) -> None:
+        assert member.sync_reply is not None
+        self._answer_sync(member.sync_reply, b"", error)
+        member.sync_reply = None
+
+    def _answer_join(self, reply: int, member: Member, *, with_members: bool) -> None:
+        answer = self._joined(member, with_members=with_members)
+        self.answers.append((reply, answer))
+
+    def _joined(self, member: Member, *, with_members: bool) -> JoinGroupResponse:
+        assert self.protocol is not None
+        return JoinGroupResponse(
+            generation_id=self.generation,
+            protocol_type=self.protocol_type,
+            protocol_name=self.protocol,
+            leader=self.leader or "",
+            member_id=member.id,
+            members=[
+                JoinGroupResponseMember(
+                    member_id=one.id,
+                    group_instance_id=one.instance_id,
+                    metadata=one.metadata(self.protocol),
+                )
+                for one in self.members.values()
+            ]
+            if with_members
+            else [],
+        )
+
+    def _answer_sync(
+        self, reply: int, assignment: bytes, error: ErrorCode = ErrorCode.NONE
+    ) -> None:
+        answer = SyncGroupResponse(
+            error_code=error,
+            protocol_type=None if error else self.protocol_type,
+            protocol_name=None if error else self.protocol,
+            assignment=assignment,
+        )
+        self.answers.append((reply, answer))

@@ -1,0 +1,110 @@
+"""How groups look from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from kafkaio.errors import KafkaError
+from kafkaio.protocol.codec import decode
+from kafkaio.protocol.messages.consumer_group_describe import (
+    Assignment,
+    Member,
+    TopicPartitions,
+)
+from kafkaio.protocol.messages.consumer_protocol_subscription import (
+    ConsumerProtocolSubscription,
+)
+from kafkaio.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+)
+from kafkaio.testing.groups.assignors import Slot
+from kafkaio.testing.groups.classic import ClassicGroup
+from kafkaio.testing.groups.classic_member import State
+from kafkaio.testing.groups.consumer import ConsumerGroup
+from kafkaio.testing.groups.consumer_member import ConsumerMember
+from kafkaio.testing.groups.home import Home
+
+__all__ = ["by_topic", "classic_group", "consumer_member", "subscribed_topics"]
+
+
+def by_topic(slots: Iterable[Slot]) -> dict[UUID, list[int]]:
+    """Return partitions by topic, both in order."""
+    found: dict[UUID, list[int]] = {}
+    for topic, partition in sorted(slots):
+        found.setdefault(topic, []).append(partition)
+    return found
+
+
+def subscribed_topics(group: ClassicGroup | ConsumerGroup) -> frozenset[str] | None:
+    """Return the topics that members read; None if they do not say it intelligibly."""
+    if isinstance(group, ConsumerGroup):
+        return frozenset().union(*map(group.topics_of, group.members.values()))
+    if group.members and group.protocol_type != "consumer":
+        return None
+    found: set[str] = set()
+    for member in group.members.values():
+        _, blob = member.protocols[0]
+        # What newer versions add stands at the end.
+        version = min(int.from_bytes(blob[:2]), 3)
+        try:
+            said = decode(ConsumerProtocolSubscription, version, blob[2:], exact=False)
+        except KafkaError:
+            return None
+        found.update(said.topics)
+    return frozenset(found)
+
+
+def classic_group(group: ClassicGroup) -> DescribedGroup:
+    """Describe a classic group; what members say and have, only when it is settled."""
+    is_stable = group.state is State.STABLE
+    protocol = group.protocol if is_stable and group.protocol else ""
+    return DescribedGroup(
+        group_id=group.id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=protocol,
+        members=[
+            DescribedGroupMember(
+                member_id=one.id,
+                group_instance_id=one.instance_id,
+                client_id=one.client_id,
+                client_host=one.client_host,
+                member_metadata=one.metadata(protocol) if is_stable else b"",
+                member_assignment=one.assignment if is_stable else b"",
+            )
+            for one in group.members.values()
+        ],
+    )
+
+
+def consumer_member(group: ConsumerGroup, member: ConsumerMember, home: Home) -> Member:
+    """Describe a member of a group of the consumer protocol."""
+    target = group.target.get(member.id, frozenset())
+    return Member(
+        member_id=member.id,
+        instance_id=member.instance_id,
+        rack_id=member.rack,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.names),
+        subscribed_topic_regex=member.regex,
+        assignment=_assignment(member.assigned, home),
+        target_assignment=_assignment(target, home),
+        member_type=1,
+    )
+
+
+def _assignment(slots: Iterable[Slot], home: Home) -> Assignment:
+    return Assignment(
+        topic_partitions=[
+            TopicPartitions(
+                topic_id=topic_id,
+                topic_name=home.topic_name(topic_id) or "",
+                partitions=partitions,
+            )
+            for topic_id, partitions in by_topic(slots).items()
+        ]
+    )

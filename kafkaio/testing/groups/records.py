@@ -1,0 +1,205 @@
+"""What a coordinator writes to ``__consumer_offsets``, in Kafka's own format.
+
+Keys carry their kind as a version: 1 is a committed offset, 2 a classic group. A
+record without a value (a tombstone) takes back what its key had.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from kafkaio.testing.groups.classic import ClassicGroup
+from kafkaio.testing.groups.classic_member import Member, State
+from kafkaio.testing.groups.offsets import Committed, Place
+
+__all__ = [
+    "GroupImage",
+    "group_key",
+    "group_value",
+    "image_of",
+    "offset_key",
+    "offset_value",
+    "read_group",
+    "read_key",
+    "read_offset",
+    "restore",
+]
+
+_OFFSET_KEY = 1
+_GROUP_KEY = 2
+_VALUE_VERSION = 3
+
+
+@dataclass(frozen=True, slots=True)
+class GroupImage:
+    """A classic group as its record tells it."""
+
+    protocol_type: str
+    generation: int
+    protocol: str | None
+    leader: str | None
+    timestamp_ms: int
+    members: tuple[Member, ...]
+
+
+class _Reader:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def number(self, kind: str) -> int:
+        (value,) = struct.unpack_from(kind, self._data, self._at)
+        self._at += struct.calcsize(kind)
+        assert isinstance(value, int)
+        return value
+
+    def take(self, size: int) -> bytes:
+        found = self._data[self._at : self._at + size]
+        self._at += size
+        return found
+
+    def text(self) -> str | None:
+        size = self.number(">h")
+        return None if size < 0 else self.take(size).decode()
+
+    def blob(self) -> bytes:
+        return self.take(self.number(">i"))
+
+
+def _text(value: str | None) -> bytes:
+    if value is None:
+        return b"\xff\xff"
+    data = value.encode()
+    return struct.pack(">h", len(data)) + data
+
+
+def _blob(value: bytes) -> bytes:
+    return struct.pack(">i", len(value)) + value
+
+
+def offset_key(group: str, place: Place) -> bytes:
+    """Return the key of a committed offset."""
+    head = struct.pack(">h", _OFFSET_KEY)
+    return head + _text(group) + _text(place[0]) + struct.pack(">i", place[1])
+
+
+def group_key(group: str) -> bytes:
+    """Return the key of a classic group."""
+    return struct.pack(">h", _GROUP_KEY) + _text(group)
+
+
+def read_key(key: bytes) -> tuple[str, Place | None] | None:
+    """Return the group and, for an offset, its place; None for any other kind."""
+    reader = _Reader(key)
+    kind = reader.number(">h")
+    if kind not in {0, _OFFSET_KEY, _GROUP_KEY}:
+        return None
+    group = reader.text() or ""
+    if kind == _GROUP_KEY:
+        return group, None
+    return group, (reader.text() or "", reader.number(">i"))
+
+
+def offset_value(committed: Committed) -> bytes:
+    """Return the value of a committed offset."""
+    return b"".join(
+        (
+            struct.pack(
+                ">hqi", _VALUE_VERSION, committed.offset, committed.leader_epoch
+            ),
+            _text(committed.metadata),
+            struct.pack(">q", committed.timestamp),
+        )
+    )
+
+
+def read_offset(value: bytes) -> Committed:
+    """Read the value of a committed offset."""
+    reader = _Reader(value)
+    assert reader.number(">h") == _VALUE_VERSION
+    offset, epoch = reader.number(">q"), reader.number(">i")
+    return Committed(offset, epoch, reader.text() or "", reader.number(">q"))
+
+
+def group_value(image: GroupImage) -> bytes:
+    """Return the value of a classic group."""
+    parts = [
+        struct.pack(">h", _VALUE_VERSION),
+        _text(image.protocol_type),
+        struct.pack(">i", image.generation),
+        _text(image.protocol),
+        _text(image.leader),
+        struct.pack(">qi", image.timestamp_ms, len(image.members)),
+    ]
+    for member in image.members:
+        subscription = member.metadata(image.protocol) if image.protocol else b""
+        parts += (
+            _text(member.id),
+            _text(member.instance_id),
+            _text(member.client_id),
+            _text(member.client_host),
+            struct.pack(
+                ">ii",
+                round(member.rebalance_timeout * 1000),
+                round(member.session_timeout * 1000),
+            ),
+            _blob(subscription),
+            _blob(member.assignment),
+        )
+    return b"".join(parts)
+
+
+def read_group(value: bytes) -> GroupImage:
+    """Read the value of a classic group."""
+    reader = _Reader(value)
+    assert reader.number(">h") == _VALUE_VERSION
+    protocol_type = reader.text() or ""
+    generation = reader.number(">i")
+    protocol, leader = reader.text(), reader.text()
+    timestamp, count = reader.number(">q"), reader.number(">i")
+    members = tuple(_read_member(reader, protocol or "") for _ in range(count))
+    return GroupImage(protocol_type, generation, protocol, leader, timestamp, members)
+
+
+def _read_member(reader: _Reader, protocol: str) -> Member:
+    member_id, instance_id = reader.text(), reader.text()
+    client_id, client_host = reader.text(), reader.text()
+    rebalance_ms, session_ms = reader.number(">i"), reader.number(">i")
+    return Member(
+        id=member_id or "",
+        instance_id=instance_id,
+        client_id=client_id or "",
+        client_host=client_host or "",
+        session_timeout=session_ms / 1000,
+        rebalance_timeout=rebalance_ms / 1000,
+        protocols=((protocol, reader.blob()),),
+        assignment=reader.blob(),
+    )
+
+
+def image_of(group: ClassicGroup, now_ms: int) -> GroupImage:
+    """Describe a group as its record shall; its members only once it is stable."""
+    return GroupImage(
+        group.protocol_type or "",
+        group.generation,
+        group.protocol,
+        group.leader,
+        now_ms,
+        tuple(group.members.values()) if group.protocol else (),
+    )
+
+
+def restore(group: ClassicGroup, image: GroupImage, now: float) -> None:
+    """Make an empty group what its record tells; every session starts anew."""
+    group.protocol_type = image.protocol_type or None
+    group.generation = image.generation
+    group.protocol = image.protocol
+    group.leader = image.leader
+    group.empty_since_ms = image.timestamp_ms
+    group.state = State.STABLE if image.members else State.EMPTY
+    for member in image.members:
+        group.members[member.id] = member
+        if member.instance_id is not None:
+            group.static[member.instance_id] = member.id
+        member.heard(now)

@@ -1,0 +1,52 @@
+"""AlterConfigs, versions 0 to 2 (KIP-133): sets all configs of a resource anew."""
+
+from __future__ import annotations
+
+from kafkaio.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.broker.settings import validate
+from kafkaio.testing.handlers._configs import known, replace, stored
+
+VERSIONS = (0, 2)
+BY_PARTITION = True
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: AlterConfigsRequest,
+    connection: ServerConnection,
+) -> AlterConfigsResponse:
+    """Replace the configs of resources; what is not named returns to its default."""
+    del header
+    response = AlterConfigsResponse()
+    for asked in request.resources:
+        result = AlterConfigsResourceResponse(
+            resource_type=asked.resource_type, resource_name=asked.resource_name
+        )
+        try:
+            connection.check(asked.resource_name)
+            _replace(node, asked, validate_only=request.validate_only)
+        except Refusal as refusal:
+            result.error_code = refusal.code
+            result.error_message = refusal.message
+        response.responses.append(result)
+    return response
+
+
+def _replace(node: Node, asked: AlterConfigsResource, *, validate_only: bool) -> None:
+    settings = known(asked.resource_type)
+    stored(node, asked.resource_type, asked.resource_name)  # or refused
+    for config in asked.configs:
+        validate(settings, config.name, config.value)
+    if not validate_only:
+        values = {one.name: one.value or "" for one in asked.configs}
+        replace(node, asked.resource_type, asked.resource_name, values)

@@ -1,0 +1,55 @@
+"""ApiVersions, versions 0 to 4 (KIP-35, KIP-511, KIP-584, KIP-1022)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+
+VERSIONS = (0, 4)
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_FIRST_WITH_SOFTWARE: Final = 3
+_FIRST_WITH_FROM_ZERO: Final = 4
+# From 4.0 on: a name, the lowest and the highest level.
+_FEATURES: Final = (("group.version", 0, 1),)
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: ApiVersionsRequest,
+    connection: ServerConnection,
+) -> ApiVersionsResponse:
+    """Tell what is served."""
+    del connection
+    version = header.request_api_version
+    if version >= _FIRST_WITH_SOFTWARE and not (
+        _SOFTWARE.fullmatch(request.client_software_name)
+        and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    response = ApiVersionsResponse(api_keys=node.advertised())
+    if node.broker.release >= "4.0" and version >= _FIRST_WITH_SOFTWARE:
+        # Version 3 could not tell of a feature that may be switched off.
+        response.supported_features = [
+            SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, low, high in _FEATURES
+            if low > 0 or version >= _FIRST_WITH_FROM_ZERO
+        ]
+        response.finalized_features_epoch = 1
+        response.finalized_features = [
+            FinalizedFeatureKey(name=name, min_version_level=1, max_version_level=high)
+            for name, _, high in _FEATURES
+        ]
+    return response

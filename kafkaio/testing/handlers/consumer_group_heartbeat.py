@@ -1,0 +1,153 @@
+"""ConsumerGroupHeartbeat, versions 0 and 1: everything a KIP-848 member says."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupHeartbeatResponseTopicPartitions,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.groups.assignors import ASSIGNORS, Slot
+from kafkaio.testing.groups.consumer import ConsumerGroup
+from kafkaio.testing.groups.consumer_member import LEAVE_STATIC, Beat
+from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing.groups.describe import by_topic
+
+__all__ = ["VERSIONS", "handle"]
+
+VERSIONS = (0, 1)
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: Request[Response],
+    connection: ServerConnection,
+) -> ConsumerGroupHeartbeatResponse:
+    """Serve one request; its answer never waits."""
+    assert isinstance(request, ConsumerGroupHeartbeatRequest)
+    coordinator = coordinator_of(node.cluster)
+    wrong = _wrong(request, header.request_api_version)
+    if wrong is not None:
+        return _failed(ErrorCode.INVALID_REQUEST, wrong)
+    if request.server_assignor is not None and request.server_assignor not in ASSIGNORS:
+        known = ", ".join(sorted(ASSIGNORS))
+        return _failed(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {request.server_assignor} is not supported."
+            f" Supported assignors: {known}.",
+        )
+    error = coordinator.refuse(node.node_id, request.group_id)
+    if error:
+        return _failed(error)
+    group = _group(coordinator, request)
+    if group is None:
+        message = f"Group {request.group_id} not found."
+        return _failed(ErrorCode.GROUP_ID_NOT_FOUND, message)
+    beat = _beat(request, header, connection)
+    with coordinator.at_work(group) as now:
+        reply = group.heartbeat(beat, now)
+    if reply.error:
+        return _failed(reply.error, reply.message)
+    answer = ConsumerGroupHeartbeatResponse(
+        member_id=beat.member_id, member_epoch=reply.epoch
+    )
+    if reply.epoch >= 0:
+        interval = coordinator.config.consumer_heartbeat_interval
+        answer.heartbeat_interval_ms = round(interval * 1000)
+    if reply.assignment is not None:
+        answer.assignment = _assignment(reply.assignment)
+    return answer
+
+
+def _failed(
+    error: ErrorCode, message: str | None = None
+) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(error_code=error, error_message=message)
+
+
+def _group(
+    coordinator: GroupCoordinator, request: ConsumerGroupHeartbeatRequest
+) -> ConsumerGroup | None:
+    if request.member_epoch == 0:
+        return coordinator.consumer(request.group_id)
+    found = coordinator.find(request.group_id)
+    return found if isinstance(found, ConsumerGroup) else None
+
+
+def _wrong(request: ConsumerGroupHeartbeatRequest, version: int) -> str | None:
+    """Say what a request lacks."""
+    if not request.member_id and (version >= 1 or request.member_epoch != 0):
+        return "MemberId can't be empty."
+    if not request.group_id:
+        return "GroupId can't be empty."
+    if request.instance_id is not None and not request.instance_id:
+        return "InstanceId can't be empty."
+    if request.rack_id is not None and not request.rack_id:
+        return "RackId can't be empty."
+    if request.member_epoch == LEAVE_STATIC and request.instance_id is None:
+        return "InstanceId can't be null."
+    if request.member_epoch < LEAVE_STATIC:
+        return "MemberEpoch is invalid."
+    return _wrong_join(request) if request.member_epoch == 0 else None
+
+
+def _wrong_join(request: ConsumerGroupHeartbeatRequest) -> str | None:
+    if request.rebalance_timeout_ms == -1:
+        return "RebalanceTimeoutMs must be provided in first request."
+    if request.topic_partitions is None or request.topic_partitions:
+        return "TopicPartitions must be empty when (re-)joining."
+    names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
+    if names is None and regex is None:
+        return (
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when"
+            " (re-)joining."
+        )
+    return None
+
+
+def _beat(
+    request: ConsumerGroupHeartbeatRequest,
+    header: RequestHeader,
+    connection: ServerConnection,
+) -> Beat:
+    owned: frozenset[Slot] | None = None
+    if request.topic_partitions is not None:
+        owned = frozenset(
+            (topic.topic_id, partition)
+            for topic in request.topic_partitions
+            for partition in topic.partitions
+        )
+    timeout, names = request.rebalance_timeout_ms, request.subscribed_topic_names
+    return Beat(
+        member_id=request.member_id or str(uuid4()),
+        epoch=request.member_epoch,
+        instance_id=request.instance_id,
+        rack=request.rack_id,
+        rebalance_timeout=None if timeout == -1 else timeout / 1000,
+        names=None if names is None else frozenset(names),
+        regex=request.subscribed_topic_regex,
+        assignor=request.server_assignor,
+        owned=owned,
+        client_id=header.client_id or "",
+        client_host=f"/{connection.client_host}",
+    )
+
+
+def _assignment(slots: frozenset[Slot]) -> Assignment:
+    return Assignment(
+        topic_partitions=[
+            ConsumerGroupHeartbeatResponseTopicPartitions(
+                topic_id=topic_id, partitions=partitions
+            )
+            for topic_id, partitions in by_topic(slots).items()
+        ]
+    )

@@ -1,0 +1,141 @@
+"""CreateTopics, versions 2 to 7 (KIP-464, KIP-525)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.broker.settings import TOPIC_DEFAULTS, TopicSettings
+
+VERSIONS = (2, 7)
+BY_PARTITION = True
+
+_FROM_TOPIC: Final = 1
+_FROM_DEFAULTS: Final = 5
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: CreateTopicsRequest,
+    connection: ServerConnection,
+) -> CreateTopicsResponse:
+    """Create topics; the nodes learn of them a little after this answer."""
+    del header
+    names = [asked.name for asked in request.topics]
+    twice = {name for name in names if names.count(name) > 1}
+    return CreateTopicsResponse(
+        topics=[
+            _one(node, asked, connection, validate_only=request.validate_only)
+            for asked in request.topics
+            if asked.name not in twice
+        ]
+        + [
+            CreatableTopicResult(
+                name=name,
+                error_code=ErrorCode.INVALID_REQUEST,
+                error_message="Duplicate topic name.",
+            )
+            for name in sorted(twice)
+        ]
+    )
+
+
+def _one(
+    node: Node,
+    asked: CreatableTopic,
+    connection: ServerConnection,
+    *,
+    validate_only: bool,
+) -> CreatableTopicResult:
+    result = CreatableTopicResult(name=asked.name)
+    configs = {config.name: config.value for config in asked.configs}
+    cluster = node.cluster
+    try:
+        connection.check(asked.name)
+        assignment = _assignment(node, asked)
+        count = len(assignment) or asked.num_partitions
+        factor = len(assignment[0]) if assignment else asked.replication_factor
+        if count == -1:
+            count = node.broker.default_partitions
+        if factor == -1:
+            factor = min(node.broker.default_replication_factor, len(cluster.live))
+        cluster.check_new(asked.name, count, factor, configs)
+        # Checked: no value is None.
+        values = {name: value or "" for name, value in configs.items()}
+        if not validate_only:
+            if assignment:
+                topic = cluster.place_topic(asked.name, assignment, values)
+            else:
+                topic = cluster.create_topic(asked.name, count, factor, values)
+            result.topic_id = topic.topic_id
+    except Refusal as refusal:
+        result.error_code = refusal.code
+        result.error_message = refusal.message
+        return result
+    result.num_partitions = count
+    result.replication_factor = factor
+    result.configs = _told(values)
+    return result
+
+
+def _assignment(node: Node, asked: CreatableTopic) -> list[list[int]]:
+    """The replicas that the client chose, in the order of the partitions."""
+    if not asked.assignments:
+        return []
+    if asked.num_partitions != -1 or asked.replication_factor != -1:
+        raise Refusal(
+            ErrorCode.INVALID_REQUEST,
+            "A manual assignment was specified, so the number of partitions and the"
+            " replication factor have to be -1.",
+        )
+    chosen = {one.partition_index: one.broker_ids for one in asked.assignments}
+    if sorted(chosen) != list(range(len(asked.assignments))):
+        raise Refusal(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "The partitions have to be numbered from 0 on, without gaps.",
+        )
+    for replicas in chosen.values():
+        check_replicas(node, replicas, len(chosen[0]))
+    return [list(chosen[index]) for index in sorted(chosen)]
+
+
+def check_replicas(node: Node, replicas: list[int], factor: int) -> None:
+    """Hold chosen replicas against the nodes there are.
+
+    Raises:
+        Refusal: INVALID_REPLICA_ASSIGNMENT.
+    """
+    if (
+        not replicas
+        or len(replicas) != factor
+        or len(set(replicas)) != len(replicas)
+        or not set(replicas) <= set(node.broker.nodes)
+    ):
+        raise Refusal(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"cannot place a partition {replicas}"
+        )
+
+
+def _told(values: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+    settings = TopicSettings(values)
+    return [
+        CreatableTopicConfigs(
+            name=name,
+            value=settings.get(name),
+            config_source=_FROM_TOPIC if name in values else _FROM_DEFAULTS,
+        )
+        for name in TOPIC_DEFAULTS
+    ]

@@ -1,0 +1,46 @@
+"""DescribeCluster, versions 0 to 2 (KIP-700, KIP-919, KIP-1073)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+
+VERSIONS = (0, 2)
+
+_BROKERS: Final = 1
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: DescribeClusterRequest,
+    connection: ServerConnection,
+) -> DescribeClusterResponse:
+    """Tell who is up."""
+    del header, connection
+    cluster = node.cluster
+    if request.endpoint_type != _BROKERS:
+        return DescribeClusterResponse(
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_message="The request was sent to an endpoint of type BROKER",
+        )
+    nodes = [node.broker.nodes[node_id] for node_id in sorted(cluster.live)]
+    return DescribeClusterResponse(
+        cluster_id=cluster.cluster_id,
+        controller_id=cluster.controller_id,
+        brokers=[
+            DescribeClusterBroker(
+                broker_id=peer.node_id, host=peer.host, port=peer.port, rack=peer.rack
+            )
+            for peer in nodes
+        ],
+    )

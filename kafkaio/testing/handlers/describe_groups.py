@@ -1,0 +1,51 @@
+"""DescribeGroups, versions 0 to 6: show classic groups."""
+
+from __future__ import annotations
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.groups.classic import ClassicGroup
+from kafkaio.testing.groups.classic_member import State
+from kafkaio.testing.groups.coordinator import coordinator_of
+from kafkaio.testing.groups.describe import classic_group
+
+__all__ = ["VERSIONS", "handle"]
+
+VERSIONS = (0, 6)
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: Request[Response],
+    connection: ServerConnection,
+) -> DescribeGroupsResponse:
+    """Serve one request; before version 6, a group that is not there is dead."""
+    del connection
+    assert isinstance(request, DescribeGroupsRequest)
+    coordinator = coordinator_of(node.cluster)
+    answer = DescribeGroupsResponse()
+    for group_id in request.groups:
+        error = coordinator.refuse(node.node_id, group_id)
+        group = coordinator.find(group_id)
+        if error:
+            found = DescribedGroup(error_code=error, group_id=group_id)
+        elif isinstance(group, ClassicGroup):
+            found = classic_group(group)
+        else:
+            found = DescribedGroup(group_id=group_id, group_state=State.DEAD.value)
+            if header.request_api_version >= 6:
+                found.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+                found.error_message = f"Group {group_id} not found."
+                if group is not None:
+                    found.error_message = f"Group {group_id} is not a classic group."
+        answer.groups.append(found)
+    return answer

@@ -1,0 +1,61 @@
+"""DescribeLogDirs, versions 1 to 5 (KIP-113, KIP-827): one directory for each node.
+
+Replicas share one log, so each tells the size of the same one.
+"""
+
+from __future__ import annotations
+
+from kafkaio.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.cluster import Topic
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+
+VERSIONS = (1, 5)
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: DescribeLogDirsRequest,
+    connection: ServerConnection,
+) -> DescribeLogDirsResponse:
+    """Tell how large the node's partitions are."""
+    del header, connection
+    topics = node.cluster.visible()
+    wanted: dict[str, set[int]] | None = None
+    if request.topics is not None:
+        wanted = {asked.topic: set(asked.partitions) for asked in request.topics}
+        topics = [topic for topic in topics if topic.name in wanted]
+    told = [
+        _topic(node, topic, None if wanted is None else wanted[topic.name])
+        for topic in topics
+    ]
+    result = DescribeLogDirsResult(
+        log_dir=f"embedded-{node.node_id}",
+        topics=[topic for topic in told if topic.partitions],
+        total_bytes=-1,
+        usable_bytes=-1,
+    )
+    return DescribeLogDirsResponse(results=[result])
+
+
+def _topic(node: Node, topic: Topic, wanted: set[int] | None) -> DescribeLogDirsTopic:
+    return DescribeLogDirsTopic(
+        name=topic.name,
+        partitions=[
+            DescribeLogDirsPartition(
+                partition_index=partition.index,
+                partition_size=partition.log.size_bytes,
+            )
+            for partition in topic.partitions
+            if node.node_id in partition.replicas
+            and (wanted is None or partition.index in wanted)
+        ],
+    )

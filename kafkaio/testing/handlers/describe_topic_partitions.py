@@ -1,0 +1,99 @@
+"""DescribeTopicPartitions, version 0 (KIP-966)."""
+
+from __future__ import annotations
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseCursor,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.partition import NO_LEADER, Partition
+from kafkaio.testing.broker.refusal import Refusal
+
+VERSIONS = (0, 0)
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: DescribeTopicPartitionsRequest,
+    connection: ServerConnection,
+) -> DescribeTopicPartitionsResponse:
+    """Describe topics in the order of their names, one page at a time."""
+    del header, connection
+    cluster = node.cluster
+    names = sorted({topic.name for topic in request.topics})
+    if not names:
+        names = [topic.name for topic in cluster.visible()]
+    first = 0
+    if request.cursor is not None:
+        names = [name for name in names if name >= request.cursor.topic_name]
+        if names and names[0] == request.cursor.topic_name:
+            first = request.cursor.partition_index
+    response = DescribeTopicPartitionsResponse()
+    left = request.response_partition_limit
+    for name in names:
+        if left <= 0:
+            response.next_cursor = DescribeTopicPartitionsResponseCursor(
+                topic_name=name, partition_index=0
+            )
+            break
+        told, rest = _topic(node, name, first, left)
+        first = 0
+        left -= len(told.partitions)
+        response.topics.append(told)
+        if rest is not None:
+            response.next_cursor = rest
+            break
+    return response
+
+
+def _topic(
+    node: Node, name: str, first: int, limit: int
+) -> tuple[
+    DescribeTopicPartitionsResponseTopic, DescribeTopicPartitionsResponseCursor | None
+]:
+    topic = node.cluster.known(name)
+    if topic is None:
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        try:
+            node.cluster.check_name(name)
+        except Refusal as refusal:
+            code = refusal.code
+        return DescribeTopicPartitionsResponseTopic(error_code=code, name=name), None
+    page = topic.partitions[first : first + limit]
+    told = DescribeTopicPartitionsResponseTopic(
+        name=name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=[_partition(node, partition) for partition in page],
+    )
+    if first + limit >= len(topic.partitions):
+        return told, None
+    return told, DescribeTopicPartitionsResponseCursor(
+        topic_name=name, partition_index=first + limit
+    )
+
+
+def _partition(
+    node: Node, partition: Partition
+) -> DescribeTopicPartitionsResponsePartition:
+    has_leader = partition.leader != NO_LEADER
+    live = node.cluster.live
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=partition.index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        eligible_leader_replicas=[],
+        last_known_elr=[],
+        offline_replicas=[r for r in partition.replicas if r not in live],
+    )

@@ -1,0 +1,330 @@
+"""Fetch, versions 4 to 18 (KIP-227, KIP-320, KIP-392, KIP-516 for ids, KIP-951).
+
+For consumers: a replica is never a client, because replicas share their log. There
+are no transactions, so both isolation levels read up to the high watermark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.partition import NO_LEADER, Partition
+from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.broker.sessions import Asked, FetchSession, PartitionKey
+
+VERSIONS = (4, 18)
+BY_PARTITION = True
+
+_FIRST_WITH_SESSIONS: Final = 7
+_FIRST_WITH_RACK: Final = 11
+_FIRST_WITH_DIVERGENCE: Final = 12
+_FIRST_WITH_IDS: Final = 13
+_FIRST_WITH_ENDPOINTS: Final = 16
+_HINTED: Final = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH}
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: FetchRequest,
+    connection: ServerConnection,
+) -> FetchResponse:
+    """Read, and wait for min_bytes or max_wait_ms where there is too little."""
+    version = header.request_api_version
+    by_id = version >= _FIRST_WITH_IDS
+    epoch = request.session_epoch if version >= _FIRST_WITH_SESSIONS else -1
+    try:
+        session = node.fetch_sessions.find(
+            request.session_id,
+            epoch,
+            _changed(request, by_id=by_id),
+            _forgotten(request, by_id=by_id),
+            by_id=by_id,
+        )
+    except Refusal as refusal:
+        return FetchResponse(error_code=refusal.code)
+    call = _Call(node, version, request, session, connection)
+    return await call.serve()
+
+
+def _changed(request: FetchRequest, *, by_id: bool) -> list[tuple[PartitionKey, Asked]]:
+    return [
+        (
+            (topic.topic_id if by_id else topic.topic, part.partition),
+            Asked(
+                part.fetch_offset,
+                part.partition_max_bytes,
+                part.current_leader_epoch,
+                part.last_fetched_epoch,
+            ),
+        )
+        for topic in request.topics
+        for part in topic.partitions
+    ]
+
+
+def _forgotten(request: FetchRequest, *, by_id: bool) -> list[PartitionKey]:
+    return [
+        (topic.topic_id if by_id else topic.topic, index)
+        for topic in request.forgotten_topics_data
+        for index in topic.partitions
+    ]
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What was read for one partition."""
+
+    key: PartitionKey
+    asked: Asked
+    data: PartitionData
+    partition: Partition | None
+
+    @property
+    def size(self) -> int:
+        return len(self.data.records or b"")
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether the client should hear of it without waiting for records."""
+        data = self.data
+        return bool(
+            data.error_code
+            or data.diverging_epoch.end_offset >= 0
+            or data.preferred_read_replica >= 0
+        )
+
+    @property
+    def is_news(self) -> bool:
+        """Whether an incremental answer has to tell of it."""
+        return bool(
+            self.size
+            or self.is_urgent
+            or self.data.high_watermark != self.asked.told_watermark
+            or self.data.log_start_offset != self.asked.told_start
+        )
+
+
+class _Call:
+    """One request while it is served."""
+
+    def __init__(
+        self,
+        node: Node,
+        version: int,
+        request: FetchRequest,
+        session: FetchSession,
+        connection: ServerConnection,
+    ) -> None:
+        self.node = node
+        self.version = version
+        self.request = request
+        self.session = session
+        self.connection = connection
+
+    async def serve(self) -> FetchResponse:
+        answers = self._read_all()
+        until = self.node.clock.now() + self.request.max_wait_ms / 1000
+        if not self._is_enough(answers):
+            answers = await self._wait(answers, until)
+        return self._response(answers)
+
+    async def _wait(self, answers: list[_Answer], until: float) -> list[_Answer]:
+        """Read again whenever something changes, until it is enough or time is up."""
+        wakeup = Wakeup()
+        watched = [a.partition for a in answers if a.partition is not None]
+        for partition in watched:
+            partition.wait_with(wakeup)
+        try:
+            while self.connection.is_open and await wakeup.wait(until):
+                answers = self._read_all()
+                if self._is_enough(answers):
+                    break
+        finally:
+            for partition in watched:
+                partition.forget(wakeup)
+        return answers
+
+    def _is_enough(self, answers: list[_Answer]) -> bool:
+        if not answers or self.request.max_wait_ms <= 0:
+            return True
+        size = sum(answer.size for answer in answers)
+        return size >= self.request.min_bytes or any(a.is_urgent for a in answers)
+
+    # ---- reading -----------------------------------------------------------------
+
+    def _read_all(self) -> list[_Answer]:
+        left = self.request.max_bytes
+        # The first batch comes whatever its size, or a client could be stuck at it.
+        min_one = True
+        answers = []
+        for key, asked in self.session.partitions.items():
+            answer = self._read(key, asked, left, min_one=min_one)
+            left -= answer.size
+            min_one = min_one and not answer.size
+            answers.append(answer)
+        return answers
+
+    def _read(
+        self, key: PartitionKey, asked: Asked, left: int, *, min_one: bool
+    ) -> _Answer:
+        partition: Partition | None = None
+        data = PartitionData(partition_index=key[1], records=b"")
+        try:
+            partition = self._find(key)
+            self.connection.check(partition.topic, partition.index)
+            self._check(partition, asked)
+        except Refusal as refusal:
+            data.error_code = refusal.code
+            data.high_watermark = -1
+            if partition is not None:
+                self._hint(data, partition, refusal.code)
+            return _Answer(key, asked, data, partition)
+        data.high_watermark = partition.high_watermark
+        data.last_stable_offset = partition.high_watermark
+        data.log_start_offset = partition.start_offset
+        data.aborted_transactions = [] if self.request.isolation_level else None
+        data.preferred_read_replica = self._nearest(partition)
+        if data.preferred_read_replica < 0 and not self._diverges(
+            partition, asked, data
+        ):
+            room = min(left, asked.max_bytes)
+            if asked.offset < partition.high_watermark and (min_one or room > 0):
+                data.records = partition.log.read(
+                    asked.offset, max(room, 0), min_one=min_one
+                )
+        return _Answer(key, asked, data, partition)
+
+    def _find(self, key: PartitionKey) -> Partition:
+        topic_key, index = key
+        cluster = self.node.cluster
+        if isinstance(topic_key, UUID):
+            topic, absent = cluster.known_by_id(topic_key), ErrorCode.UNKNOWN_TOPIC_ID
+        else:
+            topic = cluster.known(topic_key)
+            absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if topic is None:
+            raise Refusal(absent)
+        if not 0 <= index < len(topic.partitions):
+            raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return topic.partitions[index]
+
+    def _check(self, partition: Partition, asked: Asked) -> None:
+        partition.check_epoch(asked.leader_epoch)
+        if not self._may_follow(partition):
+            partition.check_leader(self.node.node_id)
+        if not partition.start_offset <= asked.offset <= partition.high_watermark:
+            raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
+
+    def _may_follow(self, partition: Partition) -> bool:
+        """Whether a follower may be read from: by clients that name their rack."""
+        return (
+            self.version >= _FIRST_WITH_RACK
+            and bool(self.request.rack_id)
+            and partition.leader != NO_LEADER
+            and self.node.node_id in partition.isr
+        )
+
+    def _nearest(self, partition: Partition) -> int:
+        """The in-sync replica in the client's rack, if that is not the leader."""
+        rack = self.request.rack_id
+        nodes = self.node.broker.nodes
+        if (
+            not rack
+            or self.version < _FIRST_WITH_RACK
+            or partition.leader != self.node.node_id
+            or self.node.rack == rack
+        ):
+            return -1
+        near = (
+            replica
+            for replica in partition.isr
+            if replica in self.node.cluster.live and nodes[replica].rack == rack
+        )
+        return next(near, -1)
+
+    def _diverges(
+        self, partition: Partition, asked: Asked, data: PartitionData
+    ) -> bool:
+        """Whether the log was cut off below what the client has (KIP-595)."""
+        if self.version < _FIRST_WITH_DIVERGENCE or asked.last_fetched_epoch < 0:
+            return False
+        epoch, end = partition.log.end_offset_for_epoch(asked.last_fetched_epoch)
+        if epoch < asked.last_fetched_epoch or end < asked.offset:
+            data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=max(end, 0))
+            return True
+        return False
+
+    def _hint(self, data: PartitionData, partition: Partition, code: ErrorCode) -> None:
+        """Say who leads (KIP-951)."""
+        if (
+            code in _HINTED
+            and self.version >= _FIRST_WITH_DIVERGENCE
+            and partition.leader != NO_LEADER
+        ):
+            data.current_leader = LeaderIdAndEpoch(
+                leader_id=partition.leader, leader_epoch=partition.leader_epoch
+            )
+
+    # ---- answering ---------------------------------------------------------------
+
+    def _response(self, answers: list[_Answer]) -> FetchResponse:
+        response = FetchResponse(session_id=self.session.session_id)
+        topics: dict[str | UUID, FetchableTopicResponse] = {}
+        for answer in answers:
+            if not self.session.is_full and not answer.is_news:
+                continue
+            self._note(answer)
+            topic_key, _ = answer.key
+            topic = topics.get(topic_key)
+            if topic is None:
+                topic = topics[topic_key] = FetchableTopicResponse()
+                if isinstance(topic_key, UUID):
+                    topic.topic_id = topic_key
+                else:
+                    topic.topic = topic_key
+                response.responses.append(topic)
+            topic.partitions.append(answer.data)
+        if self.version >= _FIRST_WITH_ENDPOINTS:
+            self._endpoints(response)
+        return response
+
+    def _note(self, answer: _Answer) -> None:
+        """Remember what the client is about to know."""
+        is_error = answer.data.error_code != ErrorCode.NONE
+        asked = answer.asked
+        asked.told_watermark = -1 if is_error else answer.data.high_watermark
+        asked.told_start = -1 if is_error else answer.data.log_start_offset
+        if answer.size and answer.key in self.session.partitions:
+            self.session.move_back(answer.key)
+
+    def _endpoints(self, response: FetchResponse) -> None:
+        leaders = {
+            data.current_leader.leader_id
+            for topic in response.responses
+            for data in topic.partitions
+            if data.current_leader.leader_id >= 0
+        }
+        for leader in sorted(leaders):
+            peer = self.node.broker.nodes[leader]
+            response.node_endpoints.append(
+                NodeEndpoint(
+                    node_id=leader, host=peer.host, port=peer.port, rack=peer.rack
+                )
+            )

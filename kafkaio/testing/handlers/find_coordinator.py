@@ -1,0 +1,80 @@
+"""FindCoordinator, versions 0 to 6, for groups (KIP-699).
+
+A group belongs to the leader of the partition of ``__consumer_offsets`` that its name
+hashes to. Transactions and share groups have no coordinator here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.partition import NO_LEADER
+
+VERSIONS = (0, 6)
+BY_PARTITION = True
+
+_FIRST_WITH_SEVERAL: Final = 4
+_GROUP: Final = 0
+_TRANSACTION: Final = 1
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: FindCoordinatorRequest,
+    connection: ServerConnection,
+) -> FindCoordinatorResponse:
+    """Tell who coordinates."""
+    if header.request_api_version >= _FIRST_WITH_SEVERAL:
+        return FindCoordinatorResponse(
+            coordinators=[
+                _find(node, request.key_type, key, connection)
+                for key in request.coordinator_keys
+            ]
+        )
+    found = _find(node, request.key_type, request.key, connection)
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message=found.error_message,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+def _find(
+    node: Node, key_type: int, key: str, connection: ServerConnection
+) -> Coordinator:
+    code = connection.error_for(key)
+    if code is not None:
+        return _none(key, code, None)
+    if key_type == _TRANSACTION:
+        return _none(
+            key,
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "this broker has no transactions",
+        )
+    if key_type != _GROUP:
+        return _none(
+            key, ErrorCode.INVALID_REQUEST, f"unknown coordinator type {key_type}"
+        )
+    partition = node.cluster.offsets_partition(key)
+    if partition.leader == NO_LEADER:
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, None)
+    peer = node.broker.nodes[partition.leader]
+    return Coordinator(key=key, node_id=peer.node_id, host=peer.host, port=peer.port)
+
+
+def _none(key: str, code: ErrorCode, message: str | None) -> Coordinator:
+    return Coordinator(
+        key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message
+    )

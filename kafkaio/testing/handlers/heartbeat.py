@@ -1,0 +1,42 @@
+"""Heartbeat, versions 0 to 4: a classic member is alive."""
+
+from __future__ import annotations
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.groups.classic import ClassicGroup
+from kafkaio.testing.groups.coordinator import coordinator_of
+
+__all__ = ["VERSIONS", "handle"]
+
+VERSIONS = (0, 4)
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: Request[Response],
+    connection: ServerConnection,
+) -> HeartbeatResponse:
+    """Serve one request."""
+    del header, connection
+    assert isinstance(request, HeartbeatRequest)
+    coordinator = coordinator_of(node.cluster)
+    error = coordinator.refuse(node.node_id, request.group_id)
+    if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        # As Kafka: the member need not know, its session begins when all is loaded.
+        return HeartbeatResponse()
+    if error:
+        return HeartbeatResponse(error_code=error)
+    group = coordinator.find(request.group_id)
+    if not isinstance(group, ClassicGroup):
+        return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+    with coordinator.at_work(group) as now:
+        error = group.heartbeat(
+            request.member_id, request.group_instance_id, request.generation_id, now
+        )
+    return HeartbeatResponse(error_code=error)

@@ -1,0 +1,33 @@
+"""InitProducerId, versions 0 to 5, without transactions (KIP-98, KIP-360)."""
+
+from __future__ import annotations
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+
+VERSIONS = (0, 5)
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: InitProducerIdRequest,
+    connection: ServerConnection,
+) -> InitProducerIdResponse:
+    """Give out a producer id that nobody had; refuse transactional ids."""
+    del header, connection
+    if request.transactional_id is not None:
+        # Final for every client: a retriable error would let them wait for ever.
+        return InitProducerIdResponse(
+            error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            producer_epoch=-1,
+        )
+    return InitProducerIdResponse(
+        producer_id=node.cluster.new_producer_id(), producer_epoch=0
+    )

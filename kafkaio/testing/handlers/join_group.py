@@ -1,0 +1,83 @@
+"""JoinGroup, versions 0 to 9: become a member of a classic group."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.groups.classic_member import Joining
+from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
+
+__all__ = ["VERSIONS", "handle"]
+
+VERSIONS = (0, 9)
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: Request[Response],
+    connection: ServerConnection,
+) -> JoinGroupResponse:
+    """Serve one request; the answer waits for the other members."""
+    assert isinstance(request, JoinGroupRequest)
+    version = header.request_api_version
+    coordinator = coordinator_of(node.cluster)
+    error = _refuse(coordinator, node.node_id, request)
+    group = None if error else coordinator.classic(request.group_id)
+    if group is None:
+        error = error or ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        answer = JoinGroupResponse(
+            error_code=error, protocol_name=None, member_id=request.member_id
+        )
+    else:
+        joining = _joining(request, header, connection)
+        found = await coordinator.wait(
+            group, lambda reply, now: group.join(joining, reply, now)
+        )
+        assert isinstance(found, JoinGroupResponse)
+        answer = found
+    if version < 7 and answer.protocol_name is None:
+        answer.protocol_name = ""
+    return answer
+
+
+def _refuse(
+    coordinator: GroupCoordinator, node_id: int, request: JoinGroupRequest
+) -> ErrorCode:
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    error = coordinator.refuse(node_id, request.group_id)
+    if error:
+        return error
+    if request.member_id and coordinator.find(request.group_id) is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    return ErrorCode.NONE
+
+
+def _joining(
+    request: JoinGroupRequest, header: RequestHeader, connection: ServerConnection
+) -> Joining:
+    version = header.request_api_version
+    # Version 0 has one timeout for both.
+    rebalance_ms = request.rebalance_timeout_ms if version else -1
+    if rebalance_ms < 0:
+        rebalance_ms = request.session_timeout_ms
+    return Joining(
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        client_id=header.client_id or "",
+        client_host=f"/{connection.client_host}",
+        session_timeout=request.session_timeout_ms / 1000,
+        rebalance_timeout=rebalance_ms / 1000,
+        protocol_type=request.protocol_type,
+        protocols=tuple((one.name, bytes(one.metadata)) for one in request.protocols),
+        new_id=str(uuid4()),
+        knows_member_id_required=version >= 4,
+        may_skip_assignment=version >= 9,
+    )

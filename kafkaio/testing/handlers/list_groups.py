@@ -1,0 +1,58 @@
+"""ListGroups, versions 0 to 5: tell which groups a node coordinates."""
+
+from __future__ import annotations
+
+from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol.messages.list_groups import (
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.groups.classic import ClassicGroup
+from kafkaio.testing.groups.coordinator import Group, coordinator_of
+
+__all__ = ["VERSIONS", "handle"]
+
+VERSIONS = (0, 5)
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: Request[Response],
+    connection: ServerConnection,
+) -> ListGroupsResponse:
+    """Serve one request; filters are taken in any case, and empty ones let all by."""
+    del header, connection
+    assert isinstance(request, ListGroupsRequest)
+    groups = coordinator_of(node.cluster).led_by(node.node_id)
+    states = {one.lower() for one in request.states_filter}
+    types = {one.lower() for one in request.types_filter}
+    listed = map(_listed, groups)
+    return ListGroupsResponse(
+        groups=[
+            one
+            for one in listed
+            if (not states or one.group_state.lower() in states)
+            and (not types or one.group_type in types)
+        ]
+    )
+
+
+def _listed(group: Group) -> ListedGroup:
+    if isinstance(group, ClassicGroup):
+        return ListedGroup(
+            group_id=group.id,
+            protocol_type=group.protocol_type or "",
+            group_state=group.state.value,
+            group_type="classic",
+        )
+    return ListedGroup(
+        group_id=group.id,
+        protocol_type="consumer",
+        group_state=group.state,
+        group_type="consumer",
+    )

@@ -1,0 +1,92 @@
+"""ListOffsets, versions 1 to 11 (KIP-79, KIP-734, KIP-405, KIP-1005)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafkaio.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.partition import Partition
+from kafkaio.testing.broker.refusal import Refusal
+
+VERSIONS = (1, 11)
+BY_PARTITION = True
+
+_FIRST_WITH_EPOCH: Final = 4
+_LATEST: Final = -1
+_EARLIEST: Final = -2
+_MAX_TIMESTAMP: Final = -3
+_EARLIEST_LOCAL: Final = -4
+_LATEST_TIERED: Final = -5
+_EARLIEST_PENDING_UPLOAD: Final = -6
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: ListOffsetsRequest,
+    connection: ServerConnection,
+) -> ListOffsetsResponse:
+    """Look offsets up by time. Nothing is ever in a remote tier."""
+    response = ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    _one(node, topic.name, asked, connection)
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+    if header.request_api_version < _FIRST_WITH_EPOCH:
+        for topic in response.topics:
+            for result in topic.partitions:
+                result.leader_epoch = -1
+    return response
+
+
+def _one(
+    node: Node, topic: str, asked: ListOffsetsPartition, connection: ServerConnection
+) -> ListOffsetsPartitionResponse:
+    result = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+    try:
+        partition = node.cluster.need_partition(topic, asked.partition_index)
+        connection.check(topic, partition.index)
+        partition.check_epoch(asked.current_leader_epoch)
+        partition.check_leader(node.node_id)
+        _look_up(partition, asked.timestamp, result)
+    except Refusal as refusal:
+        result.error_code = refusal.code
+    return result
+
+
+def _look_up(
+    partition: Partition, timestamp: int, result: ListOffsetsPartitionResponse
+) -> None:
+    if timestamp == _LATEST:
+        result.offset = partition.high_watermark
+        result.leader_epoch = partition.leader_epoch
+    elif timestamp in {_EARLIEST, _EARLIEST_LOCAL}:
+        result.offset = partition.start_offset
+        result.leader_epoch = partition.leader_epoch
+    elif timestamp in {_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD}:
+        result.offset = -1
+    else:
+        log = partition.log
+        found = (
+            log.max_timestamp()
+            if timestamp == _MAX_TIMESTAMP
+            else log.offset_for_timestamp(timestamp)
+        )
+        if found is not None:
+            result.offset, result.timestamp, result.leader_epoch = found

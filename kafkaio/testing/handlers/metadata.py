@@ -1,0 +1,145 @@
+"""Metadata, versions 0 to 13 (KIP-516 for ids)."""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.cluster import OFFSETS_TOPIC, Topic
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.partition import NO_LEADER, Partition
+from kafkaio.testing.broker.refusal import Refusal
+
+VERSIONS = (0, 13)
+BY_PARTITION = True
+
+_NO_ID: Final = UUID(int=0)
+_FIRST_WITH_AUTO_CREATE: Final = 4
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: MetadataRequest,
+    connection: ServerConnection,
+) -> MetadataResponse:
+    """Tell who is up, and who leads what was asked for."""
+    cluster = node.cluster
+    response = MetadataResponse(
+        cluster_id=cluster.cluster_id, controller_id=cluster.controller_id
+    )
+    for node_id in sorted(cluster.live):
+        peer = node.broker.nodes[node_id]
+        response.brokers.append(
+            MetadataResponseBroker(
+                node_id=node_id, host=peer.host, port=peer.port, rack=peer.rack
+            )
+        )
+    version = header.request_api_version
+    if request.topics is None or (version == 0 and not request.topics):
+        response.topics = [
+            _refused(topic, connection) or describe(node, topic)
+            for topic in cluster.visible()
+        ]
+        return response
+    may_create = node.broker.auto_create_topics and (
+        version < _FIRST_WITH_AUTO_CREATE or request.allow_auto_topic_creation
+    )
+    response.topics = [
+        _one(node, asked, connection, may_create=may_create) for asked in request.topics
+    ]
+    return response
+
+
+def _refused(
+    topic: Topic, connection: ServerConnection
+) -> MetadataResponseTopic | None:
+    """The answer for a topic that a fault befalls."""
+    code = connection.error_for(topic.name)
+    if code is None:
+        return None
+    return MetadataResponseTopic(
+        error_code=code, name=topic.name, topic_id=topic.topic_id
+    )
+
+
+def describe(node: Node, topic: Topic) -> MetadataResponseTopic:
+    """One topic as this node sees it."""
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=[_partition(node, partition) for partition in topic.partitions],
+    )
+
+
+def _partition(node: Node, partition: Partition) -> MetadataResponsePartition:
+    live = node.cluster.live
+    has_leader = partition.leader != NO_LEADER
+    return MetadataResponsePartition(
+        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=partition.index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        offline_replicas=[node for node in partition.replicas if node not in live],
+    )
+
+
+def _one(
+    node: Node,
+    asked: MetadataRequestTopic,
+    connection: ServerConnection,
+    *,
+    may_create: bool,
+) -> MetadataResponseTopic:
+    if asked.name is None:
+        topic = node.cluster.known_by_id(asked.topic_id)
+        if topic is None:
+            return MetadataResponseTopic(
+                error_code=ErrorCode.UNKNOWN_TOPIC_ID,
+                name=None,
+                topic_id=asked.topic_id,
+            )
+        return _refused(topic, connection) or describe(node, topic)
+    topic = node.cluster.known(asked.name)
+    if topic is not None:
+        return _refused(topic, connection) or describe(node, topic)
+    code = _create(node, asked.name) if may_create else _check(node, asked.name)
+    return MetadataResponseTopic(error_code=code, name=asked.name, topic_id=_NO_ID)
+
+
+def _check(node: Node, name: str) -> ErrorCode:
+    try:
+        node.cluster.check_name(name)
+    except Refusal as refusal:
+        return refusal.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _create(node: Node, name: str) -> ErrorCode:
+    """Create a topic. As in Kafka, this answer cannot tell of it yet."""
+    cluster = node.cluster
+    if name in cluster.topics:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if name == OFFSETS_TOPIC:
+        cluster.offsets_partition("")
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    factor = min(node.broker.default_replication_factor, len(cluster.live))
+    try:
+        cluster.create_topic(name, node.broker.default_partitions, factor)
+    except Refusal as refusal:
+        return refusal.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

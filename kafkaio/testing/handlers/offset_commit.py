@@ -1,0 +1,127 @@
+"""OffsetCommit, versions 2 to 10: keep a group's positions."""
+
+from __future__ import annotations
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.groups.assignors import Slot
+from kafkaio.testing.groups.classic import ClassicGroup
+from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing.groups.offsets import Committed, Place
+
+__all__ = ["BY_PARTITION", "VERSIONS", "handle"]
+
+VERSIONS = (2, 10)
+BY_PARTITION = True
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: Request[Response],
+    connection: ServerConnection,
+) -> OffsetCommitResponse:
+    """Serve one request; what is wrong with all of it is told of every partition."""
+    assert isinstance(request, OffsetCommitRequest)
+    version = header.request_api_version
+    coordinator = coordinator_of(node.cluster)
+    error = coordinator.refuse(node.node_id, request.group_id)
+    if not error:
+        error = _check(coordinator, request, version)
+    positions: dict[Place, Committed] = {}
+    answer = OffsetCommitResponse()
+    home = coordinator.home
+    for topic in request.topics:
+        name: str | None = topic.name
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if version >= 10:
+            name = home.topic_name(topic.topic_id)
+            unknown = ErrorCode.UNKNOWN_TOPIC_ID
+        count = 0 if name is None else home.partition_count(name)
+        answered = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
+        answer.topics.append(answered)
+        for one in topic.partitions:
+            code = connection.error_for(name or "", one.partition_index) or error
+            if not code and not 0 <= one.partition_index < count:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if count else unknown
+            if not code and name is not None:
+                code = _keep(coordinator, request, (name, one), positions)
+            answered.partitions.append(
+                OffsetCommitResponsePartition(
+                    partition_index=one.partition_index, error_code=code
+                )
+            )
+    if positions:
+        coordinator.commit(request.group_id, positions)
+    return answer
+
+
+def _keep(
+    coordinator: GroupCoordinator,
+    request: OffsetCommitRequest,
+    position: tuple[str, OffsetCommitRequestPartition],
+    positions: dict[Place, Committed],
+) -> ErrorCode:
+    name, one = position
+    metadata = one.committed_metadata or ""
+    if len(metadata) > coordinator.config.offset_metadata_max_bytes:
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+    now_ms = coordinator.wall_ms()
+    retention = request.retention_time_ms
+    positions[name, one.partition_index] = Committed(
+        one.committed_offset,
+        one.committed_leader_epoch,
+        metadata,
+        now_ms,
+        None if retention < 0 else now_ms + retention,
+        coordinator.home.topic_id(name),
+    )
+    return ErrorCode.NONE
+
+
+def _check(
+    coordinator: GroupCoordinator, request: OffsetCommitRequest, version: int
+) -> ErrorCode:
+    """Say whether the request is from a member, or for a group without any."""
+    group = coordinator.find(request.group_id)
+    epoch = request.generation_id_or_member_epoch
+    if group is None:
+        if epoch < 0:
+            return ErrorCode.NONE
+        if version >= 9:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        return ErrorCode.ILLEGAL_GENERATION
+    if isinstance(group, ClassicGroup):
+        with coordinator.at_work(group) as now:
+            return group.check_commit(
+                request.member_id, request.group_instance_id, epoch, now
+            )
+    error = group.check_commit(
+        request.member_id, epoch, _slots(coordinator, request, version)
+    )
+    if version < 9 and group.members and error is not ErrorCode.UNKNOWN_MEMBER_ID:
+        # A member by this protocol has to speak a version that knows of it.
+        return ErrorCode.UNSUPPORTED_VERSION
+    return error
+
+
+def _slots(
+    coordinator: GroupCoordinator, request: OffsetCommitRequest, version: int
+) -> frozenset[Slot]:
+    found: set[Slot] = set()
+    for topic in request.topics:
+        topic_id = topic.topic_id
+        if version < 10:
+            topic_id = coordinator.home.topic_id(topic.name) or topic_id
+        found.update((topic_id, one.partition_index) for one in topic.partitions)
+    return frozenset(found)

@@ -1,0 +1,66 @@
+"""OffsetDelete, version 0: forget positions of a group."""
+
+from __future__ import annotations
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.groups.classic import ClassicGroup
+from kafkaio.testing.groups.coordinator import coordinator_of
+from kafkaio.testing.groups.describe import subscribed_topics
+
+__all__ = ["VERSIONS", "handle"]
+
+VERSIONS = (0, 0)
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: Request[Response],
+    connection: ServerConnection,
+) -> OffsetDeleteResponse:
+    """Serve one request; what members still read stays."""
+    del header, connection
+    assert isinstance(request, OffsetDeleteRequest)
+    coordinator = coordinator_of(node.cluster)
+    error = coordinator.refuse(node.node_id, request.group_id)
+    group = coordinator.find(request.group_id)
+    if not error and group is None:
+        error = ErrorCode.GROUP_ID_NOT_FOUND
+    if error or group is None:
+        return OffsetDeleteResponse(error_code=error)
+    if (
+        isinstance(group, ClassicGroup)
+        and group.members
+        and group.protocol_type != "consumer"
+    ):
+        return OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP)
+    subscribed = subscribed_topics(group)
+    answer = OffsetDeleteResponse()
+    for topic in request.topics:
+        answered = OffsetDeleteResponseTopic(name=topic.name)
+        answer.topics.append(answered)
+        count = coordinator.home.partition_count(topic.name)
+        for one in topic.partitions:
+            code = ErrorCode.NONE
+            if subscribed is None or topic.name in subscribed:
+                code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+            elif not 0 <= one.partition_index < count:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            else:
+                coordinator.forget(request.group_id, (topic.name, one.partition_index))
+            answered.partitions.append(
+                OffsetDeleteResponsePartition(
+                    partition_index=one.partition_index, error_code=code
+                )
+            )
+    return answer

@@ -1,0 +1,172 @@
+"""OffsetFetch, versions 1 to 10: tell a group's positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.groups.consumer import ConsumerGroup
+from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing.groups.offsets import Committed, Offsets
+
+__all__ = ["BY_PARTITION", "VERSIONS", "handle"]
+
+VERSIONS = (1, 10)
+BY_PARTITION = True
+_NOTHING = Committed(-1, -1, "", 0)
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: Request[Response],
+    connection: ServerConnection,
+) -> OffsetFetchResponse:
+    """Serve one request; before version 8 it is for one group."""
+    assert isinstance(request, OffsetFetchRequest)
+    version = header.request_api_version
+    coordinator = coordinator_of(node.cluster)
+    asked = request.groups
+    if version < 8:
+        asked = [_as_group(request)]
+    fault = connection.error_for("", -1)
+    found = [
+        _group(
+            coordinator,
+            one,
+            fault or coordinator.refuse(node.node_id, one.group_id),
+            version,
+        )
+        for one in asked
+    ]
+    if version >= 8:
+        return OffsetFetchResponse(groups=found)
+    return _as_single(found[0], asked[0], version)
+
+
+def _as_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
+    topics = None
+    if request.topics is not None:
+        topics = [
+            OffsetFetchRequestTopics(
+                name=one.name, partition_indexes=one.partition_indexes
+            )
+            for one in request.topics
+        ]
+    return OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
+
+
+def _as_single(
+    group: OffsetFetchResponseGroup, asked: OffsetFetchRequestGroup, version: int
+) -> OffsetFetchResponse:
+    topics = [
+        OffsetFetchResponseTopic(
+            name=topic.name,
+            partitions=[
+                OffsetFetchResponsePartition(
+                    partition_index=one.partition_index,
+                    committed_offset=one.committed_offset,
+                    committed_leader_epoch=one.committed_leader_epoch,
+                    metadata=one.metadata,
+                    error_code=one.error_code,
+                )
+                for one in topic.partitions
+            ],
+        )
+        for topic in group.topics
+    ]
+    if version < 2 and group.error_code:
+        # This version has room for errors of partitions only.
+        topics = [
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=index,
+                        committed_offset=-1,
+                        error_code=group.error_code,
+                    )
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in asked.topics or ()
+        ]
+    return OffsetFetchResponse(topics=topics, error_code=group.error_code)
+
+
+def _group(
+    coordinator: GroupCoordinator,
+    asked: OffsetFetchRequestGroup,
+    error: ErrorCode,
+    version: int,
+) -> OffsetFetchResponseGroup:
+    answer = OffsetFetchResponseGroup(group_id=asked.group_id)
+    answer.error_code = error or _check(coordinator, asked)
+    if answer.error_code:
+        return answer
+    offsets = coordinator.offsets_of(asked.group_id)
+    home = coordinator.home
+    if asked.topics is None:
+        answer.topics = [
+            _topic(offsets, name, home.topic_id(name), partitions)
+            for name, partitions in offsets.topics().items()
+            if version < 10 or home.topic_id(name) is not None
+        ]
+        return answer
+    for topic in asked.topics:
+        name: str | None = topic.name
+        if version >= 10:
+            name = home.topic_name(topic.topic_id)
+        answer.topics.append(
+            _topic(offsets, name, topic.topic_id, topic.partition_indexes)
+        )
+    return answer
+
+
+def _topic(
+    offsets: Offsets, name: str | None, topic_id: UUID | None, partitions: Sequence[int]
+) -> OffsetFetchResponseTopics:
+    answer = OffsetFetchResponseTopics(name=name or "")
+    if topic_id is not None:
+        answer.topic_id = topic_id
+    for index in partitions:
+        found = None if name is None else offsets.get((name, index))
+        committed = found or _NOTHING
+        answer.partitions.append(
+            OffsetFetchResponsePartitions(
+                partition_index=index,
+                committed_offset=committed.offset,
+                committed_leader_epoch=committed.leader_epoch,
+                metadata=committed.metadata,
+                error_code=ErrorCode.UNKNOWN_TOPIC_ID if name is None else 0,
+            )
+        )
+    return answer
+
+
+def _check(coordinator: GroupCoordinator, asked: OffsetFetchRequestGroup) -> ErrorCode:
+    """Hold a member's epoch against the group's, if the request names a member."""
+    if asked.member_id is None and asked.member_epoch < 0:
+        return ErrorCode.NONE
+    group = coordinator.find(asked.group_id)
+    if isinstance(group, ConsumerGroup):
+        return group.check_commit(asked.member_id or "", asked.member_epoch)
+    if group is None:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    return ErrorCode.NONE

@@ -1,0 +1,65 @@
+"""OffsetForLeaderEpoch, versions 2 to 4 (KIP-320)."""
+
+from __future__ import annotations
+
+from kafkaio.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.refusal import Refusal
+
+VERSIONS = (2, 4)
+BY_PARTITION = True
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: OffsetForLeaderEpochRequest,
+    connection: ServerConnection,
+) -> OffsetForLeaderEpochResponse:
+    """Tell where leader epochs end."""
+    del header
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[
+                    _one(node, topic.topic, asked, connection)
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _one(
+    node: Node,
+    topic: str,
+    asked: OffsetForLeaderPartition,
+    connection: ServerConnection,
+) -> EpochEndOffset:
+    result = EpochEndOffset(partition=asked.partition)
+    try:
+        partition = node.cluster.need_partition(topic, asked.partition)
+        connection.check(topic, partition.index)
+        partition.check_epoch(asked.current_leader_epoch)
+        partition.check_leader(node.node_id)
+    except Refusal as refusal:
+        result.error_code = refusal.code
+        return result
+    if asked.leader_epoch == partition.leader_epoch:
+        # Also where nothing was appended in it yet.
+        result.leader_epoch = asked.leader_epoch
+        result.end_offset = partition.high_watermark
+    elif asked.leader_epoch < partition.leader_epoch:
+        found = partition.log.end_offset_for_epoch(asked.leader_epoch)
+        result.leader_epoch, result.end_offset = found
+    return result

@@ -1,0 +1,53 @@
+"""SyncGroup, versions 0 to 5: hand out the leader's assignment."""
+
+from __future__ import annotations
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.groups.classic import ClassicGroup
+from kafkaio.testing.groups.classic_member import Syncing
+from kafkaio.testing.groups.coordinator import coordinator_of
+
+__all__ = ["VERSIONS", "handle"]
+
+VERSIONS = (0, 5)
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: Request[Response],
+    connection: ServerConnection,
+) -> SyncGroupResponse:
+    """Serve one request; a follower's answer waits for the leader's request."""
+    del header, connection
+    assert isinstance(request, SyncGroupRequest)
+    coordinator = coordinator_of(node.cluster)
+    error = coordinator.refuse(node.node_id, request.group_id)
+    if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        # As Kafka: whatever was joined before the move has to be joined again.
+        error = ErrorCode.REBALANCE_IN_PROGRESS
+    if error:
+        return SyncGroupResponse(error_code=error)
+    group = coordinator.find(request.group_id)
+    if not isinstance(group, ClassicGroup):
+        return SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+    syncing = Syncing(
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        generation=request.generation_id,
+        protocol_type=request.protocol_type,
+        protocol=request.protocol_name,
+        assignments={
+            one.member_id: bytes(one.assignment) for one in request.assignments
+        },
+    )
+    answer = await coordinator.wait(
+        group, lambda reply, now: group.sync(syncing, reply, now)
+    )
+    assert isinstance(answer, SyncGroupResponse)
+    return answer

@@ -1,0 +1,43 @@
+"""The log of the embedded broker: Kafka's own file format, on disk or in memory."""
+
+from kafkaio.testing.log.config import LogConfig
+from kafkaio.testing.log.epochs import EpochEntry
+from kafkaio.testing.log.errors import (
+    BatchListTooLargeError,
+    BatchTooLargeError,
+    CorruptBatchError,
+    InvalidBatchError,
+    InvalidTimestampError,
+    LogError,
+    OffsetOutOfRangeError,
+)
+from kafkaio.testing.log.header import BatchHeader, read_header
+from kafkaio.testing.log.log import Appended, Log, SegmentInfo, TimestampOffset
+from kafkaio.testing.log.storage import (
+    DiskStorage,
+    MemoryStorage,
+    Storage,
+    StoredFile,
+)
+
+__all__ = [
+    "Appended",
+    "BatchHeader",
+    "BatchListTooLargeError",
+    "BatchTooLargeError",
+    "CorruptBatchError",
+    "DiskStorage",
+    "EpochEntry",
+    "InvalidBatchError",
+    "InvalidTimestampError",
+    "Log",
+    "LogConfig",
+    "LogError",
+    "MemoryStorage",
+    "OffsetOutOfRangeError",
+    "SegmentInfo",
+    "Storage",
+    "StoredFile",
+    "TimestampOffset",
+    "read_header",
+]

@@ -1,0 +1,109 @@
+"""What a leader makes of batches that are produced to it: checks, offsets, times."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from kafkaio._records.batch import with_log_append_time
+from kafkaio._records.compression import BytesLike
+from kafkaio.errors import CorruptRecord
+from kafkaio.testing.log.config import LogConfig
+from kafkaio.testing.log.errors import (
+    BatchTooLargeError,
+    CorruptBatchError,
+    InvalidBatchError,
+    InvalidTimestampError,
+)
+from kafkaio.testing.log.header import BatchHeader, check_batch, read_header
+from kafkaio.testing.log.segment import decode
+
+__all__ = ["admit", "place", "split"]
+
+_BASE_OFFSET = struct.Struct(">q")
+_LEADER_EPOCH = struct.Struct(">i")
+_LEADER_EPOCH_OFFSET = 12
+
+
+def split(data: BytesLike) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """Yield the batches in ``data``, verified each.
+
+    Raises:
+        CorruptBatchError: the next one is no whole batch.
+    """
+    view = memoryview(data)
+    position = 0
+    while position < len(view):
+        header = read_header(view, position)
+        raw = view[position : position + header.size]
+        check_batch(header, raw)
+        yield header, raw
+        position += header.size
+
+
+def admit(
+    data: BytesLike, config: LogConfig, leader_epoch: int, now_ms: int
+) -> list[tuple[BatchHeader, bytearray]]:
+    """Check all batches in ``data``, and stamp on each what does not depend on place.
+
+    Raises:
+        LogError: the first reason not to take them; none of them is to be appended.
+    """
+    admitted: list[tuple[BatchHeader, bytearray]] = []
+    for header, raw in split(data):
+        _check(header, raw, config, now_ms)
+        own = raw
+        if config.has_log_append_time:
+            own = memoryview(with_log_append_time(raw, now_ms))
+        stamped = bytearray(own)
+        _LEADER_EPOCH.pack_into(stamped, _LEADER_EPOCH_OFFSET, leader_epoch)
+        admitted.append((read_header(stamped), stamped))
+    if not admitted:
+        raise InvalidBatchError("there is no batch to append")
+    return admitted
+
+
+def place(
+    header: BatchHeader, stamped: bytearray, base_offset: int
+) -> tuple[BatchHeader, bytearray]:
+    """Give an admitted batch its offset."""
+    _BASE_OFFSET.pack_into(stamped, 0, base_offset)
+    return header._replace(base_offset=base_offset), stamped
+
+
+def _check(
+    header: BatchHeader, raw: memoryview, config: LogConfig, now_ms: int
+) -> None:
+    if header.size > config.max_message_bytes:
+        raise BatchTooLargeError(
+            f"a batch has {header.size} bytes, the topic takes "
+            f"{config.max_message_bytes}"
+        )
+    if not header.record_count or header.last_offset_delta != header.record_count - 1:
+        raise CorruptBatchError(
+            f"a batch has {header.record_count} records and the last offset delta "
+            f"{header.last_offset_delta}"
+        )
+    if not config.has_log_append_time and not header.is_control:
+        _check_timestamp(header.max_timestamp, config, now_ms)
+    if config.is_compacted and not header.is_control:
+        _check_keys(raw)
+
+
+def _check_timestamp(timestamp: int, config: LogConfig, now_ms: int) -> None:
+    if timestamp < 0:
+        return
+    if timestamp - now_ms > config.message_timestamp_after_max_ms:
+        raise InvalidTimestampError(f"the timestamp {timestamp} is after {now_ms}")
+    if now_ms - timestamp > config.message_timestamp_before_max_ms:
+        raise InvalidTimestampError(f"the timestamp {timestamp} is before {now_ms}")
+
+
+def _check_keys(raw: memoryview) -> None:
+    try:
+        records = decode(bytes(raw))
+    except CorruptRecord as error:
+        raise CorruptBatchError(str(error)) from None
+    for record in records:
+        if record.key is None:
+            raise InvalidBatchError("a record of a compacted topic needs a key")

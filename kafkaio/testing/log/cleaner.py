@@ -1,0 +1,264 @@
+"""Compaction: of each key the newest record, of each producer the newest batch."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from kafkaio._records._impl import crc32c
+from kafkaio._records._layout import (
+    ATTRIBUTES_OFFSET,
+    BATCH_HEADER,
+    BATCH_HEADER_SIZE,
+    CODEC_MASK,
+    CRC_OFFSET,
+    DELETE_HORIZON,
+    LENGTH_END,
+)
+from kafkaio._records.compression import Compression, Compressor
+from kafkaio.testing.log.config import LogConfig
+from kafkaio.testing.log.epochs import LeaderEpochs
+from kafkaio.testing.log.recovery import CLEANED_SUFFIX
+from kafkaio.testing.log.segment import (
+    MAX_RELATIVE,
+    Segment,
+    StoredBatch,
+    decode,
+    name_of,
+)
+from kafkaio.testing.log.storage import MemoryStorage, Storage
+from kafkaio.types import Record
+
+__all__ = ["NO_HORIZON", "Cleaner", "rewrite"]
+
+#: Later than all times: no tombstone waits.
+NO_HORIZON = 2**63 - 1
+
+_HEADER = struct.Struct(BATCH_HEADER)
+_CRC = struct.Struct(">I")
+
+
+def _varint(number: int) -> bytes:
+    raw = number << 1 if number >= 0 else (-number << 1) - 1
+    encoded = bytearray()
+    while raw > 127:
+        encoded.append(raw & 127 | 128)
+        raw >>= 7
+    encoded.append(raw)
+    return bytes(encoded)
+
+
+def _field(data: bytes | None) -> bytes:
+    return _varint(-1) if data is None else _varint(len(data)) + data
+
+
+def _encode(record: Record, base_offset: int, base_timestamp: int) -> bytes:
+    parts = [
+        b"\0",
+        _varint(record.timestamp - base_timestamp),
+        _varint(record.offset - base_offset),
+        _field(record.key),
+        _field(record.value),
+        _varint(len(record.headers)),
+    ]
+    for name, value in record.headers:
+        parts += (_field(name.encode()), _field(value))
+    body = b"".join(parts)
+    return _varint(len(body)) + body
+
+
+def rewrite(
+    batch: StoredBatch, records: Sequence[Record], horizon: int | None
+) -> bytes:
+    """Return ``batch`` with only ``records``; its offsets and its codec are kept.
+
+    Args:
+        batch: as it is stored.
+        records: some of its records, perhaps none.
+        horizon: time from which its tombstones may go, None if it has none.
+    """
+    header = batch.header
+    attributes = header.attributes & ~DELETE_HORIZON
+    base_timestamp = records[0].timestamp if records else header.base_timestamp
+    if horizon is not None:
+        attributes |= DELETE_HORIZON
+        base_timestamp = horizon
+    section = b"".join(_encode(r, header.base_offset, base_timestamp) for r in records)
+    codec = Compression(attributes & CODEC_MASK)
+    if codec is not Compression.NONE:
+        # Without records nothing is compressed, as in Kafka's own empty batches.
+        if records:
+            section = Compressor(codec).compress(section)
+        else:
+            attributes &= ~CODEC_MASK
+    newest = header.max_timestamp
+    if not header.is_log_append_time and records:
+        newest = max(record.timestamp for record in records)
+    replaced = header._replace(
+        length=BATCH_HEADER_SIZE - LENGTH_END + len(section),
+        attributes=attributes,
+        base_timestamp=base_timestamp,
+        max_timestamp=newest,
+        record_count=len(records),
+    )
+    raw = bytearray(_HEADER.pack(*replaced)) + section
+    _CRC.pack_into(raw, CRC_OFFSET, crc32c(memoryview(raw)[ATTRIBUTES_OFFSET:]))
+    return bytes(raw)
+
+
+class Cleaner:
+    """One pass over the older segments of a log.
+
+    Args:
+        storage: where the segments are.
+        config: the topic's.
+        now_ms: now.
+
+    Attributes:
+        next_horizon: when the next tombstone that was kept may go.
+    """
+
+    __slots__ = (
+        "_config",
+        "_newest",
+        "_now_ms",
+        "_producers",
+        "_storage",
+        "next_horizon",
+    )
+
+    def __init__(self, storage: Storage, config: LogConfig, now_ms: int) -> None:
+        self._storage = storage
+        self._config = config
+        self._now_ms = now_ms
+        self._newest: dict[bytes, int] = {}
+        self._producers: dict[int, int] = {}
+        self.next_horizon = NO_HORIZON
+
+    def clean(
+        self, segments: tuple[Segment, ...], cleanable: Sequence[Segment]
+    ) -> tuple[tuple[Segment, ...], bool]:
+        """Clean the ``cleanable``, and join what has become small.
+
+        Returns:
+            The segments there are now, and whether any of them was rewritten.
+        """
+        self._learn(segments, cleanable)
+        result: list[Segment] = []
+        is_changed = False
+        group: list[Segment] = []
+        written: list[bytes] = []
+        for segment in cleanable:
+            batches = self._cleaned(segment)
+            if group and not self._fits(group[0], segment, written, batches):
+                is_changed |= self._replace(group, written)
+                result.append(group[0])
+                group, written = [], []
+            group.append(segment)
+            written += batches
+        if group:
+            is_changed |= self._replace(group, written)
+            result.append(group[0])
+        return (*result, *segments[len(cleanable) :]), is_changed
+
+    def cleanable(self, segments: tuple[Segment, ...], up_to: int) -> list[Segment]:
+        """The segments that may be cleaned.
+
+        The newest segment is left alone, as are all from the first that holds a
+        record younger than ``min_compaction_lag_ms`` or passes ``up_to``.
+        """
+        youngest = self._now_ms - self._config.min_compaction_lag_ms
+        has_lag = self._config.min_compaction_lag_ms > 0
+        cleanable: list[Segment] = []
+        for segment in segments[:-1]:
+            is_young = has_lag and segment.largest_timestamp > youngest
+            if is_young or segment.next_offset > up_to:
+                break
+            cleanable.append(segment)
+        return cleanable
+
+    def _learn(self, segments: Sequence[Segment], cleanable: Sequence[Segment]) -> None:
+        for segment in cleanable:
+            for batch in segment.batches():
+                if batch.header.is_control:
+                    continue
+                for record in decode(batch.raw):
+                    if record.key is not None:
+                        self._newest[record.key] = record.offset
+        for segment in segments:
+            for batch in segment.batches():
+                if batch.header.producer_id >= 0:
+                    producer = batch.header.producer_id
+                    self._producers[producer] = batch.header.last_offset
+
+    def _cleaned(self, segment: Segment) -> list[bytes]:
+        cleaned: list[bytes] = []
+        for batch in segment.batches():
+            raw = batch.raw if batch.header.is_control else self._filtered(batch)
+            if raw is not None:
+                cleaned.append(raw)
+        return cleaned
+
+    def _filtered(self, batch: StoredBatch) -> bytes | None:
+        header = batch.header
+        horizon = header.base_timestamp if header.attributes & DELETE_HORIZON else None
+        records = decode(batch.raw)
+        is_past = horizon is not None and horizon <= self._now_ms
+        kept = [r for r in records if self._is_kept(r, is_past=is_past)]
+        if not kept and self._producers.get(header.producer_id) != header.last_offset:
+            return None
+        has_tombstones = any(record.value is None for record in kept)
+        if not has_tombstones:
+            horizon = None
+        elif horizon is None:
+            horizon = self._now_ms + self._config.delete_retention_ms
+        if horizon is not None:
+            self.next_horizon = min(self.next_horizon, horizon)
+            if not header.attributes & DELETE_HORIZON:
+                return rewrite(batch, kept, horizon)
+        if len(kept) == len(records):
+            return batch.raw
+        return rewrite(batch, kept, horizon)
+
+    def _is_kept(self, record: Record, *, is_past: bool) -> bool:
+        if record.key is None or self._newest[record.key] > record.offset:
+            return False
+        return record.value is not None or not is_past
+
+    def _fits(
+        self,
+        first: Segment,
+        segment: Segment,
+        written: Sequence[bytes],
+        batches: Sequence[bytes],
+    ) -> bool:
+        size = sum(map(len, written)) + sum(map(len, batches))
+        is_near = segment.next_offset - 1 - first.base_offset <= MAX_RELATIVE
+        return size <= self._config.segment_bytes and is_near
+
+    def _replace(self, group: Sequence[Segment], batches: Sequence[bytes]) -> bool:
+        # The joined file takes the place of the group's first in one step; until the
+        # others are gone, recovery tells them by where they begin.
+        first, *others = group
+        size = sum(map(len, batches))
+        if not others and size == first.size_bytes and self._is_same(first, batches):
+            return False
+        scratch = name_of(first.base_offset, ".log") + CLEANED_SUFFIX
+        file = self._storage.open(scratch)
+        file.truncate(0)
+        for raw in batches:
+            file.append(raw)
+        file.flush()
+        file.close()
+        first.replace_by(scratch)
+        # The epochs are known already; these are forgotten.
+        first.recover(LeaderEpochs(MemoryStorage()))
+        first.complete()
+        for segment in others:
+            segment.remove()
+        self._storage.sync()
+        return True
+
+    @staticmethod
+    def _is_same(segment: Segment, batches: Sequence[bytes]) -> bool:
+        return [batch.raw for batch in segment.batches()] == list(batches)

@@ -1,0 +1,79 @@
+"""The topic configs that a log obeys, under Kafka's names in snake case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Self
+
+__all__ = ["LogConfig"]
+
+_NEVER = 2**63 - 1
+_HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """How a log rolls, flushes, forgets and compacts. The defaults are Kafka's.
+
+    Attributes:
+        cleanup_policy: ``delete``, ``compact``, or both with a comma between.
+        segment_bytes: bytes that a segment may reach.
+        segment_ms: age at which a segment is rolled, counted from its first record.
+        retention_ms: age at which a segment is deleted, -1 for never.
+        retention_bytes: bytes that the log may keep, -1 for no limit.
+        flush_messages: records after which the log is flushed.
+        flush_ms: milliseconds after which the log is flushed.
+        index_interval_bytes: bytes of log between two index entries.
+        delete_retention_ms: time that a tombstone stays once compaction has seen it.
+        min_compaction_lag_ms: time for which compaction leaves a record alone.
+        max_message_bytes: bytes that a batch may have.
+        message_timestamp_type: ``CreateTime`` or ``LogAppendTime``.
+        message_timestamp_before_max_ms: how far a timestamp may lie in the past.
+        message_timestamp_after_max_ms: how far a timestamp may lie in the future.
+    """
+
+    cleanup_policy: str = "delete"
+    segment_bytes: int = 2**30
+    segment_ms: int = 7 * _DAY_MS
+    retention_ms: int = 7 * _DAY_MS
+    retention_bytes: int = -1
+    flush_messages: int = _NEVER
+    flush_ms: int = _NEVER
+    index_interval_bytes: int = 4096
+    delete_retention_ms: int = _DAY_MS
+    min_compaction_lag_ms: int = 0
+    max_message_bytes: int = 1_048_588
+    message_timestamp_type: str = "CreateTime"
+    message_timestamp_before_max_ms: int = _NEVER
+    message_timestamp_after_max_ms: int = _HOUR_MS
+
+    @classmethod
+    def from_topic(cls, configs: Mapping[str, str]) -> Self:
+        """Read topic configs by Kafka's own names; those of no concern are left out.
+
+        Raises:
+            ValueError: a number is none.
+        """
+        values: dict[str, str | int] = {}
+        for field in fields(cls):
+            text = configs.get(field.name.replace("_", "."))
+            if text is not None:
+                values[field.name] = int(text) if field.type == "int" else text
+        return cls(**values)  # type: ignore[arg-type] # each by its field's type
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether compaction applies."""
+        return "compact" in self.cleanup_policy
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether retention applies."""
+        return "delete" in self.cleanup_policy
+
+    @property
+    def has_log_append_time(self) -> bool:
+        """Whether the broker sets the timestamps."""
+        return self.message_timestamp_type == "LogAppendTime"

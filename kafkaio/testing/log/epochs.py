@@ -1,0 +1,139 @@
+"""Which leader epoch began at which offset: the leader epoch checkpoint."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import pairwise
+from typing import NamedTuple
+
+from kafkaio.testing.log.storage import Storage, read_whole, write_whole
+
+__all__ = ["EPOCH_FILE", "EpochEntry", "LeaderEpochs", "read_epochs"]
+
+#: Kafka's name for the file.
+EPOCH_FILE = "leader-epoch-checkpoint"
+_VERSION = 0
+
+
+class EpochEntry(NamedTuple):
+    """The first offset that a leader of ``epoch`` appended."""
+
+    epoch: int
+    start_offset: int
+
+
+def read_epochs(data: bytes) -> list[EpochEntry]:
+    """Read a leader epoch checkpoint: version, count, then a line for each.
+
+    Raises:
+        ValueError: it is no such file, or epochs and offsets do not both grow.
+    """
+    lines = data.decode("ascii").split("\n")
+    if int(lines[0]) != _VERSION:
+        raise ValueError(f"a leader epoch checkpoint has the version {lines[0]}")
+    count = int(lines[1])
+    rows = [tuple(map(int, line.split())) for line in lines[2 : 2 + count]]
+    if len(rows) != count or any(len(row) != 2 for row in rows):
+        raise ValueError(f"a leader epoch checkpoint does not have {count} entries")
+    entries = [EpochEntry(epoch, start) for epoch, start in rows]
+    if not _is_growing(entries):
+        raise ValueError("the entries of a leader epoch checkpoint do not grow")
+    return entries
+
+
+def _is_growing(entries: list[EpochEntry]) -> bool:
+    return all(
+        one.epoch < two.epoch and one.start_offset < two.start_offset
+        for one, two in pairwise(entries)
+    )
+
+
+class LeaderEpochs:
+    """The epochs of one log, each with the offset it began at; both only grow.
+
+    Args:
+        storage: where the checkpoint is, which each change writes anew.
+    """
+
+    __slots__ = ("_entries", "_storage")
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._entries: list[EpochEntry] = []
+
+    @property
+    def entries(self) -> tuple[EpochEntry, ...]:
+        """The epochs, oldest first."""
+        return tuple(self._entries)
+
+    @property
+    def latest(self) -> int:
+        """The newest epoch, -1 if none is known."""
+        return self._entries[-1].epoch if self._entries else -1
+
+    def assign(self, epoch: int, start_offset: int) -> bool:
+        """Note that ``epoch`` begins at ``start_offset``, if it is a new one.
+
+        Returns:
+            Whether it was; `save` makes it last.
+        """
+        if epoch <= self.latest:
+            return False
+        # An epoch in which nothing was appended leaves no trace, as in Kafka.
+        while self._entries and self._entries[-1].start_offset >= start_offset:
+            self._entries.pop()
+        self._entries.append(EpochEntry(epoch, start_offset))
+        return True
+
+    def end_offset_for(self, epoch: int, end_offset: int) -> tuple[int, int]:
+        """The greatest known epoch up to ``epoch``, and the offset it ended at.
+
+        Returns:
+            ``(-1, -1)`` where that cannot be told; ``epoch`` itself with the first
+            known offset where it is older than all that are known (KIP-101, KIP-279).
+        """
+        if epoch < 0 or not self._entries or epoch > self.latest:
+            return -1, -1
+        if epoch == self.latest:
+            return epoch, end_offset
+        above = bisect_right(self._entries, epoch, key=lambda entry: entry.epoch)
+        end = self._entries[above].start_offset
+        return (self._entries[above - 1].epoch if above else epoch), end
+
+    def truncate_end(self, end_offset: int) -> None:
+        """Forget epochs that begin at ``end_offset`` or later."""
+        while self._entries and self._entries[-1].start_offset >= end_offset:
+            self._entries.pop()
+
+    def truncate_start(self, start_offset: int) -> None:
+        """Forget epochs that end before ``start_offset``."""
+        below = bisect_right(
+            self._entries, start_offset, key=lambda entry: entry.start_offset
+        )
+        if below:
+            first = EpochEntry(self._entries[below - 1].epoch, start_offset)
+            self._entries[:below] = [first]
+
+    def save(self) -> None:
+        """Write the checkpoint."""
+        lines = [str(_VERSION), str(len(self._entries))]
+        lines += [f"{epoch} {start}" for epoch, start in self._entries]
+        write_whole(self._storage, EPOCH_FILE, ("\n".join(lines) + "\n").encode())
+
+    def merge_checkpoint(self) -> None:
+        """Take from the checkpoint the beginnings that the batches no longer show.
+
+        Compaction may have removed the first batch of an epoch. A checkpoint that
+        cannot be read is as good as none.
+        """
+        try:
+            saved = read_epochs(read_whole(self._storage, EPOCH_FILE))
+        except (ValueError, IndexError):
+            return
+        starts = dict(saved)
+        merged = [
+            EpochEntry(epoch, min(start, starts.get(epoch, start)))
+            for epoch, start in self._entries
+        ]
+        if _is_growing(merged):
+            self._entries = merged

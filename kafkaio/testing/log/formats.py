@@ -1,0 +1,102 @@
+"""Kafka's other files beside a log: producer snapshots and aborted transactions."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kafkaio._records._impl import crc32c
+
+__all__ = [
+    "AbortedTransaction",
+    "ProducerEntry",
+    "read_producer_snapshot",
+    "read_transaction_index",
+]
+
+_SNAPSHOT = struct.Struct(">hI")
+_COUNT = struct.Struct(">i")
+_PRODUCER = struct.Struct(">qhiqiqiq")
+_ABORTED = struct.Struct(">hqqqq")
+_SNAPSHOT_VERSION = 1
+_ABORTED_VERSION = 0
+
+
+class ProducerEntry(NamedTuple):
+    """What a broker knows of one producer at a snapshot's offset.
+
+    Attributes:
+        producer_id: id of the producer.
+        producer_epoch: its epoch.
+        last_sequence: sequence number of its last record.
+        last_offset: offset of that record, -1 if none.
+        offset_delta: records in its last batch, less one.
+        timestamp: of its last batch.
+        coordinator_epoch: epoch of the last transaction coordinator that wrote.
+        first_offset: where its open transaction begins, -1 if none is.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+    coordinator_epoch: int
+    first_offset: int
+
+
+class AbortedTransaction(NamedTuple):
+    """One aborted transaction in a segment.
+
+    Attributes:
+        producer_id: id of the producer.
+        first_offset: its first offset.
+        last_offset: the offset of its marker.
+        stable_offset: the last stable offset once it had ended.
+    """
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    stable_offset: int
+
+
+def read_producer_snapshot(data: bytes) -> list[ProducerEntry]:
+    """Read a ``.snapshot`` file.
+
+    Raises:
+        ValueError: its version is unknown, its checksum or its size is wrong.
+    """
+    try:
+        version, checksum = _SNAPSHOT.unpack_from(data)
+        (count,) = _COUNT.unpack_from(data, _SNAPSHOT.size)
+    except struct.error:
+        raise ValueError("a producer snapshot is cut off") from None
+    if version != _SNAPSHOT_VERSION:
+        raise ValueError(f"a producer snapshot has the version {version}")
+    actual = crc32c(memoryview(data)[_SNAPSHOT.size :])
+    if actual != checksum:
+        raise ValueError(
+            f"a producer snapshot has the checksum {actual:#010x} but says "
+            f"{checksum:#010x}"
+        )
+    entries = data[_SNAPSHOT.size + _COUNT.size :]
+    if len(entries) != count * _PRODUCER.size:
+        raise ValueError(f"a producer snapshot does not have {count} entries")
+    return [ProducerEntry._make(row) for row in _PRODUCER.iter_unpack(entries)]
+
+
+def read_transaction_index(data: bytes) -> Iterator[AbortedTransaction]:
+    """Yield the entries of a ``.txnindex`` file.
+
+    Raises:
+        ValueError: the next one is cut off or of an unknown version.
+    """
+    if len(data) % _ABORTED.size:
+        raise ValueError("a transaction index is cut off")
+    for version, *fields in _ABORTED.iter_unpack(data):
+        if version != _ABORTED_VERSION:
+            raise ValueError(f"a transaction index has the version {version}")
+        yield AbortedTransaction._make(fields)

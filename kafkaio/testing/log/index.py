@@ -1,0 +1,149 @@
+"""The two sparse indexes of a segment, in memory and as Kafka writes them.
+
+An entry is due once ``index_interval_bytes`` were written since the last one. The
+offset index then names the *last* offset and the start position of the batch that
+comes next; the time index the greatest timestamp so far, and the last offset of the
+first batch that has it. Both are searched by bisection.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+__all__ = [
+    "OFFSET_ENTRY",
+    "TIME_ENTRY",
+    "OffsetEntry",
+    "OffsetIndex",
+    "TimeEntry",
+    "TimeIndex",
+    "read_offset_index",
+    "read_time_index",
+]
+
+#: Offset from the segment's base, and position.
+OFFSET_ENTRY = struct.Struct(">ii")
+#: Timestamp, and offset from the segment's base.
+TIME_ENTRY = struct.Struct(">qi")
+
+
+class OffsetEntry(NamedTuple):
+    """The batch at ``position`` of the segment has the last offset ``offset``."""
+
+    offset: int
+    position: int
+
+
+class TimeEntry(NamedTuple):
+    """``timestamp`` is the greatest so far; ``offset`` ends the batch that has it."""
+
+    timestamp: int
+    offset: int
+
+
+class OffsetIndex:
+    """Offsets to positions, for one segment.
+
+    Attributes:
+        base_offset: offset that those in the file count from.
+    """
+
+    __slots__ = ("_offsets", "_positions", "base_offset")
+
+    def __init__(self, base_offset: int) -> None:
+        self.base_offset = base_offset
+        self._offsets = array("q")
+        self._positions = array("q")
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def append(self, offset: int, position: int) -> None:
+        """Add an entry; both numbers only grow."""
+        self._offsets.append(offset)
+        self._positions.append(position)
+
+    def position_before(self, offset: int) -> int:
+        """A position from which a scan surely finds ``offset``: 0 if no better."""
+        found = bisect_right(self._offsets, offset) - 1
+        return self._positions[found] if found >= 0 else 0
+
+    def last_position(self, position: int, before: int) -> int:
+        """The last known start of a batch up to ``position`` and below ``before``.
+
+        Args:
+            position: where the batch may begin at the latest.
+            before: what its last offset must be smaller than.
+        """
+        found = bisect_right(self._positions, position)
+        found = min(found, bisect_left(self._offsets, before)) - 1
+        return self._positions[found] if found >= 0 else 0
+
+    def encode(self, start: int = 0) -> bytes:
+        """The file's bytes from entry ``start`` on."""
+        base = self.base_offset
+        pairs = zip(self._offsets[start:], self._positions[start:], strict=True)
+        return b"".join(OFFSET_ENTRY.pack(o - base, p) for o, p in pairs)
+
+
+class TimeIndex:
+    """Timestamps to offsets, for one segment.
+
+    Attributes:
+        base_offset: offset that those in the file count from.
+    """
+
+    __slots__ = ("_offsets", "_timestamps", "base_offset")
+
+    def __init__(self, base_offset: int) -> None:
+        self.base_offset = base_offset
+        self._timestamps = array("q")
+        self._offsets = array("q")
+
+    def __len__(self) -> int:
+        return len(self._timestamps)
+
+    def append(self, timestamp: int, offset: int) -> None:
+        """Add an entry, unless the last one says as much."""
+        if timestamp < 0 or (self._timestamps and timestamp <= self._timestamps[-1]):
+            return
+        self._timestamps.append(timestamp)
+        self._offsets.append(offset)
+
+    def offset_before(self, timestamp: int) -> int:
+        """An offset from which a scan surely finds the first such timestamp."""
+        found = bisect_right(self._timestamps, timestamp) - 1
+        return self._offsets[found] if found >= 0 else self.base_offset
+
+    def encode(self, start: int = 0) -> bytes:
+        """The file's bytes from entry ``start`` on."""
+        base = self.base_offset
+        pairs = zip(self._timestamps[start:], self._offsets[start:], strict=True)
+        return b"".join(TIME_ENTRY.pack(t, o - base) for t, o in pairs)
+
+
+def read_offset_index(data: bytes, base_offset: int) -> Iterator[OffsetEntry]:
+    """Yield the entries of an ``.index`` file.
+
+    Kafka allocates the file of its newest segment ahead, so an entry that is all zero
+    ends it: the first batch of a segment is never indexed. A last entry that is cut
+    off is left out.
+    """
+    whole = len(data) - len(data) % OFFSET_ENTRY.size
+    for relative, position in OFFSET_ENTRY.iter_unpack(memoryview(data)[:whole]):
+        if relative == 0 and position == 0:
+            return
+        yield OffsetEntry(base_offset + relative, position)
+
+
+def read_time_index(data: bytes, base_offset: int) -> Iterator[TimeEntry]:
+    """Yield the entries of a ``.timeindex`` file; see `read_offset_index`."""
+    whole = len(data) - len(data) % TIME_ENTRY.size
+    for timestamp, relative in TIME_ENTRY.iter_unpack(memoryview(data)[:whole]):
+        if timestamp == 0 and relative == 0:
+            return
+        yield TimeEntry(timestamp, base_offset + relative)

@@ -1,0 +1,108 @@
+"""What `Log.open` does: tell the segments, verify them, repair what a crash left."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from kafkaio.testing.log.epochs import LeaderEpochs
+from kafkaio.testing.log.segment import Segment
+from kafkaio.testing.log.storage import Storage, read_whole, write_whole
+
+__all__ = ["CLEANED_SUFFIX", "Recovery", "read_start", "recover", "write_start"]
+
+#: A segment that compaction was writing when the process ended.
+CLEANED_SUFFIX = ".cleaned"
+_SCRATCH_SUFFIXES = (CLEANED_SUFFIX, ".tmp")
+_START_FILE = "log-start-offset-checkpoint"
+_SEGMENT = re.compile(r"(\d{20})\.log")
+_INDEX = re.compile(r"(\d{20})\.(?:index|timeindex)")
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """A log as it was found, and made good.
+
+    Attributes:
+        segments: at least one, oldest first.
+        epochs: the leader epochs.
+        start_offset: the first offset that can be read.
+        problem: what was wrong with the first bad batch, None if all are good.
+        removed_segments: how many segments after it were removed.
+    """
+
+    segments: tuple[Segment, ...]
+    epochs: LeaderEpochs
+    start_offset: int
+    problem: str | None
+    removed_segments: int
+
+
+def read_start(storage: Storage) -> int:
+    """Read the start offset that was saved, 0 if there is none that makes sense."""
+    lines = read_whole(storage, _START_FILE).split(b"\n")
+    is_sound = len(lines) > 1 and lines[0] == b"0" and lines[1].isdigit()
+    return int(lines[1]) if is_sound else 0
+
+
+def write_start(storage: Storage, offset: int) -> None:
+    """Save the start offset: a version, and the offset."""
+    write_whole(storage, _START_FILE, b"0\n%d\n" % offset)
+
+
+def recover(storage: Storage, index_interval: int, now_ms: int) -> Recovery:
+    """Return the log in ``storage``, every batch of which is whole afterwards."""
+    bases = _tidy(storage)
+    epochs = LeaderEpochs(storage)
+    kept: list[Segment] = []
+    problem: str | None = None
+    removed = 0
+    for base in bases:
+        segment = Segment(storage, base, index_interval, now_ms)
+        # One that begins below the end of the one before is what compaction was
+        # about to remove when the process ended: its records are in that one.
+        is_leftover = kept and base < kept[-1].next_offset
+        if problem is not None or is_leftover:
+            segment.remove()
+            removed += 1
+            continue
+        problem = segment.recover(epochs)
+        kept.append(segment)
+    return _completed(storage, index_interval, now_ms, (kept, epochs, problem, removed))
+
+
+def _tidy(storage: Storage) -> list[int]:
+    # Returns the base offsets of the segments, sorted.
+    names = storage.names()
+    bases = sorted(int(m[1]) for m in map(_SEGMENT.fullmatch, names) if m)
+    for name in names:
+        index = _INDEX.fullmatch(name)
+        is_orphan = index is not None and int(index[1]) not in bases
+        if is_orphan or name.endswith(_SCRATCH_SUFFIXES):
+            storage.remove(name)
+    return bases
+
+
+def _completed(
+    storage: Storage,
+    index_interval: int,
+    now_ms: int,
+    found: tuple[list[Segment], LeaderEpochs, str | None, int],
+) -> Recovery:
+    kept, epochs, problem, removed = found
+    start = read_start(storage)
+    if kept and kept[-1].next_offset < start:
+        # Deleted up to where data was lost again: what is left is not readable.
+        for segment in kept:
+            segment.remove()
+        kept = []
+    if not kept:
+        kept = [Segment(storage, start, index_interval, now_ms)]
+    for segment in kept[:-1]:
+        segment.complete()
+    storage.sync()
+    start = max(start, kept[0].base_offset)
+    epochs.merge_checkpoint()
+    epochs.truncate_end(kept[-1].next_offset)
+    epochs.truncate_start(start)
+    return Recovery(tuple(kept), epochs, start, problem, removed)

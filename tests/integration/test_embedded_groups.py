@@ -1,0 +1,194 @@
+"""Groups of ours and of foreign clients on the embedded broker."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+from aiokafka import AIOKafkaConsumer
+from confluent_kafka import Consumer as ConfluentConsumer
+from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka.admin import AdminClient
+
+from kafkaio.consumer import Consumer
+from kafkaio.producer import Producer
+from kafkaio.testing import Broker
+
+# The version of a real Kafka means nothing here, so once is enough.
+pytestmark = pytest.mark.kafka_versions("4.3")
+
+COUNT = 20
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[Broker]:
+    async with Broker(nodes=3, topics={"orders": 4}) as broker:
+        async with Producer(broker.bootstrap_servers) as producer:
+            for number in range(COUNT):
+                value = str(number).encode()
+                await producer.send("orders", value, partition=number % 4)
+        yield broker
+
+
+async def until(condition: Callable[[], bool], limit: float = 30.0) -> None:
+    async with asyncio.timeout(limit):
+        while not condition():  # noqa: ASYNC110  (any of several objects may change)
+            await asyncio.sleep(0.02)
+
+
+def ours(
+    broker: Broker, group: str, assignors: Sequence[str] | None = None
+) -> Consumer:
+    options: dict[str, object] = {"assignors": list(assignors)} if assignors else {}
+    return Consumer(
+        broker.bootstrap_servers,
+        topics="orders",
+        group_id=group,
+        auto_offset_reset="earliest",
+        heartbeat_interval_ms=100,
+        **options,  # type: ignore[arg-type]  # options by name
+    )
+
+
+@asynccontextmanager
+async def reading(*consumers: Consumer) -> AsyncIterator[list[bytes | None]]:
+    seen: list[bytes | None] = []
+
+    async def read(consumer: Consumer) -> None:
+        while True:
+            poll = await consumer.poll(timeout=0.5)
+            seen.extend(record.value for record in poll.records)
+
+    async with asyncio.TaskGroup() as tasks:
+        readers = [tasks.create_task(read(consumer)) for consumer in consumers]
+        yield seen
+        for reader in readers:
+            reader.cancel()
+
+
+async def test_our_members_share_and_go_on_where_they_stopped(broker: Broker) -> None:
+    async with ours(broker, "g") as one, ours(broker, "g") as two:
+        async with reading(one, two) as seen:
+            await until(lambda: len(one.assignment) == len(two.assignment) == 2)
+            await until(lambda: len(seen) >= COUNT)
+        await one.commit()
+        await two.commit()
+        assert len(set(seen)) == COUNT
+    async with Producer(broker.bootstrap_servers) as producer:
+        await producer.send("orders", b"later", partition=1)
+    async with ours(broker, "g") as again, reading(again) as seen:
+        await until(lambda: bool(seen))
+        assert seen == [b"later"]
+
+
+async def test_the_node_that_coordinates_dies(broker: Broker) -> None:
+    async with AsyncExitStack() as stack:
+        members = [await stack.enter_async_context(ours(broker, "g")) for _ in "ab"]
+        seen = await stack.enter_async_context(reading(*members))
+        await until(lambda: all(len(one.assignment) == 2 for one in members))
+        dead = broker.control.coordinator("g")
+        await broker.control.kill(dead)
+        assert broker.control.coordinator("g") not in {dead, -1}
+        async with Producer(broker.bootstrap_servers) as producer:
+            for number in range(4):
+                await producer.send("orders", b"late", partition=number)
+        await until(lambda: seen.count(b"late") >= 4)
+        await members[0].commit()
+
+
+async def test_a_coordinator_that_moves_is_found_again(broker: Broker) -> None:
+    async with ours(broker, "g") as member, reading(member) as seen:
+        await until(lambda: len(seen) == COUNT)
+        old = broker.control.coordinator("g")
+        broker.control.move_coordinator("g", (old + 1) % 3)
+        await member.commit()
+        assert broker.control.coordinator("g") != old
+        assert len(member.assignment) == 4
+
+
+async def test_members_of_aiokafka(broker: Broker) -> None:
+    async with AsyncExitStack() as stack:
+        members = []
+        for _ in range(2):
+            member = AIOKafkaConsumer(
+                "orders",
+                bootstrap_servers=broker.bootstrap_servers,
+                group_id="aio",
+                auto_offset_reset="earliest",
+                heartbeat_interval_ms=100,
+            )
+            await member.start()
+            stack.push_async_callback(member.stop)
+            members.append(member)
+        seen: set[bytes | None] = set()
+        async with asyncio.timeout(30):
+            while len(seen) < COUNT or any(
+                len(one.assignment()) != 2 for one in members
+            ):
+                for member in members:
+                    found = await member.getmany(timeout_ms=50)
+                    seen.update(one.value for it in found.values() for one in it)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"partition.assignment.strategy": "range"},
+        {"partition.assignment.strategy": "roundrobin"},
+        {"partition.assignment.strategy": "cooperative-sticky"},
+        {"group.protocol": "consumer"},
+        {"group.protocol": "consumer", "group.remote.assignor": "range"},
+    ],
+    ids=lambda settings: "-".join(settings.values()),
+)
+async def test_members_of_librdkafka(broker: Broker, settings: dict[str, str]) -> None:
+    def consume() -> set[bytes | None]:
+        if settings.get("group.protocol") != "consumer":
+            settings["heartbeat.interval.ms"] = "100"
+        members = [
+            ConfluentConsumer(
+                {
+                    "bootstrap.servers": broker.bootstrap_servers,
+                    "group.id": "ck",
+                    "auto.offset.reset": "earliest",
+                    **settings,
+                }
+            )
+            for _ in range(2)
+        ]
+        seen: set[bytes | None] = set()
+        deadline = time.monotonic() + 30
+        try:
+            for member in members:
+                member.subscribe(["orders"])
+            while time.monotonic() < deadline and (
+                len(seen) < COUNT or any(len(one.assignment()) != 2 for one in members)
+            ):
+                for member in members:
+                    record = member.poll(0.02)
+                    if record is not None:
+                        assert record.error() is None
+                        seen.add(record.value())
+            assert all(len(one.assignment()) == 2 for one in members)
+        finally:
+            for member in members:
+                member.close()
+        return seen
+
+    def administer() -> tuple[str, list[int]]:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        (group,) = admin.list_consumer_groups().result().valid
+        asked = [ConsumerGroupTopicPartitions("ck")]
+        (found,) = admin.list_consumer_group_offsets(asked).values()
+        offsets = [one.offset for one in found.result().topic_partitions]
+        for done in admin.delete_consumer_groups(["ck"]).values():
+            done.result()
+        assert not admin.list_consumer_groups().result().valid
+        return group.group_id, offsets
+
+    assert len(await asyncio.to_thread(consume)) == COUNT
+    name, offsets = await asyncio.to_thread(administer)
+    assert (name, sum(offsets)) == ("ck", COUNT)

@@ -1,0 +1,55 @@
+"""The hand on groups: what a test does to them by way of ``broker.control``."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kafkaio.consumer import Consumer
+from kafkaio.testing import Broker, GroupConfig
+
+
+def member(broker: Broker) -> Consumer:
+    return Consumer(
+        broker.bootstrap_servers,
+        topics="orders",
+        group_id="billing",
+        heartbeat_interval_ms=50,
+    )
+
+
+async def test_a_member_that_is_expelled_joins_again() -> None:
+    async with (
+        Broker(topics={"orders": 2}, groups=GroupConfig()) as broker,
+        member(broker) as consumer,
+    ):
+        before = consumer.group_metadata
+        broker.control.expel_member("billing", before.member_id)
+        async with asyncio.timeout(10):
+            while consumer.group_metadata.member_id in {before.member_id, ""}:
+                await consumer.poll(timeout=0.02)
+        assert len(consumer.assignment) == 2
+
+
+async def test_a_rebalance_that_is_forced_begins_a_generation() -> None:
+    async with (
+        Broker(topics={"orders": 2}) as broker,
+        member(broker) as consumer,
+    ):
+        before = consumer.group_metadata
+        broker.control.force_rebalance("billing")
+        async with asyncio.timeout(10):
+            while consumer.group_metadata.generation <= before.generation:
+                await consumer.poll(timeout=0.02)
+        assert consumer.group_metadata.member_id == before.member_id
+
+
+async def test_what_is_not_there() -> None:
+    async with Broker(topics={"orders": 2}) as broker, member(broker):
+        with pytest.raises(KeyError):
+            broker.control.expel_member("nobody", "x")
+        with pytest.raises(KeyError):
+            broker.control.force_rebalance("nobody")
+        with pytest.raises(TypeError):
+            broker.control.assign_members("billing", {})

@@ -1,0 +1,227 @@
+import asyncio
+from typing import Any
+
+import pytest
+
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
+from kafkaio.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from kafkaio.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kafkaio.protocol.messages.delete_topics import DeleteTopicsRequest
+from kafkaio.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+from kafkaio.protocol.messages.find_coordinator import FindCoordinatorRequest
+from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
+from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafkaio.testing.broker.faults import (
+    Fault,
+    Faults,
+    corrupt_bytes,
+    delay,
+    disconnect_after_write,
+    disconnect_before_write,
+    drop,
+    error,
+    half_frame,
+    throttle,
+)
+from tests.unit.testing.broker.calls import (
+    batch,
+    connect,
+    fetch,
+    fetched,
+    produce,
+    produced,
+    started,
+)
+
+WANTED = MetadataRequestTopic(name="t")
+SEVERAL = FindCoordinatorRequest(coordinator_keys=["g"])
+NEW = CreatableTopic(name="new", num_partitions=1, replication_factor=1)
+MORE = CreatePartitionsTopic(name="t", count=2, assignments=None)
+OF_T = DescribeConfigsResource(
+    resource_type=2, resource_name="t", configuration_keys=None
+)
+
+
+@pytest.mark.parametrize(
+    ("fault", "appended"),
+    [
+        (disconnect_before_write(times=1), 0),
+        (disconnect_after_write(times=1), 1),
+        (half_frame(times=1), 1),
+    ],
+)
+async def test_disconnects_before_and_after_the_effect(
+    fault: Fault, appended: int
+) -> None:
+    async with started(topics={"t": 1}) as (broker, caller):
+        rule = broker.faults.on("Produce", fault)
+        caller.send(produce("t", 0, batch()), 12)
+        with pytest.raises(ConnectionError):
+            await caller.frame()
+        assert rule.count == 1
+        again = await connect(broker)
+        assert (await produced(again, "t", 0, batch())).base_offset == appended
+
+
+async def test_an_error_of_one_partition_spares_the_others() -> None:
+    async with started(topics={"t": 2}) as (broker, caller):
+        rule = broker.faults.on(
+            "Fetch", error(ErrorCode.KAFKA_STORAGE_ERROR, times=1), partition=("t", 1)
+        )
+        assert [d.error_code for d in await fetched(caller, fetch("t", {0: 0}))] == [0]
+        assert rule.count == 0
+        both = fetch("t", {0: 0, 1: 0})
+        assert [d.error_code for d in await fetched(caller, both)] == [0, 56]
+        assert [d.error_code for d in await fetched(caller, both)] == [0, 0]
+        assert rule.count == 1
+
+
+async def test_an_error_of_every_partition_counts_once() -> None:
+    async with started(topics={"t": 2}) as (broker, caller):
+        rule = broker.faults.on("Fetch", error(ErrorCode.KAFKA_STORAGE_ERROR, times=1))
+        both = fetch("t", {0: 0, 1: 0})
+        assert [d.error_code for d in await fetched(caller, both)] == [56, 56]
+        assert [d.error_code for d in await fetched(caller, both)] == [0, 0]
+        assert rule.count == 1
+
+
+async def test_an_error_of_the_whole_answer() -> None:
+    async with started() as (broker, caller):
+        broker.faults.on(
+            ApiKey.INIT_PRODUCER_ID,
+            error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=2),
+            client_id="caller",
+        )
+        request = InitProducerIdRequest(transactional_id=None)
+        codes = [(await caller.call(request, 4)).error_code for _ in range(3)]
+        assert codes == [14, 14, 0]
+
+
+async def test_only_on_one_node_and_to_one_client() -> None:
+    async with started(nodes=2) as (broker, caller):
+        code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        broker.faults.on("InitProducerId", error(code), node=1)
+        broker.faults.on("InitProducerId", error(code), client_id="other")
+        request = InitProducerIdRequest(transactional_id=None)
+        assert (await caller.call(request, 4)).error_code == 0
+        second = await connect(broker, 1)
+        assert (await second.call(request, 4)).error_code == code
+        broker.faults.clear()
+        assert (await second.call(request, 4)).error_code == 0
+
+
+async def test_delay_and_throttle() -> None:
+    async with started() as (broker, caller):
+        loop = asyncio.get_running_loop()
+        request = InitProducerIdRequest(transactional_id=None)
+        broker.faults.on("InitProducerId", delay(3, times=1))
+        began = loop.time()
+        assert (await caller.call(request, 4)).throttle_time_ms == 0
+        assert loop.time() - began == pytest.approx(3)
+        broker.faults.on("InitProducerId", throttle(2, times=1))
+        began = loop.time()
+        assert (await caller.call(request, 4)).throttle_time_ms == 2_000
+        assert loop.time() == began
+        await caller.call(request, 4)
+        assert loop.time() - began == pytest.approx(2)
+
+
+async def test_a_dropped_answer_never_comes() -> None:
+    async with started(topics={"t": 1}) as (broker, caller):
+        broker.faults.on("Produce", drop(times=1))
+        caller.send(produce("t", 0, batch()), 12)
+        caller.send(produce("t", 0, batch()), 12)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1000):
+                await caller.frame()
+        other = await connect(broker)
+        assert (await produced(other, "t", 0, batch())).base_offset == 1
+
+
+async def test_corrupt_bytes() -> None:
+    async with started(topics={"t": 1}) as (broker, caller):
+        await produced(caller, "t", 0, batch([bytes(1000)]))
+        (good,) = await fetched(caller, fetch("t", {0: 0}))
+        broker.faults.on("Fetch", corrupt_bytes(times=1))
+        (bad,) = await fetched(caller, fetch("t", {0: 0}))
+        assert sum(a != b for a, b in zip(good.records, bad.records, strict=True)) == 1
+
+
+@pytest.mark.parametrize(
+    ("api", "request_", "version", "path"),
+    [
+        ("Metadata", MetadataRequest(topics=None), 9, "topics"),
+        ("Metadata", MetadataRequest(topics=[WANTED]), 13, "topics"),
+        ("FindCoordinator", FindCoordinatorRequest(key="g"), 3, ""),
+        ("FindCoordinator", SEVERAL, 4, "coordinators"),
+        ("CreateTopics", CreateTopicsRequest(topics=[NEW]), 7, "topics"),
+        ("DeleteTopics", DeleteTopicsRequest(topic_names=["t"]), 5, "responses"),
+        ("CreatePartitions", CreatePartitionsRequest(topics=[MORE]), 3, "results"),
+        ("DescribeConfigs", DescribeConfigsRequest(resources=[OF_T]), 4, "results"),
+    ],
+)
+async def test_errors_of_what_is_no_partition(
+    api: str, request_: Any, version: int, path: str
+) -> None:
+    async with started(topics={"t": 1}) as (broker, caller):
+        rule = broker.faults.on(api, error(ErrorCode.POLICY_VIOLATION, times=1))
+        for code in (ErrorCode.POLICY_VIOLATION, ErrorCode.NONE):
+            response = await caller.call(request_, version)
+            (part,) = getattr(response, path) if path else (response,)
+            assert part.error_code == code
+        assert rule.count == 1
+
+
+async def test_what_has_no_room_for_an_error() -> None:
+    async with started() as (broker, _):
+        with pytest.raises(ValueError, match="DESCRIBE_TOPIC_PARTITIONS has no room"):
+            broker.faults.on("DescribeTopicPartitions", error(ErrorCode.NOT_CONTROLLER))
+
+
+def strikes(faults: Faults, count: int) -> list[bool]:
+    return [bool(faults.striking(0, 0, None)) for _ in range(count)]
+
+
+def test_a_seeded_rate_repeats_itself() -> None:
+    runs = []
+    for seed in (1, 1, 2):
+        faults = Faults()
+        faults.on("Produce", disconnect_after_write(rate=0.3, seed=seed))
+        runs.append(strikes(faults, 300))
+    assert runs[0] == runs[1] != runs[2]
+    assert 50 < sum(runs[0]) < 130
+
+
+def test_rules_come_and_go() -> None:
+    faults = Faults()
+    rule = faults.on("produce", drop())
+    assert strikes(faults, 2) == [True, True]
+    faults.remove(rule)
+    faults.remove(rule)
+    assert strikes(faults, 1) == [False]
+
+
+def test_what_cannot_be_asked_for() -> None:
+    with pytest.raises(ValueError, match="no API 'Produse'"):
+        Faults().on("Produse", drop())
+    with pytest.raises(ValueError, match="has to be an error"):
+        Faults().on("Produce", drop(), partition=("t", 0))
+
+
+async def test_the_effect_stays_when_versions_are_told() -> None:
+    async with started() as (broker, caller):
+        broker.faults.on("ApiVersions", error(ErrorCode.UNSUPPORTED_VERSION, times=1))
+        request = ApiVersionsRequest(
+            client_software_name="a", client_software_version="1"
+        )
+        first = await caller.call(request, 3)
+        assert (first.error_code, first.api_keys) == (35, [])
+        assert (await caller.call(request, 3)).error_code == 0

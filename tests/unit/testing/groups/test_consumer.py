@@ -1,0 +1,391 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.testing.groups.config import GroupConfig
+from kafkaio.testing.groups.consumer import ConsumerGroup, Reply
+from kafkaio.testing.groups.consumer_member import Beat
+from tests.unit.testing.groups.fake_home import FakeHome
+
+TOPIC = frozenset({"t"})
+
+
+class Driver:
+    """Members that do what a client does, by name."""
+
+    def __init__(self, *, partitions: int = 4, **config: float) -> None:
+        self.home = FakeHome(t=partitions)
+        settings = GroupConfig(**config)  # type: ignore[arg-type]
+        self.group = ConsumerGroup("g", settings, self.home)
+        self.now = 0.0
+        self.epochs: dict[str, int] = {}
+        self.owned: dict[str, set[int]] = {}
+
+    def slots(self, numbers: set[int] | range) -> frozenset[tuple[object, int]]:
+        return frozenset((self.home.topic_id("t"), one) for one in numbers)
+
+    def send(self, member: str, epoch: int, **fields: object) -> Reply:
+        beat = replace(Beat(member_id=member, epoch=epoch), **fields)  # type: ignore[arg-type]
+        reply = self.group.heartbeat(beat, self.now)
+        if not reply.error:
+            self.epochs[member] = reply.epoch
+        return reply
+
+    def join(self, member: str, **fields: object) -> Reply:
+        said: dict[str, object] = {
+            "rebalance_timeout": 60.0,
+            "names": TOPIC,
+            "owned": frozenset(),
+        }
+        reply = self.send(member, 0, **(said | fields))
+        self._take(member, reply)
+        return reply
+
+    def beat(self, member: str, **fields: object) -> Reply:
+        return self.send(member, self.epochs[member], **fields)
+
+    def ack(self, member: str) -> Reply:
+        reply = self.beat(member, owned=self.slots(self.owned[member]))
+        self._take(member, reply)
+        return reply
+
+    def _take(self, member: str, reply: Reply) -> None:
+        if reply.assignment is not None:
+            self.owned[member] = numbers(reply)
+
+    def settle(self) -> None:
+        for _ in range(6):
+            for member in list(self.owned):
+                if member in self.group.members:
+                    self._take(member, self.beat(member))
+                    self.ack(member)
+
+
+def numbers(reply: Reply) -> set[int]:
+    assert reply.assignment is not None
+    return {partition for _, partition in reply.assignment}
+
+
+def test_one_member_has_everything_at_once() -> None:
+    driver = Driver()
+    assert driver.group.state == "Empty"
+    reply = driver.join("a")
+    assert (reply.error, reply.epoch, numbers(reply)) == (0, 1, {0, 1, 2, 3})
+    assert driver.group.state == "Stable"
+    assert driver.beat("a").assignment is None
+
+
+def test_a_full_request_is_told_its_assignment_again() -> None:
+    driver = Driver()
+    driver.join("a")
+    reply = driver.beat(
+        "a", rebalance_timeout=60.0, names=TOPIC, owned=driver.slots(range(4))
+    )
+    assert numbers(reply) == {0, 1, 2, 3}
+
+
+def test_a_member_gets_nothing_before_the_other_gives_it_up() -> None:
+    driver = Driver()
+    driver.join("a")
+    second = driver.join("b")
+    assert (second.epoch, numbers(second)) == (2, set())
+    assert driver.group.state == "Reconciling"
+    revoked = driver.beat("a")
+    assert revoked.epoch == 1  # the old one, until it has acknowledged
+    kept = numbers(revoked)
+    assert len(kept) == 2
+    assert driver.beat("b").assignment is None
+    assert driver.beat("a").assignment is None  # silence acknowledges nothing
+    driver.owned["a"] = kept
+    assert driver.ack("a").epoch == 2
+    assert numbers(driver.beat("b")) == {0, 1, 2, 3} - kept
+    assert driver.group.state == "Stable"
+
+
+def test_an_acknowledgement_is_for_all_or_for_nothing() -> None:
+    driver = Driver()
+    driver.join("a")
+    driver.join("b")
+    kept = numbers(driver.beat("a"))
+    pending = min({0, 1, 2, 3} - kept)
+    reply = driver.beat("a", owned=driver.slots(kept | {pending}))
+    assert (reply.epoch, reply.assignment) == (1, None)
+    assert driver.beat("b").assignment is None
+
+
+def test_who_does_not_revoke_in_time_loses_everything() -> None:
+    driver = Driver()
+    driver.join("a", rebalance_timeout=4.0)
+    driver.join("b")
+    driver.now = 1.0
+    driver.beat("a")
+    for now in (2.0, 3.0, 4.0):
+        driver.now = now
+        driver.beat("a", rebalance_timeout=600.0)  # extends nothing
+        driver.beat("b")
+        driver.group.tick(now)
+    assert driver.group.deadline == 5.0
+    driver.now = 5.0
+    driver.group.tick(5.0)
+    assert driver.beat("a").error == ErrorCode.UNKNOWN_MEMBER_ID
+    assert numbers(driver.beat("b")) == {0, 1, 2, 3}
+
+
+def test_who_is_not_heard_of_is_removed() -> None:
+    driver = Driver()
+    driver.join("a")
+    driver.now = 44.0
+    driver.join("b")
+    driver.group.tick(45.0)
+    assert list(driver.group.members) == ["b"]
+    assert numbers(driver.beat("b")) == {0, 1, 2, 3}
+
+
+def test_leaving_frees_partitions_at_once() -> None:
+    driver = Driver()
+    driver.join("a")
+    driver.join("b")
+    driver.settle()
+    reply = driver.send("a", -1)
+    assert (reply.error, reply.epoch) == (0, -1)
+    assert numbers(driver.beat("b")) == {0, 1, 2, 3}
+    assert driver.send("a", -1).error == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_epochs_that_are_not_the_members_are_fenced() -> None:
+    driver = Driver()
+    driver.join("a")
+    assert driver.send("a", 2).error == ErrorCode.FENCED_MEMBER_EPOCH
+    driver.join("b")
+    driver.settle()
+    assert driver.epochs["a"] == 2
+    assert driver.send("a", 1).error == ErrorCode.FENCED_MEMBER_EPOCH
+    assert driver.send("x", 1).error == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_the_previous_epoch_is_good_with_nothing_owned_that_is_not_assigned() -> None:
+    driver = Driver()
+    driver.join("a")
+    driver.join("b")
+    driver.settle()
+    owned = driver.slots(driver.owned["a"])
+    assert driver.send("a", 1, owned=owned).epoch == 2
+    everything = driver.slots(range(4))
+    fenced = driver.send("a", 1, owned=everything)
+    assert fenced.error == ErrorCode.FENCED_MEMBER_EPOCH
+
+
+def test_a_member_may_join_anew_and_keeps_its_target() -> None:
+    driver = Driver()
+    driver.join("a")
+    driver.join("b")
+    driver.settle()
+    epoch = driver.group.epoch
+    before = driver.owned["a"]
+    assert numbers(driver.join("a")) == before
+    assert driver.group.epoch == epoch
+
+
+def test_joining_anew_acknowledges_what_was_to_be_revoked() -> None:
+    driver = Driver()
+    driver.join("a")
+    driver.join("b")
+    driver.beat("a")
+    reply = driver.join("a")
+    assert (reply.epoch, len(numbers(reply))) == (2, 2)
+
+
+def test_a_subscription_that_changes_moves_the_group_on() -> None:
+    driver = Driver()
+    driver.home.topics["u"] = 1
+    driver.join("a")
+    driver.beat("a", names=frozenset({"u"}))
+    reply = driver.beat("a", owned=frozenset())
+    assert reply.assignment == {(driver.home.topic_id("u"), 0)}
+    assert driver.group.epoch == 2
+
+
+def test_a_topic_that_grows_or_comes_moves_the_group_on() -> None:
+    driver = Driver()
+    driver.join("a", names=frozenset({"t", "later"}))
+    driver.home.topics["t"] = 5
+    assert numbers(driver.beat("a")) == {0, 1, 2, 3, 4}
+    driver.home.topics["later"] = 1
+    driver.group.tick(0.0)
+    found = driver.beat("a").assignment
+    assert found is not None
+    assert len(found) == 6
+
+
+def test_a_full_group() -> None:
+    driver = Driver(max_size=1)
+    driver.join("a")
+    assert driver.join("b").error == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_the_target_waits_for_the_assignment_interval() -> None:
+    driver = Driver(assignment_interval=1.0)
+    assert numbers(driver.join("a")) == {0, 1, 2, 3}
+    assert driver.join("b").epoch == 1
+    assert driver.group.state == "Assigning"
+    assert driver.group.deadline == 1.0
+    driver.now = 1.0
+    driver.group.tick(1.0)
+    assert len(numbers(driver.beat("a"))) == 2
+
+
+def test_the_assignor_is_the_one_that_most_want() -> None:
+    driver = Driver()
+    driver.join("a")
+    assert driver.group.assignor == "uniform"
+    driver.join("b", assignor="range")
+    assert driver.group.assignor == "range"
+    driver.settle()
+    assert driver.owned == {"a": {0, 1}, "b": {2, 3}}
+
+
+def test_a_target_by_hand() -> None:
+    driver = Driver()
+    driver.join("a")
+    driver.join("b")
+    driver.group.manual = {"b": driver.slots({3})}  # type: ignore[dict-item]
+    driver.group.rebalance(0.0)
+    driver.settle()
+    assert driver.owned == {"a": set(), "b": {3}}
+
+
+# Patterns
+
+
+def test_a_pattern_is_matched_after_the_answer() -> None:
+    driver = Driver()
+    driver.home.topics |= {"tt": 1, "x": 1}
+    reply = driver.join("a", names=None, regex="t+")
+    assert reply.assignment == frozenset()
+    assert driver.group.deadline == 0.0
+    driver.group.tick(0.0)
+    reply = driver.beat("a")
+    assert reply.assignment is not None
+    assert len(reply.assignment) == 5
+    assert driver.group.deadline == 45.0
+
+
+def test_a_pattern_is_matched_again_later_and_cleared_by_an_empty_one() -> None:
+    driver = Driver(consumer_session_timeout=1000.0)
+    driver.join("a", names=frozenset(), regex="t.*")
+    driver.group.tick(0.0)
+    driver.beat("a")
+    driver.home.topics["tt"] = 1
+    driver.now = 599.0
+    driver.group.tick(599.0)
+    assert driver.beat("a").assignment is None
+    driver.now = 600.0
+    driver.group.tick(600.0)
+    reply = driver.beat("a")
+    assert reply.assignment is not None
+    assert len(reply.assignment) == 5
+    driver.beat("a", regex="")
+    assert driver.beat("a", owned=frozenset()).epoch == driver.group.epoch
+    assert not driver.group.members["a"].assigned
+
+
+@pytest.mark.parametrize("pattern", ["(", "a(?=b)", r"(a)\1", "(?<!a)b"])
+def test_patterns_that_re2_does_not_take(pattern: str) -> None:
+    driver = Driver()
+    reply = driver.join("a", regex=pattern)
+    assert reply.error == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert not driver.group.members
+
+
+# Static members
+
+
+def test_a_static_member_that_left_for_a_while_takes_its_place_again() -> None:
+    driver = Driver()
+    driver.join("a", instance_id="i")
+    driver.join("b")
+    driver.settle()
+    had = driver.owned.pop("a")
+    epoch = driver.group.epoch
+    assert driver.send("a", -2, instance_id="i").epoch == -2
+    driver.beat("b")
+    assert driver.group.epoch == epoch
+    assert driver.send("a", 1, instance_id="i").error == ErrorCode.FENCED_MEMBER_EPOCH
+    reply = driver.join("a2", instance_id="i")
+    assert (numbers(reply), reply.epoch) == (had, epoch)
+    assert driver.send("a", 2, instance_id="i").error == ErrorCode.FENCED_INSTANCE_ID
+    assert driver.send("a", -1, instance_id="i").error == ErrorCode.FENCED_INSTANCE_ID
+
+
+def test_a_static_member_may_return_under_its_id() -> None:
+    driver = Driver()
+    driver.join("a", instance_id="i")
+    driver.send("a", -2, instance_id="i")
+    assert numbers(driver.join("a", instance_id="i")) == {0, 1, 2, 3}
+
+
+def test_the_place_of_a_static_member_is_its_own_until_it_left() -> None:
+    driver = Driver()
+    driver.join("a", instance_id="i")
+    reply = driver.join("a2", instance_id="i")
+    assert reply.error == ErrorCode.UNRELEASED_INSTANCE_ID
+
+
+def test_a_static_member_that_does_not_return_is_removed() -> None:
+    driver = Driver()
+    driver.join("a", instance_id="i")
+    driver.send("a", -2, instance_id="i")
+    driver.group.tick(45.0)
+    assert not driver.group.members
+    assert not driver.group.static
+
+
+def test_instance_ids_that_nobody_has() -> None:
+    driver = Driver()
+    driver.join("a")
+    assert driver.send("a", 1, instance_id="i").error == ErrorCode.UNKNOWN_MEMBER_ID
+    assert driver.send("a", -1, instance_id="i").error == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_an_administrator_removes_members() -> None:
+    driver = Driver()
+    driver.join("a", instance_id="i")
+    assert driver.group.leave("x", None, 0.0) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert driver.group.leave("", "i", 0.0) == ErrorCode.NONE
+    assert not driver.group.members
+
+
+# Commits
+
+
+def test_commits() -> None:
+    driver = Driver()
+    check = driver.group.check_commit
+    assert check("", -1) == ErrorCode.NONE
+    driver.join("a")
+    assert check("", -1) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert check("a", 1) == ErrorCode.NONE
+    assert check("a", 2) == ErrorCode.STALE_MEMBER_EPOCH
+    driver.join("b")
+    driver.owned["a"] = numbers(driver.beat("a"))
+    pending = driver.slots(range(4))
+    assert check("a", 1, pending) == ErrorCode.NONE  # type: ignore[arg-type]
+    driver.settle()
+    kept, gone = driver.owned["a"], driver.owned["b"]
+    assert check("a", 1) == ErrorCode.STALE_MEMBER_EPOCH
+    assert check("a", 1, driver.slots(kept)) == ErrorCode.NONE  # type: ignore[arg-type]
+    mixed = driver.slots(kept | gone)
+    assert check("a", 1, mixed) == ErrorCode.STALE_MEMBER_EPOCH  # type: ignore[arg-type]
+    assert check("b", 1, driver.slots(gone)) == (  # type: ignore[arg-type]
+        ErrorCode.STALE_MEMBER_EPOCH
+    )
+
+
+def test_a_move_starts_sessions_anew() -> None:
+    driver = Driver()
+    driver.join("a")
+    driver.group.move(10.0)
+    assert driver.group.deadline == 55.0
