@@ -75,7 +75,7 @@ def coverage(session: nox.Session) -> None:
 def on_real_kafka(session: nox.Session, kafka: str) -> None:
     """A real Apache Kafka: KAFKAIO_BOOTSTRAP, a container, or its jars on a JVM."""
     session.install("-e", ".[kafka]")
-    groups(session, "test")
+    groups(session, "test", "lint")  # what is generated is formatted by ruff
     env = {"PYTHONASYNCIODEBUG": "1", "KAFKAIO_KAFKA_VERSION": kafka}
     session.run("pytest", "tests/integration", *session.posargs, env=env)
 
