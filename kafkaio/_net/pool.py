@@ -112,11 +112,6 @@ class Pool:
         """The open connection to a broker, or None; opens nothing."""
         return self._open.get((node_id, lane))
 
-    def any_ready(self) -> Connection | None:
-        """The open SHARED connection with the least to do, or None."""
-        free = [c for (_, lane), c in self._open.items() if lane is Lane.SHARED]
-        return min(free, key=lambda c: (c.throttled > 0, c.in_flight), default=None)
-
     def wait_before(self, node_id: int, lane: Lane = Lane.SHARED) -> float:
         """Seconds that ``connection`` would wait before it dials; 0 for none.
 

@@ -22,11 +22,6 @@ class Wakeup:
         self._notified = False
         self._waiter: asyncio.Future[None] | None = None
 
-    @property
-    def is_notified(self) -> bool:
-        """Whether the next ``wait`` returns at once."""
-        return self._notified
-
     def notify(self) -> None:
         """Wake the waiter, now or when it next waits. Repeating it changes nothing."""
         self._notified = True

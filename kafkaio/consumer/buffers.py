@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from kafkaio._machines.positions import FetchPoint
 from kafkaio._machines.read_committed import ReadCommitted, ReadUncommitted
@@ -118,13 +118,6 @@ class PartitionBuffer:
         """Forget the chunk."""
         self.chunk = None
         self.count = 0
-
-
-class OnRoom(Protocol):
-    """Hears that bytes were taken out of the buffers."""
-
-    def __call__(self) -> None:
-        """React; called once per batch taken."""
 
 
 class Buffers:

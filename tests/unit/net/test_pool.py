@@ -346,19 +346,6 @@ async def test_close_node(side: Side) -> None:
     assert side.pool.wait_before(0) == 0.0  # we closed it: nothing failed
 
 
-async def test_any_ready_is_the_least_busy_shared_connection(side: Side) -> None:
-    assert side.pool.any_ready() is None
-    await side.connect(0, Lane.FETCH)
-    assert side.pool.any_ready() is None
-    busy, idle = await side.connect(0), await side.connect(1)
-    side.cluster.on(ApiKey.HEARTBEAT, HANG)
-    pending = busy.submit(heartbeat(), timeout=5)
-    assert side.pool.any_ready() is idle
-    side.pool.close_node(1)
-    assert side.pool.any_ready() is busy
-    pending.cancel()
-
-
 # ---- closing -------------------------------------------------------------------------
 
 
@@ -567,7 +554,7 @@ async def test_a_throttled_connection_pauses(side: Side) -> None:
     connection, free = await side.connect(0), await side.connect(1)
     await throttle(side, connection, 40_000)
     assert connection.throttled == pytest.approx(40)
-    assert side.pool.any_ready() is free
+    assert free.throttled == 0
     assert side.heard.of("throttled") == [(0, 40.0)]
     began = now()
     # Longer than the timeout: the pause is added to it.
