@@ -2,13 +2,15 @@
 
 Bytes take one turn of the loop from end to end and keep their order; the end of a
 stream comes after the bytes before it. Nothing else passes time, so a loop with a
-virtual clock runs a client and its brokers at full speed.
+virtual clock runs a client and its brokers at full speed. A simulation brings a
+carrier of its own, which takes as long as it likes.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from kafkaio._net.receive import FrameReceiver
@@ -16,10 +18,17 @@ from kafkaio._net.transport import DialOptions, FrameSink, Transport
 from kafkaio.errors import BrokerNotAvailable, ProtocolError
 from kafkaio.protocol.message import Buffer
 
-__all__ = ["Accept", "MemoryNetwork", "MemoryTransport", "memory_pair"]
+__all__ = ["Accept", "Carry", "MemoryNetwork", "MemoryTransport"]
 
 #: Given the server's end of a new connection; gives who listens to it.
 Accept: TypeAlias = Callable[["MemoryTransport"], FrameSink]
+
+#: Lets what one end did reach the other: calls what it is given, later, in order.
+Carry: TypeAlias = Callable[[Callable[[], None]], object]
+
+
+def _next_turn(arrive: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_soon(arrive)
 
 
 class MemoryTransport:
@@ -27,9 +36,11 @@ class MemoryTransport:
 
     Args:
         max_frame_size: the largest frame that this end accepts.
+        carry: takes what this end writes, and its end, to the other end.
     """
 
-    def __init__(self, max_frame_size: int) -> None:
+    def __init__(self, max_frame_size: int, carry: Carry = _next_turn) -> None:
+        self._carry = carry
         self._sink: FrameSink | None = None
         self._frames = FrameReceiver(max_frame_size, self._deliver)
         self._peer: MemoryTransport | None = None
@@ -91,7 +102,7 @@ class MemoryTransport:
     def _later(self, data: bytes) -> None:
         peer = self._peer
         assert peer is not None
-        asyncio.get_running_loop().call_soon(peer._receive, data)
+        self._carry(partial(peer._receive, data))
 
     def _receive(self, data: bytes) -> None:
         view = memoryview(data)
@@ -112,11 +123,10 @@ class MemoryTransport:
     def _end(self, ours: BaseException | None, theirs: BaseException | None) -> None:
         if not self._is_open:
             return
-        loop = asyncio.get_running_loop()
-        loop.call_soon(self._lost, ours)
+        asyncio.get_running_loop().call_soon(self._lost, ours)
         self._is_open = False
         if self._peer is not None:
-            loop.call_soon(self._peer._peer_ended, theirs)
+            self._carry(partial(self._peer._peer_ended, theirs))
 
     def _peer_ended(self, cause: BaseException | None) -> None:
         if self._is_open:
@@ -126,11 +136,6 @@ class MemoryTransport:
     def _lost(self, cause: BaseException | None) -> None:
         if self._sink is not None:
             self._sink.connection_lost(cause)
-
-
-def memory_pair(max_frame_size: int) -> tuple[MemoryTransport, MemoryTransport]:
-    """Two ends that are not joined to each other, nor to who listens, yet."""
-    return MemoryTransport(max_frame_size), MemoryTransport(max_frame_size)
 
 
 class MemoryNetwork:
@@ -156,10 +161,25 @@ class MemoryNetwork:
             BrokerNotAvailable: nobody listens there.
         """
         await asyncio.sleep(0)
+        client = MemoryTransport(options.max_frame_size)
+        self.join(host, port, client, MemoryTransport(options.max_frame_size), sink)
+        return client
+
+    def join(
+        self,
+        host: str,
+        port: int,
+        client: MemoryTransport,
+        server: MemoryTransport,
+        sink: FrameSink,
+    ) -> None:
+        """Join a client's end of a new connection to a listener's end.
+
+        Raises:
+            BrokerNotAvailable: nobody listens there.
+        """
         accept = self._listeners.get((host, port))
         if accept is None:
             raise BrokerNotAvailable(f"{host}:{port}: connect: connection refused")
-        client, server = memory_pair(options.max_frame_size)
         client.connect(server, sink)
         server.connect(client, accept(server))
-        return client

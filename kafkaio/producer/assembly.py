@@ -10,7 +10,7 @@ from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._records._impl import Lanes
 from kafkaio._records.batch import BatchBuilder, Compression
 from kafkaio._records.compression import Compressor
-from kafkaio._runtime.clock import roll, wall_ns
+from kafkaio._runtime.clock import roll, wall_clock
 from kafkaio.config import ClientConfig, ProducerConfig
 from kafkaio.producer.delivery import until_done
 
@@ -58,7 +58,7 @@ def make_accumulator(
     accumulator = Accumulator(limits, chooser, identity, new_builder, on_lost)
     accumulator.wait = until_done
     accumulator.lanes = Lanes(
-        wall_ns,
+        wall_clock(),
         min(config.max_request_size, config.buffer_memory),
         ignore_keys=config.partitioner_ignore_keys,
     )

@@ -61,7 +61,7 @@ class Broker:
         metadata_delay: seconds from the creation of a topic until nodes know of it,
             which a real cluster needs, too.
         memory_transport: no ports, only ``dial``, for
-            ``Client.from_config(config, dial=broker.dial)``.
+            ``Client.from_config(config, dial=broker.dial)``; or a network to use.
         clock: what time it is, in place of the loop's and the wall's.
         groups: settings of the group coordinators.
 
@@ -87,7 +87,7 @@ class Broker:
         first_node_id: int = 0,
         racks: Sequence[str] = (),
         metadata_delay: float = 0.01,
-        memory_transport: bool = False,
+        memory_transport: bool | MemoryNetwork = False,
         clock: Clock | None = None,
         groups: GroupConfig | None = None,
     ) -> None:
@@ -100,7 +100,9 @@ class Broker:
         self.requests: deque[LoggedRequest] = deque(maxlen=_LOGGED)
         self.nodes: dict[int, Node] = {}
         self._topics = dict(topics or {})
-        self._network = MemoryNetwork() if memory_transport else None
+        self._network = MemoryNetwork() if memory_transport is True else None
+        if isinstance(memory_transport, MemoryNetwork):
+            self._network = memory_transport
         store = MemoryStore() if data_dir is None else DiskStore(Path(data_dir))
         self._cluster = Cluster(
             [first_node_id + index for index in range(nodes)],

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
-from uuid import UUID, uuid4
+from uuid import UUID
 
+from kafkaio._runtime.clock import random_uuid
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing.broker.clock import Clock
 from kafkaio.testing.broker.partition import NO_LEADER, Partition
@@ -252,7 +253,7 @@ class Cluster:
         """Create a topic whose replicas were chosen, without any check."""
         visible_at = self.clock.now() + self._metadata_delay
         settings = TopicSettings(configs)
-        topic = Topic(name, topic_id or uuid4(), settings, visible_at)
+        topic = Topic(name, topic_id or random_uuid(), settings, visible_at)
         self._extend(topic, assignment)
         self.topics[name] = self._by_id[topic.topic_id] = topic
         self.save()

@@ -75,7 +75,7 @@ class ServerConnection:
         del cause
         self._is_open = False
         self._frames.clear()
-        self.node.connections.discard(self)
+        self.node.connections.pop(self, None)
         self._wakeup.notify()
 
     # ---- what handlers call ------------------------------------------------------

@@ -152,7 +152,7 @@ class Node:
         self.faults: Faults = Faults()
         self.handlers: Mapping[int, Handler] = {}
         self.fetch_sessions = FetchSessions()
-        self.connections: set[ServerConnection] = set()
+        self.connections: dict[ServerConnection, None] = {}
         self._listener = listener
         self._supervisor: Supervisor | None = None
         self._services: dict[type, object] = {}
@@ -197,7 +197,7 @@ class Node:
         if self._supervisor is None:
             transport.abort()
             return connection
-        self.connections.add(connection)
+        self.connections[connection] = None
         self._supervisor.start_soon(connection.run, "connection")
         return connection
 

@@ -57,7 +57,8 @@ class Partition:
         self.producers = ProducerStates()
         self._open_log = open_log
         self._log: Log | None = None
-        self._waiting: set[Wakeup] = set()
+        # In the order in which they came: a simulation has to repeat itself.
+        self._waiting: dict[Wakeup, None] = {}
 
     def __repr__(self) -> str:
         return (
@@ -186,11 +187,11 @@ class Partition:
 
     def wait_with(self, wakeup: Wakeup) -> None:
         """Notify ``wakeup`` whenever something changes here, until ``forget``."""
-        self._waiting.add(wakeup)
+        self._waiting[wakeup] = None
 
     def forget(self, wakeup: Wakeup) -> None:
         """Notify ``wakeup`` no more."""
-        self._waiting.discard(wakeup)
+        self._waiting.pop(wakeup, None)
 
     def wake(self) -> None:
         """Tell who waits that records came, the leader changed, or all is gone."""

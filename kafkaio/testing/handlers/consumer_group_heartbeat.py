@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
-
+from kafkaio._runtime.clock import random_uuid
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Request, Response
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
@@ -128,7 +127,7 @@ def _beat(
         )
     timeout, names = request.rebalance_timeout_ms, request.subscribed_topic_names
     return Beat(
-        member_id=request.member_id or str(uuid4()),
+        member_id=request.member_id or str(random_uuid()),
         epoch=request.member_epoch,
         instance_id=request.instance_id,
         rack=request.rack_id,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
-
+from kafkaio._runtime.clock import random_uuid
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Request, Response
 from kafkaio.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -77,7 +76,7 @@ def _joining(
         rebalance_timeout=rebalance_ms / 1000,
         protocol_type=request.protocol_type,
         protocols=tuple((one.name, bytes(one.metadata)) for one in request.protocols),
-        new_id=str(uuid4()),
+        new_id=str(random_uuid()),
         knows_member_id_required=version >= 4,
         may_skip_assignment=version >= 9,
     )

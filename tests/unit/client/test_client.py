@@ -61,10 +61,10 @@ async def test_an_observer_hears_of_a_blocked_loop(cluster: FakeCluster) -> None
     async with client_of(cluster, heard):
         await anyio.sleep(1)
         assert not heard.blocked
-        loop._advance(3.0)  # as code does that blocks
+        loop.pass_time(3.0)  # as code does that blocks
         await anyio.sleep(1)
         assert heard.blocked == [pytest.approx(3.0, abs=0.11)]
-    loop._advance(3.0)
+    loop.pass_time(3.0)
     await anyio.sleep(1)
     assert len(heard.blocked) == 1
 

@@ -41,7 +41,7 @@ from kafkaio.protocol.messages.offset_fetch import (
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 from tests.fakes.broker import FakeCluster
-from tests.fakes.virtual_loop import VirtualClockLoop
+from tests.virtual_loop import VirtualClockLoop
 
 E = ErrorCode
 

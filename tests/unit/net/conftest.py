@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.fakes.virtual_loop import VirtualClockLoop
+from tests.virtual_loop import VirtualClockLoop
 
 REAL_LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop

@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
@@ -119,3 +120,19 @@ async def test_nobody_listens() -> None:
     end.network.unlisten("h", 1)
     with pytest.raises(BrokerNotAvailable, match="h:1: connect: connection refused"):
         await end.dial()
+
+
+async def test_a_carrier_decides_when_things_arrive() -> None:
+    under_way: list[Callable[[], None]] = []
+    network = MemoryNetwork()
+    sink, server_sink = Sink(), Sink()
+    network.listen("h", 1, lambda _: server_sink)
+    client = MemoryTransport(100, under_way.append)
+    network.join("h", 1, client, MemoryTransport(100), sink)
+    client.write([framed(b"a")])
+    client.close()
+    await turns()
+    assert (sink.events, server_sink.events) == ([None], [])
+    for arrive in under_way:
+        arrive()
+    assert server_sink.events == [b"a", None]

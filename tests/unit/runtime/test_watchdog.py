@@ -4,7 +4,7 @@ import pytest
 
 from kafkaio._runtime.observer import guarded
 from kafkaio._runtime.watchdog import watch_loop
-from tests.fakes.virtual_loop import VirtualClockLoop
+from tests.virtual_loop import VirtualClockLoop
 
 
 class Heard:

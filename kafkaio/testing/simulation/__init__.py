@@ -1,0 +1,1 @@
+"""Client and broker on one virtual clock."""
