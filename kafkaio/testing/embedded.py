@@ -13,7 +13,7 @@ from kafkaio._net.memory import MemoryNetwork
 from kafkaio._net.transport import DialOptions, FrameSink, Transport
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.testing.broker.clock import Clock
-from kafkaio.testing.broker.cluster import Cluster, Topic
+from kafkaio.testing.broker.cluster import AT_ONCE, Cluster, Topic
 from kafkaio.testing.broker.control import Control
 from kafkaio.testing.broker.faults import Faults
 from kafkaio.testing.broker.listener import Listener, MemoryListener, TcpListener
@@ -197,14 +197,13 @@ class Broker:
         replication_factor: int | None = None,
         configs: Mapping[str, str] | None = None,
     ) -> None:
-        """Create a topic that all nodes know of at once.
+        """Create a topic that all nodes know of at once; needs no running loop.
 
         Raises:
             Refusal: with the error code that a client would have got.
         """
         factor = replication_factor or self.default_replication_factor
-        topic = self._cluster.create_topic(name, partitions, factor, configs)
-        topic.visible_at = self._cluster.clock.now()
+        self._cluster.create_topic(name, partitions, factor, configs, AT_ONCE)
 
     async def dial(
         self, host: str, port: int, sink: FrameSink, options: DialOptions

@@ -1,28 +1,51 @@
-"""pytest fixtures that hand a real Kafka to tests.
+"""pytest fixtures: a Kafka for each test, in its event loop or a real one.
 
-Name this module as ``pytest_plugins`` in your top `conftest.py`, or import what you
-need from it into any other `conftest.py`.
+pytest finds this module by itself wherever kafkaio is installed, and loads nothing else
+of it before a fixture is asked for::
 
-The clusters live as long as the session and belong to no event loop. The Kafka
+    async def test_orders(kafka_producer, kafka_consumer, kafka_topic):
+        await kafka_producer.send(kafka_topic, b"one")
+        assert (await anext(kafka_consumer)).value == b"one"
+
+``@pytest.mark.kafka`` says which Kafka: ``"embedded"``, which is the default, or
+``"real"``, or both, and then the test runs on each. Fixtures that live on an event loop
+take that of the test, run by pytest-asyncio in either mode or by anyio's plugin.
+
+The real clusters live as long as the session and belong to no event loop. The Kafka
 version is chosen by ``--kafka-version`` or ``$KAFKAIO_KAFKA_VERSION``. A cluster
 that cannot start is an error of every test that asks for it, never a skip.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import uuid
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import pytest
 
-# Imported where it is used: it needs the extra `kafka`, and takes its time.
+# Imported where it is used: it takes its time, and a real Kafka the extra `kafka`.
 if TYPE_CHECKING:
+    from kafkaio.consumer import Consumer
+    from kafkaio.producer import Producer
+    from kafkaio.testing.embedded import Broker
     from kafkaio.testing.kafka import Kafka
 
 VERSION_VARIABLE: Final = "KAFKAIO_KAFKA_VERSION"
 _CLUSTER_BROKERS: Final = 3
 _LONGEST_STEM: Final = 80
+_EMBEDDED: Final = "embedded"
+_REAL: Final = "real"
+_MARKERS: Final = (
+    "kafka(*kinds, partitions=1, nodes=1, **settings): which Kafka serves the test,"
+    ' "embedded" (the default), "real", or each; further settings are those of'
+    " kafkaio.testing.Broker",
+    "kafka_versions(*versions): run on these versions of a real Kafka only",
+)
 
 
 class TopicFactory(Protocol):
@@ -37,6 +60,9 @@ class TopicFactory(Protocol):
         """Create a topic and return its name once its leaders are known."""
 
 
+# ---- what pytest calls ---------------------------------------------------------------
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--kafka-version``."""
     parser.addoption(
@@ -45,10 +71,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell of the markers, and offer fixtures to pytest-asyncio where it is there."""
+    for marker in _MARKERS:
+        config.addinivalue_line("markers", marker)
+    if config.pluginmanager.hasplugin("asyncio"):
+        config.pluginmanager.register(_for_asyncio(), "kafkaio-asyncio-fixtures")
+
+
 def _chosen(config: pytest.Config) -> str:
     from kafkaio.testing.kafka.releases import DEFAULT_VERSION, find_release
 
-    # Unknown, too, when a conftest.py below the top imported the option too late.
     option = config.getoption("--kafka-version", default=None)
     wanted = option or os.environ.get(VERSION_VARIABLE) or DEFAULT_VERSION
     return find_release(str(wanted)).short
@@ -69,13 +102,183 @@ def pytest_collection_modifyitems(
         items[:] = [item for item in items if item not in left_out]
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test on each Kafka that its marker names."""
+    marker = metafunc.definition.get_closest_marker("kafka")
+    if marker is None or "_kafka_kind" not in metafunc.fixturenames:
+        return
+    if not set(marker.args) <= {_EMBEDDED, _REAL}:
+        pytest.fail(f"kafka{marker.args}: it can be {_EMBEDDED!r}, {_REAL!r} or both")
+    if marker.args:
+        metafunc.parametrize("_kafka_kind", marker.args, indirect=True)
+
+
+# ---- a Kafka for each test -----------------------------------------------------------
+
+
+def _settings(request: pytest.FixtureRequest) -> dict[str, object]:
+    """What the marker of a test says, besides the number of partitions."""
+    marker = request.node.get_closest_marker("kafka")
+    settings = dict(marker.kwargs) if marker else {}
+    settings.pop("partitions", None)
+    return settings
+
+
+@pytest.fixture
+def _kafka_kind(request: pytest.FixtureRequest) -> str:
+    return str(getattr(request, "param", _EMBEDDED))
+
+
+@pytest.fixture
+def kafka_broker(request: pytest.FixtureRequest, _kafka_kind: str) -> Broker | Kafka:
+    """The Kafka of this test: a new `Broker` of its own, or the real one for all.
+
+    Both have ``bootstrap_servers``. Of three or fewer ``nodes`` of a real Kafka, every
+    one is up again after the test.
+    """
+    if _kafka_kind == _EMBEDDED:
+        broker: Broker = _on_loop(request, "broker")
+        return broker
+    settings = _settings(request)
+    nodes = settings.pop("nodes", 1)
+    if settings:
+        pytest.fail(f"a real Kafka cannot have {', '.join(settings)}", pytrace=False)
+    name = "real_kafka" if nodes == 1 else "real_kafka_cluster"
+    kafka: Kafka = request.getfixturevalue(name)
+    return kafka
+
+
+@pytest.fixture
+def kafka_topics(
+    kafka_broker: Broker | Kafka, request: pytest.FixtureRequest
+) -> TopicFactory:
+    """Make topics with new names.
+
+    ::
+
+        name = kafka_topics(partitions=3)
+    """
+    return topic_factory(kafka_broker, request)
+
+
+@pytest.fixture
+def kafka_topic(kafka_topics: TopicFactory, request: pytest.FixtureRequest) -> str:
+    """Name of a new topic of one partition, or as many as the marker says."""
+    marker = request.node.get_closest_marker("kafka")
+    return kafka_topics(marker.kwargs.get("partitions", 1) if marker else 1)
+
+
+@pytest.fixture
+def kafka_producer(
+    kafka_broker: Broker | Kafka, request: pytest.FixtureRequest
+) -> Producer:
+    """A producer on the Kafka of this test, connected."""
+    del kafka_broker
+    producer: Producer = _on_loop(request, "producer")
+    return producer
+
+
+@pytest.fixture
+def kafka_consumer(kafka_topic: str, request: pytest.FixtureRequest) -> Consumer:
+    """A consumer of all of `kafka_topic`, from its beginning, without a group."""
+    del kafka_topic
+    consumer: Consumer = _on_loop(request, "consumer")
+    return consumer
+
+
+# ---- what lives on the event loop of a test ------------------------------------------
+
+_Opened: TypeAlias = "AbstractAsyncContextManager[Broker | Producer | Consumer]"
+_Open: TypeAlias = Callable[[pytest.FixtureRequest], _Opened]
+#: What makes a fixture of an asynchronous generator.
+_Decorate: TypeAlias = Callable[..., object]
+_LOOP_SCOPES: Final = ("function", "class", "module", "package", "session")
+
+
+def _open_broker(request: pytest.FixtureRequest) -> _Opened:
+    from kafkaio.testing.embedded import Broker
+
+    return Broker(**_settings(request))  # type: ignore[arg-type]  # as the marker says
+
+
+def _open_producer(request: pytest.FixtureRequest) -> _Opened:
+    from kafkaio.producer import Producer
+
+    return Producer(request.getfixturevalue("kafka_broker").bootstrap_servers)
+
+
+def _open_consumer(request: pytest.FixtureRequest) -> _Opened:
+    from kafkaio.consumer import Consumer
+
+    return Consumer(
+        request.getfixturevalue("kafka_broker").bootstrap_servers,
+        topics=request.getfixturevalue("kafka_topic"),
+        auto_offset_reset="earliest",
+    )
+
+
+_OPENED: Final[Mapping[str, _Open]] = {
+    "broker": _open_broker,
+    "producer": _open_producer,
+    "consumer": _open_consumer,
+}
+
+
+def _fixtures(runner: str, decorate: _Decorate, **options: str) -> dict[str, object]:
+    """A fixture for each of the things opened, that ``decorate`` gives a loop."""
+
+    def fixture(name: str, open_: _Open) -> object:
+        async def opened(request: pytest.FixtureRequest) -> AsyncGenerator[object]:
+            async with open_(request) as value:
+                yield value
+
+        return decorate(opened, name=name, **options)
+
+    names = {f"_kafka_{what}_on_{runner}": open_ for what, open_ in _OPENED.items()}
+    return {name: fixture(name, open_) for name, open_ in names.items()}
+
+
+def _for_asyncio() -> ModuleType:
+    """The fixtures that pytest-asyncio runs, one for each loop that a test can have."""
+    import pytest_asyncio
+
+    plugin = ModuleType("kafkaio fixtures for pytest-asyncio")
+    for scope in _LOOP_SCOPES:
+        vars(plugin).update(_fixtures(scope, pytest_asyncio.fixture, loop_scope=scope))
+    return plugin
+
+
+# Those that anyio's plugin runs.
+globals().update(_fixtures("anyio", pytest.fixture))
+
+
+def _on_loop(request: pytest.FixtureRequest, what: str) -> Any:
+    """Open something on the loop that the test runs on."""
+    config = request.config
+    if "anyio_backend" in request.fixturenames:
+        runner = "anyio"
+    elif config.pluginmanager.hasplugin("asyncio"):
+        marker = request.node.get_closest_marker("asyncio")
+        scope = marker.kwargs.get("loop_scope") if marker else None
+        runner = scope or config.getini("asyncio_default_test_loop_scope")
+    else:
+        pytest.fail("an embedded Kafka needs pytest-asyncio, or anyio's plugin")
+    return request.getfixturevalue(f"_kafka_{what}_on_{runner}")
+
+
+# ---- a real Kafka for the session ----------------------------------------------------
+
+
 def _unique(stem: str) -> str:
     """Return a new topic name that tells which test made it."""
     clean = re.sub(r"[^a-zA-Z0-9._-]+", "-", stem)[:_LONGEST_STEM]
     return f"{clean}-{uuid.uuid4().hex[:8]}"
 
 
-def _factory(kafka: "Kafka", request: pytest.FixtureRequest) -> TopicFactory:
+def topic_factory(
+    kafka: Broker | Kafka, request: pytest.FixtureRequest
+) -> TopicFactory:
+    """For fixtures that make topics: their names tell which test made them."""
     stem = str(request.node.name)
 
     def create(
@@ -83,9 +286,11 @@ def _factory(kafka: "Kafka", request: pytest.FixtureRequest) -> TopicFactory:
         replication_factor: int | None = None,
         config: Mapping[str, str] | None = None,
     ) -> str:
-        return kafka.create_topic_blocking(
-            _unique(stem), partitions, replication_factor, config
-        )
+        # That of a Broker has nothing to wait for.
+        make = getattr(kafka, "create_topic_blocking", kafka.create_topic)
+        name = _unique(stem)
+        make(name, partitions, replication_factor, config)
+        return name
 
     return create
 
@@ -97,7 +302,7 @@ def kafka_version(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def real_kafka(kafka_version: str) -> "Iterator[Kafka]":
+def real_kafka(kafka_version: str) -> Iterator[Kafka]:
     """One real broker, shared by the session: leave its node alone."""
     from kafkaio.testing.kafka import real_kafka as choose
 
@@ -106,8 +311,7 @@ def real_kafka(kafka_version: str) -> "Iterator[Kafka]":
 
 
 @pytest.fixture(scope="session")
-def shared_kafka_cluster(kafka_version: str) -> "Iterator[Kafka]":
-    """The three brokers behind `real_kafka_cluster`."""
+def _shared_kafka_cluster(kafka_version: str) -> Iterator[Kafka]:
     from kafkaio.testing.kafka import real_kafka as choose
 
     with choose(_CLUSTER_BROKERS, kafka_version) as kafka:
@@ -115,35 +319,16 @@ def shared_kafka_cluster(kafka_version: str) -> "Iterator[Kafka]":
 
 
 @pytest.fixture
-def real_kafka_cluster(shared_kafka_cluster: "Kafka") -> "Iterator[Kafka]":
+def real_kafka_cluster(_shared_kafka_cluster: Kafka) -> Iterator[Kafka]:
     """Three real brokers, shared by the session; every node is up again after a test.
 
     So a test may kill, stop or pause nodes as it likes.
     """
-    yield shared_kafka_cluster
-    engine = shared_kafka_cluster.engine
+    yield _shared_kafka_cluster
+    engine = _shared_kafka_cluster.engine
     for node_id in engine.node_ids:
         engine.resume(node_id)
     for node_id in engine.node_ids:
         engine.start(node_id, wait=False)
     for node_id in engine.node_ids:
         engine.start(node_id)
-
-
-@pytest.fixture
-def topic(real_kafka: "Kafka", request: pytest.FixtureRequest) -> TopicFactory:
-    """Make topics with new names on `real_kafka`.
-
-    ::
-
-        name = topic(partitions=3)
-    """
-    return _factory(real_kafka, request)
-
-
-@pytest.fixture
-def cluster_topic(
-    real_kafka_cluster: "Kafka", request: pytest.FixtureRequest
-) -> TopicFactory:
-    """Make topics with new names on `real_kafka_cluster`."""
-    return _factory(real_kafka_cluster, request)

@@ -1,26 +1,22 @@
-"""Real brokers for every test below this directory.
+"""Topics on the real brokers, for every test below this directory."""
 
-Imported, not named as `pytest_plugins`, which pytest reads at the top level only.
-"""
+from __future__ import annotations
 
-from kafkaio.testing.pytest_plugin import (
-    cluster_topic,
-    kafka_version,
-    pytest_addoption,
-    pytest_collection_modifyitems,
-    real_kafka,
-    real_kafka_cluster,
-    shared_kafka_cluster,
-    topic,
-)
+import pytest
 
-__all__ = [
-    "cluster_topic",
-    "kafka_version",
-    "pytest_addoption",
-    "pytest_collection_modifyitems",
-    "real_kafka",
-    "real_kafka_cluster",
-    "shared_kafka_cluster",
-    "topic",
-]
+from kafkaio.testing.kafka import Kafka
+from kafkaio.testing.pytest_plugin import TopicFactory, topic_factory
+
+
+@pytest.fixture
+def topic(real_kafka: Kafka, request: pytest.FixtureRequest) -> TopicFactory:
+    """Make topics with new names on `real_kafka`."""
+    return topic_factory(real_kafka, request)
+
+
+@pytest.fixture
+def cluster_topic(
+    real_kafka_cluster: Kafka, request: pytest.FixtureRequest
+) -> TopicFactory:
+    """Make topics with new names on `real_kafka_cluster`."""
+    return topic_factory(real_kafka_cluster, request)

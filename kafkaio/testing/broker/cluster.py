@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from typing import Final
 from uuid import UUID
 
@@ -17,8 +18,10 @@ from kafkaio.testing.broker.settings import TOPIC_DEFAULTS, TopicSettings, valid
 from kafkaio.testing.broker.store import MemoryStore, Store
 from kafkaio.testing.log import Log
 
-__all__ = ["OFFSETS_TOPIC", "Cluster", "Topic", "java_hash"]
+__all__ = ["AT_ONCE", "OFFSETS_TOPIC", "Cluster", "Topic", "java_hash"]
 
+#: For a topic that nodes know of as soon as it is there.
+AT_ONCE: Final = -inf
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 _LONGEST_NAME: Final = 249
 # A process that ends without a word has given out at most so many since it saved.
@@ -170,11 +173,9 @@ class Cluster:
     def _create_offsets_topic(self) -> Topic:
         configs = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
         factor = min(3, len(self.live))
-        topic = self.create_topic(
-            OFFSETS_TOPIC, self._offsets_partitions, factor, configs
+        return self.create_topic(
+            OFFSETS_TOPIC, self._offsets_partitions, factor, configs, AT_ONCE
         )
-        topic.visible_at = self.clock.now()
-        return topic
 
     # ---- changes -----------------------------------------------------------------
 
@@ -231,29 +232,28 @@ class Cluster:
         partitions: int,
         factor: int,
         configs: Mapping[str, str] | None = None,
-        topic_id: UUID | None = None,
+        visible_at: float | None = None,
     ) -> Topic:
-        """Create a topic; nodes learn of it a little later.
+        """Create a topic; nodes learn of it a little later, or when it is told.
 
         Raises:
             Refusal: with the reason why not.
         """
         self.check_new(name, partitions, factor, configs or {})
-        return self.place_topic(
-            name, [self._place(factor) for _ in range(partitions)], configs, topic_id
-        )
+        assignment = [self._place(factor) for _ in range(partitions)]
+        return self.place_topic(name, assignment, configs, visible_at)
 
     def place_topic(
         self,
         name: str,
         assignment: list[list[int]],
         configs: Mapping[str, str] | None = None,
-        topic_id: UUID | None = None,
+        visible_at: float | None = None,
     ) -> Topic:
         """Create a topic whose replicas were chosen, without any check."""
-        visible_at = self.clock.now() + self._metadata_delay
-        settings = TopicSettings(configs)
-        topic = Topic(name, topic_id or random_uuid(), settings, visible_at)
+        if visible_at is None:
+            visible_at = self.clock.now() + self._metadata_delay
+        topic = Topic(name, random_uuid(), TopicSettings(configs), visible_at)
         self._extend(topic, assignment)
         self.topics[name] = self._by_id[topic.topic_id] = topic
         self.save()
@@ -384,9 +384,8 @@ class Cluster:
                 [node for node in nodes if node in self._node_ids] or self._node_ids[:1]
                 for nodes in told["replicas"]
             ]
-            topic = Topic(
-                name, UUID(told["id"]), TopicSettings(told["configs"]), self.clock.now()
-            )
+            settings = TopicSettings(told["configs"])
+            topic = Topic(name, UUID(told["id"]), settings, AT_ONCE)
             self._extend(topic, replicas)
             for partition, epoch in zip(topic.partitions, told["epochs"], strict=True):
                 partition.leader_epoch = epoch + 1

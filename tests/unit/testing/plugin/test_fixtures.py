@@ -1,0 +1,168 @@
+"""The fixtures, as the tests of a user have them: each run is a pytest of its own."""
+
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ("pytester",)
+
+LOOPS = ("-o", "asyncio_default_fixture_loop_scope=function")
+AUTO = ("--asyncio-mode=auto", *LOOPS)
+STRICT = ("--asyncio-mode=strict", *LOOPS)
+
+ROUND_TRIP = """
+import asyncio
+import pytest
+from kafkaio.testing import Broker
+
+{mark}
+async def test_it({more}kafka_broker, kafka_producer, kafka_consumer, kafka_topic):
+    assert isinstance(kafka_broker, Broker)
+    await kafka_producer.send(kafka_topic, b"one")
+    async with asyncio.timeout(10):
+        assert (await anext(kafka_consumer)).value == b"one"
+"""
+
+
+def run(pytester: pytest.Pytester, source: str, *options: str) -> pytest.RunResult:
+    pytester.makepyfile(source)
+    return pytester.runpytest_inprocess(
+        *("-p", "kafkaio.testing.pytest_plugin", "-p", "no:cacheprovider"),
+        *("-p", "no:xdist", "-p", "no:hypothesispytest", "--strict-markers"),
+        *("-W", "error", *options),
+    )
+
+
+def test_with_pytest_asyncio_in_auto_mode(pytester: pytest.Pytester) -> None:
+    source = ROUND_TRIP.format(mark="", more="")
+    run(pytester, source, *AUTO).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("scope", ["function", "module"])
+def test_with_pytest_asyncio_in_strict_mode(
+    pytester: pytest.Pytester, scope: str
+) -> None:
+    mark = f"@pytest.mark.asyncio(loop_scope={scope!r})"
+    source = ROUND_TRIP.format(mark=mark, more="")
+    run(pytester, source, *STRICT).assert_outcomes(passed=1)
+
+
+def test_with_the_plugin_of_anyio(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        "import pytest\n@pytest.fixture\ndef anyio_backend():\n    return 'asyncio'\n"
+    )
+    source = ROUND_TRIP.format(mark="@pytest.mark.anyio", more="")
+    run(pytester, source, *STRICT).assert_outcomes(passed=1)
+
+
+def test_without_anything_to_run_a_loop(pytester: pytest.Pytester) -> None:
+    result = run(pytester, "def test_it(kafka_broker): pass", "-p", "no:asyncio")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*needs pytest-asyncio, or anyio's plugin*"])
+
+
+def test_what_the_marker_says(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+        import pytest
+
+        @pytest.mark.kafka("embedded", nodes=2, partitions=5, as_version="2.8")
+        async def test_it(kafka_broker, kafka_topic, kafka_topics):
+            assert kafka_broker.release == "2.8"
+            assert len(kafka_broker.nodes) == 2
+            assert len(kafka_broker.topics[kafka_topic].partitions) == 5
+            assert kafka_topic.startswith("test_it-embedded")
+            other = kafka_topics(config={"retention.ms": "7"})
+            assert kafka_broker.topics[other].settings.get("retention.ms") == "7"
+            assert len(kafka_broker.topics) == 2
+        """,
+        *AUTO,
+    )
+    result.assert_outcomes(passed=1)
+
+
+BOTH = """
+import pytest
+
+@pytest.fixture(scope="session")
+def real_kafka():
+    class Real:
+        bootstrap_servers = "real:9092"
+        def create_topic_blocking(self, *wanted): self.made = wanted
+        create_topic = None
+    return Real()
+
+@pytest.fixture
+def real_kafka_cluster(): return "three nodes"
+"""
+
+
+def test_both_by_one_marker(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(BOTH)
+    result = run(
+        pytester,
+        """
+        import pytest
+
+        @pytest.mark.kafka("embedded", "real")
+        async def test_both(kafka_broker, kafka_topic):
+            assert kafka_topic.startswith("test_both-")
+
+        @pytest.mark.kafka("real", partitions=3)
+        async def test_real(kafka_broker, kafka_topic):
+            assert kafka_broker.bootstrap_servers == "real:9092"
+            assert kafka_broker.made == (kafka_topic, 3, None, None)
+
+        @pytest.mark.kafka("real", nodes=3)
+        async def test_cluster(kafka_broker):
+            assert kafka_broker == "three nodes"
+
+        @pytest.mark.kafka("real", as_version="2.8")
+        async def test_wrong(kafka_broker): pass
+        """,
+        *(*AUTO, "-v"),
+    )
+    result.assert_outcomes(passed=4, errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*test_both?embedded? PASSED*",
+            "*test_both?real? PASSED*",
+            "*a real Kafka cannot have as_version*",
+        ]
+    )
+
+
+def test_a_marker_that_nobody_knows(pytester: pytest.Pytester) -> None:
+    source = """
+        import pytest
+
+        @pytest.mark.kafka("imagined")
+        def test_it(kafka_broker): pass
+        """
+    result = run(pytester, source, *AUTO)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*it can be 'embedded', 'real' or both*"])
+
+
+def test_nothing_is_loaded_before_it_is_asked_for(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import sys
+
+        def test_it():
+            loaded = {name for name in sys.modules if name.startswith("kafkaio.")}
+            loaded -= {"kafkaio.errors", "kafkaio.types"}
+            assert loaded == {"kafkaio.testing", "kafkaio.testing.pytest_plugin"}
+        """
+    )
+    result = pytester.runpytest_subprocess("-p", "kafkaio.testing.pytest_plugin")
+    result.assert_outcomes(passed=1)
+
+
+def test_the_examples_of_the_guide(pytester: pytest.Pytester) -> None:
+    guide = Path(__file__).parents[4] / "docs" / "guide" / "testing.md"
+    section = guide.read_text().split("## With pytest")[1]
+    example = section.split("```python")[1].split("```")[0]
+    result = run(pytester, example, *AUTO, "-k", "not real")
+    result.assert_outcomes(passed=3, deselected=1)
