@@ -14,8 +14,6 @@ from kafkaio.types import RecordMetadata
 
 cdef extern from "Python.h":
     PyObject *PyDict_GetItemWithError(object mapping, object key) except? NULL
-    bint PyGC_Disable()
-    bint PyGC_Enable()
 
 cdef extern from *:
     """
@@ -132,6 +130,16 @@ cdef class Receipt:
         self.moved = moved
         self._settle()
 
+    def written(self, Py_ssize_t index, int64_t timestamp):
+        """The offset of an acknowledged record, -1 if unknown, and its timestamp."""
+        return self.offset_of(index), self.timestamp_of(timestamp)
+
+    cdef inline int64_t offset_of(self, Py_ssize_t index) noexcept:
+        return self.base_offset + index if self.base_offset >= 0 else -1
+
+    cdef inline int64_t timestamp_of(self, int64_t timestamp) noexcept:
+        return timestamp if self.log_append_time < 0 else self.log_append_time
+
     def see(self, index):
         """Notes that somebody has learned of the error of record ``index``."""
         if self._seen is None:
@@ -244,8 +252,8 @@ cdef class Delivery:
         return new_metadata(
             receipt.topic,
             receipt.partition,
-            receipt.base_offset + self._index if receipt.base_offset >= 0 else -1,
-            self._timestamp if receipt.log_append_time < 0 else receipt.log_append_time,
+            receipt.offset_of(self._index),
+            receipt.timestamp_of(self._timestamp),
         )
 
     def __repr__(self):
@@ -268,35 +276,16 @@ cdef Delivery new_delivery(Receipt receipt, Py_ssize_t index, int64_t timestamp)
     return made
 
 
-def metadata_of(Receipt receipt not None, Py_ssize_t first, Py_ssize_t count, timestamp):
-    """See `kafkaio._records._receipts.metadata_of`."""
-    cdef object topic = receipt.topic
-    cdef object partition = receipt.partition
-    cdef int64_t offset = receipt.base_offset
+def metadata_run(
+    str topic not None, partition, int64_t offset, Py_ssize_t count, timestamp
+):
+    """See `kafkaio._records._receipts.metadata_run`."""
     cdef Py_ssize_t at
-    if receipt.log_append_time >= 0:
-        timestamp = receipt.log_append_time
     if offset < 0:
         return [new_metadata(topic, partition, -1, timestamp)] * count
     return [
-        new_metadata(topic, partition, offset + first + at, timestamp)
-        for at in range(count)
+        new_metadata(topic, partition, offset + at, timestamp) for at in range(count)
     ]
-
-
-def metadata_of_all(list runs not None):
-    """See `kafkaio._records._receipts.metadata_of_all`."""
-    cdef list made = []
-    # No code of anybody's runs in here. Meanwhile the collector would look at the
-    # growing list again and again, for every few hundred objects that are made.
-    cdef bint was_enabled = PyGC_Disable()
-    try:
-        for receipt, first, count, timestamp in runs:
-            made += metadata_of(receipt, first, count, timestamp)
-    finally:
-        if was_enabled:
-            PyGC_Enable()
-    return made
 
 
 @cython.final

@@ -35,7 +35,7 @@ __all__ = [
     "decode_values",
     "frame_batch",
     "key_partition",
-    "metadata_of_all",
+    "metadata_run",
     "murmur2",
     "restore_record",
 ]
@@ -81,7 +81,7 @@ if TYPE_CHECKING or not ACCELERATED:
         decode_records,
         decode_values,
     )
-    from kafkaio._records._receipts import Delivery, Receipt, metadata_of_all
+    from kafkaio._records._receipts import Delivery, Receipt, metadata_run
     from kafkaio._records._stream import Handout
 else:
     from kafkaio._records._speedups import (
@@ -102,7 +102,7 @@ else:
         decode_values,
         frame_batch,
         key_partition,
-        metadata_of_all,
+        metadata_run,
         murmur2,
     )
     from kafkaio._records._speedups import (

@@ -17,8 +17,7 @@ __all__ = [
     "Receipt",
     "Wait",
     "at_once",
-    "metadata_of",
-    "metadata_of_all",
+    "metadata_run",
     "twin_of",
 ]
 
@@ -110,6 +109,17 @@ class Receipt:
         self.moved = moved
         self._settle()
 
+    def written(self, index: int, timestamp: int) -> tuple[int, int]:
+        """The offset of an acknowledged record, -1 if unknown, and its timestamp.
+
+        Args:
+            index: which of the records.
+            timestamp: the one that it was sent with.
+        """
+        if self.log_append_time >= 0:
+            timestamp = self.log_append_time
+        return (self.base_offset + index if self.base_offset >= 0 else -1), timestamp
+
     def see(self, index: int) -> None:
         """Note that somebody has learned of the error of record ``index``."""
         if self._seen is None:
@@ -186,7 +196,8 @@ class Delivery:
         if receipt.error is not None:
             receipt.see(self._index)
             raise twin_of(receipt.error)
-        return metadata_of(receipt, self._index, 1, self._timestamp)[0]
+        offset, timestamp = receipt.written(self._index, self._timestamp)
+        return RecordMetadata(receipt.topic, receipt.partition, offset, timestamp)
 
     def exception(self) -> Exception | None:
         """Return why the record failed, None if it did not.
@@ -238,34 +249,24 @@ def at_once(delivery: Delivery) -> Generator[object, None, RecordMetadata]:
     return delivery.result()
 
 
-def metadata_of(
-    receipt: Receipt, first: int, count: int, timestamp: int
+def metadata_run(
+    topic: str, partition: int, offset: int, count: int, timestamp: int
 ) -> list[RecordMetadata]:
-    """Where ``count`` records of an acknowledged receipt were written, in order.
+    """Where ``count`` records that stand one after the other were written, in order.
 
     Args:
-        receipt: the receipt.
-        first: index of the first of the records.
+        topic: name of their topic.
+        partition: their partition.
+        offset: that of the first, -1 if the broker did not say.
         count: how many they are.
-        timestamp: the one that they were all sent with.
+        timestamp: the one that all of them have.
     """
-    topic, partition = receipt.topic, receipt.partition
-    if receipt.log_append_time >= 0:
-        timestamp = receipt.log_append_time
-    offset = receipt.base_offset
     if offset < 0:
         return [RecordMetadata(topic, partition, -1, timestamp)] * count
     return [
         RecordMetadata(topic, partition, at, timestamp)
-        for at in range(offset + first, offset + first + count)
+        for at in range(offset, offset + count)
     ]
-
-
-def metadata_of_all(
-    runs: list[tuple[Receipt, int, int, int]],
-) -> list[RecordMetadata]:
-    """Where the records of several runs were written; `metadata_of` takes one."""
-    return [made for run in runs for made in metadata_of(*run)]
 
 
 def twin_of(error: Exception) -> Exception:

@@ -52,8 +52,7 @@ __all__ = [
     "decode_values",
     "frame_batch",
     "key_partition",
-    "metadata_of",
-    "metadata_of_all",
+    "metadata_run",
     "murmur2",
 ]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
 from kafkaio._machines.accumulator import PlainRecord, Receipt
-from kafkaio._records._impl import metadata_of_all
 from kafkaio.producer.arguments import check_destination
 from kafkaio.producer.delivery import Delivery, settled
+from kafkaio.producer.written import Run, Written
 from kafkaio.types import Headers, NewRecord, RecordMetadata
 
 __all__ = ["DeliveriesFailed", "Sent", "plan"]
@@ -86,7 +86,7 @@ class Sent:
         """Note that of ``total`` records no more could be taken in."""
         self._failures = dict.fromkeys(range(self.count, total), error)
 
-    async def outcome(self) -> list[RecordMetadata]:
+    async def outcome(self) -> Sequence[RecordMetadata]:
         """Wait for all; where each was written.
 
         Raises:
@@ -98,9 +98,9 @@ class Sent:
             for receipt, _, _, _ in self._runs
         ):
             return self._one_by_one()
-        return metadata_of_all(self._runs)
+        return Written(_written(run) for run in self._runs)
 
-    def _one_by_one(self) -> list[RecordMetadata]:
+    def _one_by_one(self) -> Sequence[RecordMetadata]:
         done: dict[int, RecordMetadata] = {}
         number = 0
         for receipt, first, count, timestamp in self._runs:
@@ -114,7 +114,16 @@ class Sent:
                 number += 1
         if self._failures:
             raise DeliveriesFailed.of(self._failures, done)
-        return list(done.values())
+        return Written(
+            (made.topic, made.partition, made.offset, 1, made.timestamp)
+            for made in done.values()
+        )
+
+
+def _written(run: tuple[Receipt, int, int, int]) -> Run:
+    receipt, first, count, sent_with = run
+    offset, timestamp = receipt.written(first, sent_with)
+    return receipt.topic, receipt.partition, offset, count, timestamp
 
 
 def plan(

@@ -303,7 +303,7 @@ class Producer(ProducerLife):
 
     async def send_many(
         self, topic: str, values: Sequence[object]
-    ) -> list[RecordMetadata]:
+    ) -> Sequence[RecordMetadata]:
         """Write several records and wait until all of them are acknowledged.
 
         All are checked before the first is taken in. If the call is cancelled, those
@@ -314,7 +314,8 @@ class Producer(ProducerLife):
             values: values as `send` takes them, or `kafkaio.NewRecord` objects.
 
         Returns:
-            Where each record was written, in the order of ``values``.
+            Where each record was written, in the order of ``values``: a read-only
+            sequence that makes each item when it is taken.
 
         Raises:
             TypeError: a value is of the wrong type; nothing was enqueued.
@@ -343,7 +344,7 @@ class Producer(ProducerLife):
 
     async def _send_values(
         self, topic: str, values: list[object]
-    ) -> list[RecordMetadata]:
+    ) -> Sequence[RecordMetadata]:
         lanes = self._lanes
         sent = Sent()
         try:

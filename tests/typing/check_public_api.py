@@ -1,6 +1,6 @@
 """What type checkers tell users; checked by `mypy tests/typing`, never run."""
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from typing import assert_type
 
 import kafkaio
@@ -17,7 +17,7 @@ async def produce() -> None:
         another: kafkaio.Delivery = producer.enqueue_nowait("t", None)
         assert another is not delivery
         metas = await producer.send_many("t", [b"a", kafkaio.NewRecord(b"c", key=b"k")])
-        assert_type(metas, list[kafkaio.RecordMetadata])
+        assert_type(metas, Sequence[kafkaio.RecordMetadata])
         await producer.flush(timeout=30)
 
 

@@ -28,8 +28,7 @@ def twin_named(name: str) -> ModuleType | SimpleNamespace:
             Delivery=_receipts.Delivery,
             Lanes=_append.Lanes,
             Receipt=_receipts.Receipt,
-            metadata_of=_receipts.metadata_of,
-            metadata_of_all=_receipts.metadata_of_all,
+            metadata_run=_receipts.metadata_run,
             RecordWriter=_pure.RecordWriter,
         )
     if importlib.util.find_spec(COMPILED) is None:
@@ -344,15 +343,16 @@ def test_the_brokers_time_counts_where_it_has_one(twin, time: int, expected) -> 
     receipt = twin.Receipt("t", 0, count=1)
     receipt.acknowledge(-1, time)
     assert twin.Delivery(receipt, 0, 9).result() == RecordMetadata("t", 0, -1, expected)
-    assert (
-        twin.metadata_of(receipt, 0, 2, 9) == [RecordMetadata("t", 0, -1, expected)] * 2
-    )
+    assert receipt.written(1, 9) == (-1, expected)
+    unknown = [RecordMetadata("t", 0, -1, expected)] * 2
+    assert twin.metadata_run("t", 0, -1, 2, expected) == unknown
 
 
 def test_metadata_is_like_any_other(twin) -> None:
     receipt = twin.Receipt("t", 2, count=3)
     receipt.acknowledge(10, -1)
-    made = twin.metadata_of(receipt, 1, 2, 9)
+    assert receipt.written(1, 9) == (11, 9)
+    made = twin.metadata_run("t", 2, 11, 2, 9)
     assert made == [RecordMetadata("t", 2, 11, 9), RecordMetadata("t", 2, 12, 9)]
     assert [type(each) for each in made] == [RecordMetadata] * 2
     assert hash(made[0]) == hash(RecordMetadata("t", 2, 11, 9))
@@ -360,10 +360,7 @@ def test_metadata_is_like_any_other(twin) -> None:
     assert repr(made[0]) == repr(RecordMetadata("t", 2, 11, 9))
     with pytest.raises(AttributeError):
         made[0].offset = 5
-    assert twin.metadata_of(receipt, 0, 0, 9) == []
-    runs = [(receipt, 0, 1, 8), (receipt, 1, 2, 9)]
-    assert twin.metadata_of_all(runs) == [RecordMetadata("t", 2, 10, 8), *made]
-    assert gc.isenabled()
+    assert twin.metadata_run("t", 2, 11, 0, 9) == []
     gc.collect()
     assert made[1].topic == "t"
 
