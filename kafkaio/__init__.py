@@ -67,13 +67,22 @@ if TYPE_CHECKING:
         TransactionCoordinator,
     )
     from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
-    from kafkaio.consumer import Batch, Consumer, Poll
+    from kafkaio.consumer import (
+        Assigned,
+        Batch,
+        Consumer,
+        Lost,
+        Poll,
+        Revoked,
+        RevokeRequested,
+    )
     from kafkaio.producer import DeliveriesFailed, Delivery, Producer
     from kafkaio.protocol import messages
     from kafkaio.protocol.error_codes import ErrorCode
 
 __all__ = [
     "ANY",
+    "Assigned",
     "AuthenticationError",
     "AuthorizationError",
     "Batch",
@@ -104,6 +113,7 @@ __all__ = [
     "KafkaError",
     "KafkaTimeout",
     "Leader",
+    "Lost",
     "MembershipError",
     "NetworkError",
     "NewRecord",
@@ -121,6 +131,8 @@ __all__ = [
     "RecordMetadata",
     "RecordTooLarge",
     "RequestTimeout",
+    "RevokeRequested",
+    "Revoked",
     "TimestampType",
     "TopicPartition",
     "TransactionCoordinator",
@@ -148,9 +160,13 @@ _HOMES = {
     "ClientConfig": ("kafkaio.config", "ClientConfig"),
     "ConsumerConfig": ("kafkaio.config", "ConsumerConfig"),
     "ProducerConfig": ("kafkaio.config", "ProducerConfig"),
+    "Assigned": ("kafkaio.consumer", "Assigned"),
     "Batch": ("kafkaio.consumer", "Batch"),
     "Consumer": ("kafkaio.consumer", "Consumer"),
+    "Lost": ("kafkaio.consumer", "Lost"),
     "Poll": ("kafkaio.consumer", "Poll"),
+    "RevokeRequested": ("kafkaio.consumer", "RevokeRequested"),
+    "Revoked": ("kafkaio.consumer", "Revoked"),
     "DeliveriesFailed": ("kafkaio.producer", "DeliveriesFailed"),
     "Delivery": ("kafkaio.producer", "Delivery"),
     "Producer": ("kafkaio.producer", "Producer"),

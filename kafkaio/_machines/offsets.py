@@ -54,12 +54,13 @@ class _Entry:
 class OffsetLedger:
     """The offsets of every partition assigned now."""
 
-    __slots__ = ("_entries", "_unfinished")
+    __slots__ = ("_entries", "_kept", "_unfinished")
 
     def __init__(self) -> None:
         self._entries: dict[TopicPartition, _Entry] = {}
         # Invariant: exactly the partitions whose handed and finished differ.
         self._unfinished: set[TopicPartition] = set()
+        self._kept: frozenset[TopicPartition] = frozenset()
 
     def __repr__(self) -> str:
         return (
@@ -76,6 +77,7 @@ class OffsetLedger:
         """End an assignment. A partition that is not open stays so."""
         self._entries.pop(tp, None)
         self._unfinished.discard(tp)
+        self._kept -= {tp}
 
     def positioned(
         self, tp: TopicPartition, offset: int, epoch: int = -1, *, committed: bool
@@ -118,12 +120,19 @@ class OffsetLedger:
         if tp not in self._unfinished:
             entry.finish(offset, epoch)
 
+    def keep(self, partitions: Collection[TopicPartition]) -> None:
+        """Let `finish` leave these alone, besides those kept; none ends all of that."""
+        self._kept = self._kept.union(partitions) if partitions else frozenset()
+
     def finish(self) -> None:
-        """The user asked for more: whatever was handed out before is finished."""
-        for tp in self._unfinished:
+        """The user asked for more: whatever was handed out before is finished.
+
+        Except for the partitions that are kept.
+        """
+        for tp in self._unfinished - self._kept:
             entry = self._entries[tp]
             entry.finish(entry.handed, entry.handed_epoch)
-        self._unfinished.clear()
+        self._unfinished &= self._kept
 
     def finished_to(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
         """Records before ``offset`` are finished, those handed out after it are not."""

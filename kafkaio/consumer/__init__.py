@@ -7,14 +7,30 @@ from kafkaio.consumer.consumer import Consumer
 from kafkaio.consumer.iteration import BatchIterator, TableIterator
 from kafkaio.consumer.places import ToCommit
 from kafkaio.consumer.poll import Poll
+from kafkaio.consumer.rebalances import (
+    Assigned,
+    Hold,
+    Lost,
+    Rebalance,
+    Rebalances,
+    Revoked,
+    RevokeRequested,
+)
 from kafkaio.consumer.statistics import ConsumerStatistics
 
 __all__ = [
+    "Assigned",
     "Batch",
     "BatchIterator",
     "Consumer",
     "ConsumerStatistics",
+    "Hold",
+    "Lost",
     "Poll",
+    "Rebalance",
+    "Rebalances",
+    "RevokeRequested",
+    "Revoked",
     "TableIterator",
     "ToCommit",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from types import TracebackType
 from typing import Final, Self, Unpack
@@ -15,6 +15,7 @@ from kafkaio.consumer.events import PartitionsCallback
 from kafkaio.consumer.iteration import BatchIterator, TableIterator
 from kafkaio.consumer.places import Places, ToCommit
 from kafkaio.consumer.poll import Poll
+from kafkaio.consumer.rebalances import Rebalances, RevokeRequested
 from kafkaio.consumer.statistics import ConsumerStatistics
 from kafkaio.consumer.stream import RecordStream
 from kafkaio.consumer.wish import Topics, Wish
@@ -232,7 +233,9 @@ class Consumer(Places):
         """Take what is at hand; wait only where there is nothing.
 
         Returns early and perhaps without records when the group asks for partitions
-        back, or has taken some. If cancelled, nothing was taken.
+        back, or has taken some. What a poll told to be asked back is given up by the
+        next one, unless `delay_revoke` or a hold keeps it; what was asked back between
+        two polls is told by the second first. If cancelled, nothing was taken or told.
 
         Args:
             timeout: seconds to wait at most; None waits as long as it takes.
@@ -250,9 +253,9 @@ class Consumer(Places):
             records = self._reader.take(limit)
             return records if records or host.has_news else None
 
-        records = await engine.read(take, lambda: deadline)
-        lost = host.take_news()
-        return Poll(records or [], host.revoking_now, lost)
+        records = await engine.read(take, lambda: deadline, polls=True)
+        host.poll_ended()
+        return Poll(records or [], host.to_be_revoked, host.lost_now)
 
     def batches(
         self, *, max_records: int | None = None, max_wait: float = 0.0
@@ -305,13 +308,62 @@ class Consumer(Places):
 
     @property
     def to_be_revoked(self) -> frozenset[TopicPartition]:
-        """Partitions that the group asked back and that are not given up yet."""
-        return self._engine.host.revoking_now
+        """Partitions that the group asked back and that the next step gives up.
+
+        One that is delayed is among them again after that step.
+        """
+        return self._engine.host.to_be_revoked
 
     @property
     def lost(self) -> frozenset[TopicPartition]:
-        """Partitions lost since the last poll."""
+        """Partitions that the last poll told to be lost, or that were lost since."""
         return self._engine.host.lost_now
+
+    def delay_revoke(self, partitions: Collection[TopicPartition]) -> bool:
+        """Keep partitions through the next poll: they are worked on (KIP-983).
+
+        Say so again after each poll that names them, until the work is done and
+        committed. Records of them that were handed out are not finished by that poll,
+        so automatic commits leave them out. The deadline is not put off: past it the
+        partitions are lost. One that nobody asked for is left alone. Made for `poll`;
+        beside an iterator, hold the partitions (`rebalances`).
+
+        Returns:
+            False if some of them were lost or given up; the others are kept even so.
+        """
+        return self._engine.host.delay(partitions)
+
+    def rebalances(self) -> Rebalances:
+        """Iterate over what rebalances do, from this call on, before `start` too.
+
+        `Assigned`, `RevokeRequested`, `Revoked` and `Lost`, in order. Partitions that
+        are asked back stay while their event waits to be looked at, until the next
+        event is asked for, and while ``event.hold()`` is entered; reading the other
+        partitions goes on. There may be several such iterators; all count. Events are
+        never dropped: a slow listener keeps partitions until their deadline, and of
+        its waiting events those of one kind that follow each other become one, except
+        requests. To stop listening leave the loop, or call ``aclose()``. Ends when the
+        consumer is closed. If cancelled, no event was taken.
+
+        Raises:
+            Exception: while iterating: what the consumer failed of.
+        """
+        return Rebalances(self._engine.host.feed)
+
+    async def wait_for_revoke(self) -> RevokeRequested:
+        """Wait until the group asks partitions back.
+
+        A request that is pending and was not returned by this method yet is returned
+        at once. Hold it before you await anything else: nothing else keeps it. If
+        cancelled, no request was taken.
+
+        Raises:
+            UsageError: there is no group.
+            ClosedError: the consumer was closed.
+            Exception: what the consumer failed of.
+        """
+        self._engine.group_committer()
+        return await self._engine.host.feed.next_request()
 
     @property
     def group_metadata(self) -> GroupMetadata:
@@ -383,7 +435,9 @@ class Consumer(Places):
             group=None if coordinator is None else coordinator.state.name,
             assigned=len(self._reader.positions),
             paused=len(self.paused),
-            to_be_revoked=len(self.to_be_revoked),
+            to_be_revoked=(
+                0 if coordinator is None else len(coordinator.to_be_revoked)
+            ),
             fetches_in_flight=engine.fetcher.in_flight,
             buffered_bytes=self._reader.buffers.size,
             stale_answers=engine.fetcher.stale_answers,

@@ -49,6 +49,8 @@ T = TypeVar("T")
 
 #: Seconds that closing may take unless the caller says otherwise.
 CLOSE_TIMEOUT: Final = 30.0
+#: Seconds of these that are kept for telling the group.
+_LEAVING: Final = 1.0
 #: Seconds that a reader with data at hand runs before the loop gets a turn.
 _SLICE: Final = 0.001
 #: Records handed out before the iterator looks at the clock.
@@ -91,6 +93,8 @@ class Engine:
         self.lookup = OffsetLookup(client, isolation)
         callbacks = Callbacks(on_assigned, on_revoked, on_lost, self.reader.fail)
         self.host = Host(self, callbacks)
+        #: Whether the user polled when it read last: None before it ever read.
+        self.polls: bool | None = None
         self.committer: OffsetCommitter | None = None
         self.coordinator: GroupCoordinator | None = None
         if config.group_id is not None:
@@ -98,6 +102,7 @@ class Engine:
             self.coordinator = GroupCoordinator(
                 client, config, self.host, self.committer
             )
+            self.host.feed.attach(self.coordinator)
         self._assigner = Assigner(self.host)
         self._positioner = Positioner(
             client,
@@ -213,7 +218,7 @@ class Engine:
         try:
             if was_running:
                 with anyio.move_on_at(anyio.current_time() + deadline - now()):
-                    await self._part()
+                    await self._part(deadline)
         finally:
             self._state = "closed"
             for undo in self._undo:
@@ -222,19 +227,25 @@ class Engine:
             try:
                 await self._supervisor.aclose()
             finally:
+                self.host.feed.end()
                 if self._owns_client:
                     await self.client.close(max(0.0, deadline - now()))
 
-    async def _part(self) -> None:
+    async def _part(self, deadline: float) -> None:
         self.fetcher.close_sessions()
         if self.config.enable_auto_commit:
             await self._keeper.commit_quietly()
         if self.coordinator is not None and self._takes_part:
-            await self.coordinator.leave()
+            # Leaving takes a moment too: who holds partitions has the rest.
+            left = max(0.0, deadline - now())
+            await self.coordinator.leave(left - min(_LEAVING, left / 4))
         await self.host.left()
 
-    def check(self) -> None:
+    def check(self, *, is_parting_ok: bool = False) -> None:
         """Raise unless the consumer is running.
+
+        Args:
+            is_parting_ok: whether it will do that it is about to be closed.
 
         Raises:
             ClosedError: it is not.
@@ -243,6 +254,8 @@ class Engine:
         if self._fatal is not None and self._state == "running":
             raise self._fatal
         if self._state in {"running", "starting"}:
+            return
+        if is_parting_ok and self._state == "closing":
             return
         raise ClosedError(
             "the consumer was not started"
@@ -253,6 +266,7 @@ class Engine:
     def _crashed(self, cause: BaseException) -> None:
         if self._fatal is None:
             self._fatal = cause
+            self.host.feed.end(cause)
         self.reader.must_look()
         self._news.notify()
         self._positioned.tell()
@@ -320,7 +334,11 @@ class Engine:
     # Reading
 
     async def read(
-        self, take: Callable[[], T | None], until: Callable[[], float | None]
+        self,
+        take: Callable[[], T | None],
+        until: Callable[[], float | None],
+        *,
+        polls: bool = False,
     ) -> T | None:
         """Wait until ``take`` brings something; None when time is up.
 
@@ -329,14 +347,15 @@ class Engine:
         Args:
             take: takes what is at hand; None for nothing.
             until: when to stop waiting; asked after each time nothing was taken.
+            polls: whether the caller tells the user what the group asks for.
         """
         with self.reading():
             self.reader.must_look()  # nobody else may take a record meanwhile
             await self._yield()
-            self._step()
+            self._step(polls=polls)
             while True:
                 self.check()
-                self.reader.step()
+                self.reader.look()
                 taken = take()
                 if taken is not None:
                     return taken
@@ -365,14 +384,13 @@ class Engine:
         finally:
             self.is_reading = False
 
-    def _step(self) -> None:
+    def _step(self, *, polls: bool) -> None:
         # The user asks for more: what was handed out before is finished, and what the
-        # group asked back before may go. A revoke that is requested while the user
-        # waits is for the next step.
+        # group asked back before may go.
         self.check()
+        self.polls = polls
         self.reader.finish()
-        if self.coordinator is not None and self.host.revoking_now:
-            self.coordinator.step_taken()
+        self.host.step_taken(polls=polls)
 
     async def next_record(self) -> Record:
         """The next record, waiting for it as long as it takes."""

@@ -8,13 +8,14 @@ whatever ``auto_offset_reset`` says: nothing written to it is missed.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._machines.refresh import ALL_TOPICS
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.consumer.events import Callbacks
+from kafkaio.consumer.rebalances import RebalanceFeed
 from kafkaio.consumer.wish import Wish
 from kafkaio.errors import KafkaError
 from kafkaio.protocol.messages.metadata import MetadataRequest
@@ -39,20 +40,62 @@ class Host:
     def __init__(self, engine: Engine, callbacks: Callbacks) -> None:
         self.engine = engine
         self.callbacks = callbacks
-        #: Partitions that the group asked back and that are not given up yet.
-        self.revoking_now: frozenset[TopicPartition] = _NOTHING
-        #: Partitions lost since the last poll.
-        self.lost_now: frozenset[TopicPartition] = _NOTHING
-        #: Whether partitions were asked back or lost since the last poll.
+        #: What listeners hear.
+        self.feed = RebalanceFeed()
+        #: Whether partitions were asked back or lost since the last poll returned.
         self.has_news = False
+        # Lost before the last poll returned, which told of them; and since.
+        self._lost_told: frozenset[TopicPartition] = _NOTHING
+        self._lost_since: frozenset[TopicPartition] = _NOTHING
 
-    def take_news(self) -> frozenset[TopicPartition]:
-        """A poll returns: its news is told, and the partitions lost are returned."""
-        lost, self.lost_now = self.lost_now, _NOTHING
+    # What the user hears and says
+
+    @property
+    def to_be_revoked(self) -> frozenset[TopicPartition]:
+        """Partitions that the user's next step gives up, unless they are held."""
+        group = self.engine.coordinator
+        return _NOTHING if group is None else group.next_to_go
+
+    @property
+    def lost_now(self) -> frozenset[TopicPartition]:
+        """Partitions that the last poll told to be lost, or that were lost since."""
+        return self._lost_told | self._lost_since
+
+    def delay(self, partitions: Collection[TopicPartition]) -> bool:
+        """Keep the partitions through the next step; False if it is too late for some.
+
+        Their records that were handed out are not finished by that step.
+        """
+        chosen = frozenset(TopicPartition(*tp) for tp in partitions)
+        group = self.engine.coordinator
+        if group is None:
+            return not chosen
+        late = group.delay(chosen)
+        self.engine.reader.ledger.keep((chosen & group.to_be_revoked) - late)
+        return not late and not chosen & self.lost_now
+
+    def step_taken(self, *, polls: bool) -> None:
+        """The user asks for more: what it was told of, and has not delayed, may go.
+
+        An iterator tells nothing: its step lets go whatever was asked for before.
+        """
+        if polls:
+            self._lost_told = _NOTHING
+        group = self.engine.coordinator
+        if group is None or not group.to_be_revoked:
+            return
+        if not polls:
+            group.told()
+        group.step_taken()
+        self.engine.reader.ledger.keep(_NOTHING)
+
+    def poll_ended(self) -> None:
+        """A poll returns, and tells all news."""
         self.has_news = False
+        self._lost_told, self._lost_since = self._lost_since, _NOTHING
         if self.engine.coordinator is not None:
+            self.engine.coordinator.told()
             self.engine.coordinator.clear_lost()
-        return lost
 
     # What the group coordinator calls
 
@@ -60,35 +103,55 @@ class Host:
         self, partitions: frozenset[TopicPartition], deadline: float
     ) -> None:
         """Hand out and fetch no more of the partitions; wake a waiting poll."""
-        del deadline  # the coordinator keeps it
         self.has_news = True
+        self.withhold(partitions)
+        self.feed.requested(partitions, deadline)
+
+    def withhold(self, partitions: frozenset[TopicPartition]) -> None:
+        """Hand out and fetch no more of the partitions."""
         for tp in partitions:
             if tp in self.engine.reader.positions:
                 self.engine.reader.revoke_requested(tp)
-        self.revoking_now |= partitions
 
-    def has_unfinished(self, partitions: frozenset[TopicPartition]) -> bool:
-        """Whether the user still works on records of any of the partitions."""
-        reader = self.engine.reader
-        reader.sync()
-        return reader.ledger.has_unfinished(partitions)
+    def idle(self, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
+        """Those of the partitions that need no further step of the user.
+
+        All of them before the user has read anything. While an iterator waits for its
+        next record, those whose records are finished: that is the step. A poll comes
+        back, and a user who works will be back: their next step decides.
+        """
+        engine = self.engine
+        if engine.polls is None:
+            return partitions
+        if engine.polls or not engine.is_reading:
+            return _NOTHING
+        engine.reader.sync()
+        ledger = engine.reader.ledger
+        return frozenset(tp for tp in partitions if not ledger.has_unfinished({tp}))
 
     async def revoking(self, partitions: frozenset[TopicPartition]) -> None:
-        """The partitions are about to be given up: commit, tell the user, let go."""
+        """The partitions are about to be given up: commit, tell the user, let go.
+
+        Those that are lost during the commit are left to `lost`, and so are all if
+        this takes too long and is cancelled.
+        """
         engine = self.engine
-        try:
-            if engine.config.enable_auto_commit:
-                await self._commit(partitions)
-            await self.callbacks.revoked(partitions & set(engine.reader.positions))
-        finally:
-            self._let_go(partitions)
+        before = self._numbers()
+        if engine.config.enable_auto_commit:
+            await self._commit(partitions)
+        after = self._numbers()
+        left = frozenset(tp for tp in partitions if before.get(tp) == after.get(tp))
+        await self.callbacks.revoked(left & set(engine.reader.positions))
+        self._let_go(left)
+        self.feed.revoked(left)
 
     async def lost(self, partitions: frozenset[TopicPartition]) -> None:
         """The partitions are gone."""
         mine = partitions & set(self.engine.reader.positions)
         self.has_news = True
-        self.lost_now |= mine
+        self._lost_since |= mine
         self._let_go(partitions)
+        self.feed.lost(mine)
         self.engine.reader.tell()
         await self.callbacks.lost(mine)
 
@@ -99,6 +162,7 @@ class Host:
         self._watch(owned)
         for tp in sorted(added):
             self.engine.reader.assign(tp, has_commits=True)
+        self.feed.assigned(added)
         await self.callbacks.assigned(added)
 
     async def left(self) -> None:
@@ -106,6 +170,7 @@ class Host:
         mine = frozenset(self.engine.reader.positions)
         if self.engine.wish.is_subscription:
             await self.callbacks.revoked(mine)
+            self.feed.revoked(mine)
         self._let_go(mine)
 
     # Without a group
@@ -137,8 +202,14 @@ class Host:
             reader.assign(tp, has_commits=False)
             if from_start:
                 reader.seek_to(tp, Reset(ResetTo.EARLIEST))
+        self.feed.revoked(gone)
+        self.feed.assigned(added)
         await self.callbacks.revoked(gone)
         await self.callbacks.assigned(added)
+
+    def _numbers(self) -> Mapping[TopicPartition, int]:
+        group = self.engine.coordinator
+        return {} if group is None else group.assignment
 
     async def _commit(self, partitions: Collection[TopicPartition]) -> None:
         engine = self.engine
@@ -159,7 +230,6 @@ class Host:
         for tp in partitions:
             engine.reader.unassign(tp)
             engine.fetcher.forget(tp)
-        self.revoking_now -= frozenset(partitions)
         if partitions:
             engine.look()
 

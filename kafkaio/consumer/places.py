@@ -177,7 +177,7 @@ class Places:
             UsageError: there is no group.
         """
         engine = self._engine
-        engine.check()
+        engine.check(is_parting_ok=True)
         if what is None:
             await engine.commit_finished(self._within(timeout))
             return

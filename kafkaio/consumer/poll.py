@@ -15,8 +15,9 @@ class Poll:
 
     Attributes:
         records: records in the order of their offsets, partition by partition.
-        to_be_revoked: partitions that the group asked back. None of their records is
-            handed out any more; commits of them still count until the next poll.
+        to_be_revoked: partitions that the group asked back and that the next poll
+            gives up, unless they are delayed or held. None of their records is handed
+            out any more; commits of them still count.
         lost: partitions that were taken without asking, since the poll before. One
             that is assigned again by now is read anew, from what was committed.
     """

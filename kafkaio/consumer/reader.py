@@ -171,6 +171,14 @@ class Reader:
                 raised by every step until a seek.
         """
         self.finish()
+        self.look()
+
+    def look(self) -> None:
+        """Raise what went wrong, and look no more till something happens.
+
+        Raises:
+            Exception: as `step` does.
+        """
         self.raise_errors()
         for tp in self.positions.stranded():
             self.raise_stranded(tp)

@@ -13,6 +13,7 @@ OTHERS = {
     *("TransactionCoordinator", "Client", "ClientConfig", "ConsumerConfig"),
     *("ProducerConfig", "Producer", "Delivery", "DeliveriesFailed"),
     *("Consumer", "Batch", "Poll", "Observer", "ErrorCode", "accelerated", "messages"),
+    *("Assigned", "RevokeRequested", "Revoked", "Lost"),
     *("GroupMetadata", "NewRecord", "OffsetAndMetadata", "OffsetAndTimestamp"),
     *("Record", "RecordMetadata", "TimestampType", "TopicPartition"),
 }

@@ -84,6 +84,12 @@ class ClassicMembership(Member):
         self._fire(Event.CLOSED, now)
         return self._advance(now)
 
+    def abandon(self, now: float) -> Effects:
+        """Wait no more for what is held: it is lost, so that we can leave."""
+        if lost := self.ledger.lose():
+            self._emit(fx.Lose(lost))
+        return self._advance(now)
+
     def polled(self, now: float) -> Effects:
         """The user is alive."""
         self._poll.polled(now)
@@ -97,7 +103,7 @@ class ClassicMembership(Member):
         return self._advance(now)
 
     def step_taken(self, now: float) -> Effects:
-        """The user asked for more: revokes requested before may complete."""
+        """The user asked for more: revokes that it was told of may complete."""
         if not self.ledger.pending:
             return ()  # called for every record, so this is all
         self.ledger.step()
@@ -106,6 +112,11 @@ class ClassicMembership(Member):
     def idle(self, partitions: Collection[TopicPartition], now: float) -> Effects:
         """Nobody works on records of these: their revokes need no further step."""
         self.ledger.release(partitions)
+        return self._advance(now)
+
+    def unhold(self, claims: Collection[Claim], now: float) -> Effects:
+        """A hold has ended: what nobody else holds may go."""
+        self.ledger.unhold(claims)
         return self._advance(now)
 
     def enforce_rebalance(self, reason: str, now: float) -> Effects:

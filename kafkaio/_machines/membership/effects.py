@@ -84,10 +84,14 @@ class ResolveTopics:
 
 @dataclass(frozen=True, slots=True)
 class RequestRevoke:
-    """Tell the user's side to finish its work on these until ``deadline``."""
+    """Tell the user's side to finish its work on these until ``deadline``.
+
+    ``is_parting``: the user wants to go, so that nothing waits for another step.
+    """
 
     partitions: frozenset[TopicPartition]
     deadline: float
+    is_parting: bool = False
 
 
 @dataclass(frozen=True, slots=True)

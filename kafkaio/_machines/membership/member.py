@@ -204,15 +204,22 @@ class Member:
         self._request(self._in_the_way(), now)
 
     def _go(self, now: float) -> None:
-        # The user wants to go, so nothing waits for another step.
+        # What is asked for only now goes when those who listen have had their chance
+        # to hold it: the shell says so.
         self._ticket = 0
-        self._request(self.ledger.owned, now)
-        self.ledger.step()
+        self.ledger.part()
+        self._request(self.ledger.owned, now, is_parting=True)
 
-    def _request(self, partitions: Collection[TopicPartition], now: float) -> None:
+    def _request(
+        self,
+        partitions: Collection[TopicPartition],
+        now: float,
+        *,
+        is_parting: bool = False,
+    ) -> None:
         deadline = now + self.config.patience
         if asked := self.ledger.request(partitions, deadline):
-            self._emit(fx.RequestRevoke(asked, deadline))
+            self._emit(fx.RequestRevoke(asked, deadline, is_parting))
 
     def _poll_expired(self, now: float) -> None:
         if not self._may_expire():

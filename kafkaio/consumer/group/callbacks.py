@@ -30,11 +30,15 @@ class GroupHost(Protocol):
     def revoke_requested(
         self, partitions: frozenset[TopicPartition], deadline: float
     ) -> None:
-        """Fetch and hand out no more of these; their commits stay valid."""
+        """The group asks for these: hand out no more; their commits stay valid."""
         ...
 
-    def has_unfinished(self, partitions: frozenset[TopicPartition]) -> bool:
-        """Whether the user still works on records of these."""
+    def withhold(self, partitions: frozenset[TopicPartition]) -> None:
+        """These are gone, as will be told later: hand out no more."""
+        ...
+
+    def idle(self, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
+        """Those of these that need no further step of the user to be given up."""
         ...
 
     async def revoking(self, partitions: frozenset[TopicPartition]) -> None:
@@ -70,6 +74,7 @@ class CallbackQueue:
         self._wakeup = Wakeup()
         self._drained = Broadcast()
         self._is_calling = False
+        self._revoking: anyio.CancelScope | None = None
 
     @property
     def is_busy(self) -> bool:
@@ -80,6 +85,11 @@ class CallbackQueue:
         """Have this done after all that was put before."""
         self._calls.append(call)
         self._wakeup.notify()
+
+    def hurry(self) -> None:
+        """Cut short a revoke that is under way."""
+        if self._revoking is not None:
+            self._revoking.cancel()
 
     async def drained(self) -> None:
         """Wait until everything is done."""
@@ -112,7 +122,7 @@ class CallbackQueue:
         # What was lost while this waited for its turn is not ours to commit.
         numbers = self._member.ledger.numbers
         still = frozenset(tp for tp, n in call.claims if numbers.get(tp) == n)
-        scope = anyio.CancelScope(deadline=call.deadline)
+        scope = self._revoking = anyio.CancelScope(deadline=call.deadline)
         if still:
             with scope:
                 await self._host.revoking(still)

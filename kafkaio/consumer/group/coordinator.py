@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 
 import anyio
@@ -20,6 +20,7 @@ from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.assignors import resolve
 from kafkaio._machines.membership.classic import ClassicMembership, MemberConfig
+from kafkaio._machines.membership.revoke_ledger import Claim
 from kafkaio._machines.membership.states import State
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.refresh import ALL_TOPICS, Topics
@@ -128,6 +129,15 @@ class GroupCoordinator:
         return self._member.ledger.pending
 
     @property
+    def next_to_go(self) -> frozenset[TopicPartition]:
+        """Those of them that the user's next step gives up, unless they are held."""
+        return self._member.ledger.next_to_go
+
+    def claims(self, partitions: Iterable[TopicPartition]) -> tuple[Claim, ...]:
+        """The assignments of those partitions that are assigned."""
+        return self._member.ledger.claims(partitions)
+
+    @property
     def lost(self) -> frozenset[TopicPartition]:
         """Partitions lost since ``clear_lost``, and not assigned again since."""
         return self._lost
@@ -185,10 +195,27 @@ class GroupCoordinator:
         self._feed(self._member.unsubscribe(now()))
         self._watch()
 
+    def told(self) -> None:
+        """The user knows of every revoke requested so far."""
+        self._member.ledger.tell()
+
     def step_taken(self) -> None:
-        """The user asked for more: revokes requested before may complete now."""
+        """The user asked for more: revokes that it was told of may complete now."""
         if self._member.ledger.pending:
             self._feed(self._member.step_taken(now()))
+
+    def delay(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
+        """Let the next step pass without giving these up; not those returned."""
+        return self._member.ledger.delay(partitions)
+
+    def hold(self, claims: Iterable[Claim]) -> tuple[Claim, ...]:
+        """Keep these assignments until `unhold`; those kept are returned."""
+        return self._member.ledger.hold(claims)
+
+    def unhold(self, claims: Iterable[Claim]) -> None:
+        """End one hold of each of these."""
+        self._feed(self._member.unhold(tuple(claims), now()))
+        self._release_idle(self._member.ledger.pending)
 
     def polled(self, at: float) -> None:
         """The user is alive (``max_poll_interval_ms``)."""
@@ -219,13 +246,25 @@ class GroupCoordinator:
         while not self._is_joined or self._has_ended:
             await self._first.wait()
 
-    async def leave(self) -> None:
+    async def leave(self, patience: float | None = None) -> None:
         """Give everything up, leave the group and end ``run``.
 
         Returns when that is done; a caller in a hurry cancels it. Nothing happens if
         ``run`` has not begun or has ended.
+
+        Args:
+            patience: seconds to wait for holds and callbacks before what is left is
+                lost; None waits until the group's deadline.
         """
         self._feed(self._member.close(now()))
+        with anyio.move_on_after(patience):
+            await self._wait_ended()
+        if self._tasks is not None:
+            self._callbacks.hurry()
+            self._feed(self._member.abandon(now()))
+            await self._wait_ended()
+
+    async def _wait_ended(self) -> None:
         if self._tasks is not None:
             await self._ended.wait()
 
@@ -329,13 +368,15 @@ class GroupCoordinator:
 
     def _request_revoke(self, effect: fx.RequestRevoke) -> None:
         self._host.revoke_requested(effect.partitions, effect.deadline)
-        idle = {
-            tp
-            for tp in effect.partitions
-            if not self._host.has_unfinished(frozenset({tp}))
-        }
-        self._feed(self._member.idle(idle, now()))
+        if effect.is_parting:
+            self._feed(self._member.idle(effect.partitions, now()))
+        else:
+            self._release_idle(effect.partitions)
         self._report()
+
+    def _release_idle(self, partitions: frozenset[TopicPartition]) -> None:
+        if idle := self._host.idle(partitions):
+            self._feed(self._member.idle(idle, now()))
 
     def _hand_over(self, effect: fx.Revoke | fx.Assign | fx.Lose) -> None:
         match effect:
@@ -346,7 +387,7 @@ class GroupCoordinator:
                 if self._callbacks.is_busy:
                     # Their turn may be far off, behind a callback of the user: what
                     # is not ours any more must not be handed out till then.
-                    self._host.revoke_requested(partitions, now())
+                    self._host.withhold(partitions)
             case fx.Assign(added, _):
                 self._lost -= added
                 self._rebalances += 1

@@ -440,8 +440,11 @@ class FakeHost:
         self.calls.append(("requested", partitions))
         self.deadlines.append(deadline)
 
-    def has_unfinished(self, partitions: frozenset[TopicPartition]) -> bool:
-        return bool(self.busy & partitions)
+    def withhold(self, partitions: frozenset[TopicPartition]) -> None:
+        self.calls.append(("withheld", partitions))
+
+    def idle(self, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
+        return partitions - self.busy
 
     async def revoking(self, partitions: frozenset[TopicPartition]) -> None:
         if self.on_revoking is not None:

@@ -110,6 +110,7 @@ async def test_a_busy_partition_is_kept_until_the_step() -> None:
                 (held,) = one.group.to_be_revoked
                 await one.committer.commit({held: OffsetAndMetadata(7)}, timeout=5)
                 assert group.offsets[held].offset == 7
+                one.group.told()
                 one.group.step_taken()
                 await until(lambda: two.tps == {held})
                 assert one.host.of("revoking") == [frozenset({held})]

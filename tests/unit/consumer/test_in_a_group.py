@@ -163,6 +163,7 @@ async def test_partitions_that_are_lost(
         assert consumer.assignment == set(ORDERS)
         again = poll.records or (await consumer.poll(timeout=1)).records
         assert record in again
+        assert (await consumer.poll(timeout=1)).lost == frozenset()
         assert consumer.lost == frozenset()
 
 

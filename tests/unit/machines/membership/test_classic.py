@@ -64,6 +64,9 @@ class Driver:
 
     def feed(self, effects: Iterable[fx.Effect]) -> list[fx.Effect]:
         self.out = list(effects)
+        for effect in effects:
+            if isinstance(effect, fx.RequestRevoke) and effect.is_parting:
+                self.out += self.machine.idle(effect.partitions, self.now)
         return self.out
 
     def one(self, kind: type[EffectT]) -> EffectT:
@@ -116,6 +119,7 @@ class Driver:
         return self.feed(self.machine.revoke_ended(claims, self.now, in_time=in_time))
 
     def step(self) -> list[fx.Effect]:
+        self.machine.ledger.tell()
         return self.feed(self.machine.step_taken(self.now))
 
     def failed(self, ticket: int, error: KafkaError | None = None) -> list[fx.Effect]:
@@ -778,6 +782,31 @@ def test_closing_gives_up_and_leaves() -> None:
     assert driver.wait(9.0) == []
     driver.feed(driver.machine.leave_ended(leave.ticket, driver.now))
     assert driver.state is State.LEFT
+
+
+def test_leaving_in_a_hurry_waits_for_no_hold() -> None:
+    driver = Driver().stable()
+    held = driver.machine.ledger.hold(driver.machine.ledger.claims(tps(0)))
+    driver.feed(driver.machine.close(driver.now))
+    assert driver.one(fx.Revoke).partitions == tps(1)
+    driver.feed(driver.machine.abandon(driver.now))
+    assert driver.one(fx.Lose).partitions == tps(0, 1)
+    assert "SendLeave" in driver.kinds()
+    assert driver.machine.abandon(driver.now) == ()
+    assert driver.machine.unhold(held, driver.now) == ()
+
+
+def test_a_hold_keeps_a_revoke_and_its_end_lets_it_go() -> None:
+    driver = Driver()
+    shrink(driver, tps(0))
+    held = driver.machine.ledger.hold(driver.machine.ledger.claims(tps(1, 2)))
+    assert driver.step() == []
+    driver.feed(driver.machine.unhold(held[:1], driver.now))
+    assert driver.one(fx.Revoke).partitions == {held[0].partition}
+    driver.revoked()
+    driver.feed(driver.machine.unhold(held[1:], driver.now))
+    driver.revoked()
+    assert driver.kinds() == ["SendJoin"]  # one for both
 
 
 def test_a_leave_that_fails_is_good_enough() -> None:

@@ -15,6 +15,7 @@ from hypothesis.stateful import (
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.assignors import ASSIGNORS
 from kafkaio._machines.membership.classic import ClassicMembership, MemberConfig
+from kafkaio._machines.membership.revoke_ledger import Claim
 from kafkaio._machines.membership.states import HEARTBEATING, State
 from kafkaio._machines.membership.subscription import (
     Subscription,
@@ -74,6 +75,7 @@ class Laws(RuleBasedStateMachine):
         self.owned: set[TopicPartition] = set()
         self.asked: dict[TopicPartition, bool] = {}
         self.ended = 0
+        self.holds: list[Claim] = []
         self.take(self.machine.subscribe(frozenset("tu"), self.now))
         self.cooperate(share)
 
@@ -94,17 +96,21 @@ class Laws(RuleBasedStateMachine):
         self.cooperate(share)
 
     def take(self, effects: tuple[fx.Effect, ...]) -> None:  # noqa: C901, PLR0912
+        parting = frozenset[TopicPartition]()
         for effect in effects:
             assert not self.ended
             match effect:
-                case fx.RequestRevoke(partitions, deadline):
+                case fx.RequestRevoke(partitions, deadline, is_parting):
                     assert partitions <= self.owned
                     assert not partitions & self.asked.keys()
                     assert deadline < self.now + 40.0
-                    self.asked |= dict.fromkeys(partitions, False)
+                    self.asked |= dict.fromkeys(partitions, is_parting)
+                    if is_parting:
+                        parting |= partitions
                 case fx.Revoke():
                     # Asked for first, and then stepped over by the user.
                     assert all(self.asked[tp] for tp in effect.partitions)
+                    assert not set(effect.claims) & set(self.holds)
                     self.revokes.append(effect)
                 case fx.Assign(added, owned):
                     assert not added & self.owned
@@ -128,13 +134,13 @@ class Laws(RuleBasedStateMachine):
                     self.ended = 1
                 case fx.ForgetCoordinator():
                     pass
+        if parting:
+            self.take(self.machine.idle(parting, self.now))
 
     def drop(self, partitions: frozenset[TopicPartition]) -> None:
         self.owned -= partitions
         for tp in partitions:
             self.asked.pop(tp, None)
-        if not self.asked:
-            self.asked = {}
 
     @rule(topics=TOPICS)
     def subscribe(self, topics: frozenset[str]) -> None:
@@ -150,7 +156,7 @@ class Laws(RuleBasedStateMachine):
     def release_all(self) -> None:
         # Who unsubscribes or closes waits for no further step of his own.
         if self.machine.topics is not None:
-            self.asked = _Stepped(self.asked)
+            self.asked = dict.fromkeys(self.asked, True)
 
     @rule(often=st.integers(0, 9))
     def close(self, often: int) -> None:
@@ -160,8 +166,24 @@ class Laws(RuleBasedStateMachine):
 
     @rule()
     def step(self) -> None:
+        self.machine.ledger.tell()
         self.asked |= dict.fromkeys(self.asked, True)
         self.take(self.machine.step_taken(self.now))
+
+    @rule(partitions=SHARES)
+    def delay(self, partitions: frozenset[TopicPartition]) -> None:
+        late = self.machine.ledger.delay(partitions)
+        self.asked |= {tp: False for tp in partitions - late if tp in self.asked}
+
+    @rule(partitions=SHARES)
+    def hold(self, partitions: frozenset[TopicPartition]) -> None:
+        self.holds += self.machine.ledger.hold(self.machine.ledger.claims(partitions))
+
+    @precondition(lambda self: self.holds)
+    @rule(data=st.data())
+    def unhold(self, data: st.DataObject) -> None:
+        claim = self.holds.pop(data.draw(st.integers(0, len(self.holds) - 1)))
+        self.take(self.machine.unhold([claim], self.now))
 
     @rule(partitions=SHARES)
     def idle(self, partitions: frozenset[TopicPartition]) -> None:
@@ -302,18 +324,6 @@ class Laws(RuleBasedStateMachine):
             assert not self.asked
         if machine.state is State.JOINING and self.eager:
             assert not self.owned
-
-
-class _Stepped(dict[TopicPartition, bool]):
-    """Everything asked for counts as stepped over."""
-
-    def __init__(self, asked: dict[TopicPartition, bool]) -> None:
-        super().__init__(dict.fromkeys(asked, True))
-
-    def __ior__(self, other: object) -> _Stepped:  # type: ignore[override,misc]  # dict's
-        assert isinstance(other, dict)
-        self.update(dict.fromkeys(other, True))
-        return self
 
 
 TestLaws = Laws.TestCase

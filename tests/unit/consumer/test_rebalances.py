@@ -1,0 +1,505 @@
+"""What the user hears of a rebalance, and how partitions are kept through one."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from kafkaio import Assigned, Lost, Revoked, RevokeRequested
+from kafkaio.consumer import Consumer, Rebalance
+from kafkaio.errors import ClosedError, PartitionLost, UsageError
+from kafkaio.types import TopicPartition
+from tests.fakes.broker import FakeCluster
+from tests.unit.consumer.conftest import MakeConsumer
+from tests.unit.consumer.fake_log import FakeLogs
+from tests.unit.consumer.group_fakes import FakeGroup
+
+ORDERS = [TopicPartition("orders", n) for n in range(3)]
+MEMBER = {
+    "topics": "orders",
+    "group_id": "g",
+    "auto_offset_reset": "earliest",
+    "heartbeat_interval_ms": 1000,
+    "session_timeout_ms": 10_000,
+    "max_poll_interval_ms": 60_000,
+}
+EAGER = {"partition_assignment_strategy": ("range",)}
+PROTOCOLS = pytest.mark.parametrize("protocol", [{}, EAGER], ids=["coop", "eager"])
+
+
+@pytest.fixture
+async def group(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+) -> AsyncIterator[FakeGroup]:
+    group = FakeGroup(cluster)
+    for tp in ORDERS:
+        logs.append(*tp, b"x", b"y")
+    yield group
+    group.close()
+
+
+async def until(condition: Callable[[], object], limit: float = 1000.0) -> None:
+    async with asyncio.timeout(limit):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+async def drink(consumer: Consumer) -> None:
+    """Take all six records, and ask for more so that they are finished."""
+    seen = 0
+    while seen < 6:
+        seen += len((await consumer.poll(timeout=1)).records)
+    await consumer.poll(timeout=0)
+
+
+async def asked(consumer: Consumer) -> frozenset[TopicPartition]:
+    """Poll until the group asks for something back."""
+    async with asyncio.timeout(100):
+        while not (poll := await consumer.poll(timeout=60)).to_be_revoked:
+            pass
+    return poll.to_be_revoked
+
+
+class Listening:
+    """Notes the events of a consumer."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self.events: list[Rebalance] = []
+        self._task = asyncio.create_task(self._listen(consumer))
+
+    async def _listen(self, consumer: Consumer) -> None:
+        async for event in consumer.rebalances():
+            self.events.append(event)
+
+    async def ended(self) -> list[Rebalance]:
+        async with asyncio.timeout(100):
+            await self._task
+        return self.events
+
+
+# ---- poll and delay
+
+
+@PROTOCOLS
+async def test_a_delay_lasts_until_the_poll_after_the_next(
+    group: FakeGroup, make: MakeConsumer, protocol: dict[str, object]
+) -> None:
+    async with make(**MEMBER, **protocol, enable_auto_commit=False) as one:
+        await drink(one)
+        starting = asyncio.create_task(make(**MEMBER, **protocol).start())
+        going = await asked(one)
+        assert one.to_be_revoked == going
+        for _ in range(3):
+            assert one.delay_revoke(going)
+            assert one.to_be_revoked == frozenset()  # not with the next poll
+            poll = await one.poll(timeout=2)
+            assert poll.to_be_revoked == going
+            assert going <= one.assignment
+            await one.commit(dict.fromkeys(going, 2))
+        assert one.statistics().to_be_revoked == len(going)
+        await one.poll(timeout=2)
+        await until(lambda: not one.statistics().to_be_revoked)
+        assert not one.to_be_revoked
+        if protocol:
+            await asked(one) if one.to_be_revoked else None
+        await starting
+        assert {group.offsets[tp].offset for tp in going} == {2}
+
+
+async def test_the_poll_returns_early_and_once(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    async with make(**MEMBER) as one:
+        await drink(one)
+        starting = asyncio.create_task(make(**MEMBER).start())
+        began = asyncio.get_running_loop().time()
+        going = await asked(one)
+        assert asyncio.get_running_loop().time() < began + 10
+        assert one.delay_revoke(going)
+        began = asyncio.get_running_loop().time()
+        await one.poll(timeout=5)  # what is delayed is no news
+        assert asyncio.get_running_loop().time() >= began + 5
+        await one.poll(timeout=1)
+        await starting
+
+
+async def test_what_was_asked_between_two_polls_is_told_before_it_goes(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    async with make(**MEMBER) as one:
+        await drink(one)
+        starting = asyncio.create_task(make(**MEMBER).start())
+        await until(lambda: one.to_be_revoked)
+        poll = await one.poll(timeout=60)
+        assert poll.to_be_revoked
+        assert one.delay_revoke(poll.to_be_revoked)
+        assert (await one.poll(timeout=1)).to_be_revoked == poll.to_be_revoked
+        await one.poll(timeout=1)
+        await starting
+
+
+async def test_records_of_a_delayed_partition_are_not_finished(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    async with make(**MEMBER, auto_commit_interval_ms=1000) as one:
+        await drink(one)
+        for tp in ORDERS:
+            logs.append(*tp, b"z")
+        fresh: list[TopicPartition] = []
+        while len(fresh) < 3:
+            poll = await one.poll(timeout=1, max_records=1)
+            fresh += [record.topic_partition for record in poll.records]
+        (worked_on,) = {fresh[-1]}
+        starting = asyncio.create_task(make(**MEMBER).start())
+        await until(lambda: one.statistics().to_be_revoked)
+        (going,) = one.to_be_revoked
+        if going != worked_on:
+            pytest.skip("the assignor took another one")
+        assert one.delay_revoke([going])
+        assert (await one.poll(timeout=3)).to_be_revoked == {going}
+        assert group.offsets[going].offset == 2
+        await one.poll(timeout=1)
+        await starting
+        assert group.offsets[going].offset == 3
+
+
+@PROTOCOLS
+async def test_past_the_deadline_it_is_lost(
+    group: FakeGroup, make: MakeConsumer, protocol: dict[str, object]
+) -> None:
+    async with make(**MEMBER, **protocol) as one:
+        listening = Listening(one)
+        await drink(one)
+        starting = asyncio.create_task(make(**MEMBER, **protocol).start())
+        going = await asked(one)
+        began = asyncio.get_running_loop().time()
+        await asyncio.sleep(0.1)
+        held = next(e for e in listening.events if isinstance(e, RevokeRequested))
+        while one.delay_revoke(going):
+            poll = await one.poll(timeout=1)
+            assert asyncio.get_running_loop().time() < began + 59
+        assert poll.lost == going == one.lost
+        assert not poll.to_be_revoked
+        # A margin of two heartbeat intervals is left.
+        assert asyncio.get_running_loop().time() == pytest.approx(began + 58, abs=1.5)
+        assert held.deadline == pytest.approx(began + 58, abs=1.5)
+        assert not one.delay_revoke(going)
+        with pytest.raises(PartitionLost):
+            await one.commit(dict.fromkeys(going - one.assignment or going, 1))
+        with pytest.raises(PartitionLost):
+            await held.hold().__aenter__()
+        assert not (await one.poll(timeout=1)).lost
+        assert one.lost == frozenset()
+        assert Lost(going) in listening.events
+        assert group.expired == []
+        while not starting.done():
+            await one.poll(timeout=1)
+
+
+async def test_a_delay_of_what_nobody_asked_for(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    async with make(**MEMBER) as one:
+        assert one.delay_revoke(ORDERS)
+        assert not one.delay_revoke([TopicPartition("orders", 9)])
+        await drink(one)
+        assert sum(group.offsets[tp].offset for tp in group.offsets) <= 6
+        starting = asyncio.create_task(make(**MEMBER).start())
+        going = await asked(one)
+        await one.poll(timeout=0.5)
+        assert not one.delay_revoke(going)  # it is going, or gone
+        await starting
+    alone = make(assign=ORDERS)
+    assert alone.delay_revoke([])
+    assert not alone.delay_revoke(ORDERS)
+    assert alone.to_be_revoked == frozenset() == alone.lost
+
+
+# ---- events and holds
+
+
+@PROTOCOLS
+async def test_the_events_of_a_hand_over(
+    group: FakeGroup, make: MakeConsumer, protocol: dict[str, object]
+) -> None:
+    one = make(**MEMBER, **protocol)
+    listening = Listening(one)
+    await asyncio.sleep(0)
+    async with one:
+        await drink(one)
+        starting = asyncio.create_task(make(**MEMBER, **protocol).start())
+        while len(one.assignment) != 2:
+            await one.poll(timeout=1)
+        await starting
+    events = await listening.ended()
+    assert events[0] == Assigned(frozenset(ORDERS))
+    requested = events[1]
+    assert isinstance(requested, RevokeRequested)
+    assert events[2] == Revoked(requested.partitions)
+    if protocol:
+        assert isinstance(events[3], Assigned)
+    match events[-2:]:
+        case [RevokeRequested(partitions, deadline), Revoked(gone)]:
+            assert partitions == gone == one.assignment or len(gone) == 2
+            assert deadline > 0
+        case other:
+            raise AssertionError(other)
+    with pytest.raises(StopAsyncIteration):
+        await anext(one.rebalances())
+
+
+@PROTOCOLS
+async def test_a_hold_keeps_the_partitions_and_the_rest_runs_on(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer, protocol: dict[str, object]
+) -> None:
+    async with make(**MEMBER, **protocol) as one:
+        await drink(one)
+        starting = asyncio.create_task(make(**MEMBER, **protocol).start())
+        waiting = asyncio.create_task(one.wait_for_revoke())
+        going = await asked(one)
+        event = await waiting
+        assert event.partitions == going
+        async with event.hold() as held:
+            assert held == going
+            for tp in ORDERS:
+                logs.append(*tp, b"z")
+            seen = []
+            for _ in range(20):
+                seen += (await one.poll(timeout=1)).records
+            assert {r.topic_partition for r in seen} == set(ORDERS) - going
+            assert going <= one.assignment
+            await one.commit(dict.fromkeys(going, 2))
+        await until(lambda: not one.statistics().to_be_revoked)
+        while not starting.done():
+            await one.poll(timeout=1)
+
+
+async def test_a_hold_ends_with_its_block_however_that_ends(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    async with make(**MEMBER) as one:
+        await drink(one)
+        reading = asyncio.create_task(anext(one))
+        starting = asyncio.create_task(make(**MEMBER).start())
+        event = await one.wait_for_revoke()
+
+        async def fail() -> None:
+            async with event.hold():
+                async with event.hold():  # both count
+                    await asyncio.sleep(5)
+                assert one.statistics().to_be_revoked
+                await asyncio.sleep(5)
+                assert one.statistics().to_be_revoked
+                raise ZeroDivisionError
+
+        async def keep() -> None:
+            async with hold:
+                await asyncio.sleep(1000)
+
+        with pytest.raises(ZeroDivisionError):
+            await fail()
+        await until(lambda: len(one.assignment) == 2)
+        hold = event.hold()
+        with pytest.raises(PartitionLost):
+            await keep()
+        assert "over" in repr(hold)
+        await starting
+        # And by a cancellation.
+        closing = asyncio.create_task(make(**MEMBER).start())
+        event = await one.wait_for_revoke()
+        hold = event.hold()
+        assert "not taken" in repr(hold)
+        keeping = asyncio.create_task(keep())
+        await asyncio.sleep(10)
+        assert "orders" in repr(hold)
+        assert event.partitions <= one.assignment
+        keeping.cancel()
+        await until(lambda: not event.partitions & one.assignment)
+        with pytest.raises(UsageError, match="once"):
+            hold.take()
+        await closing
+        reading.cancel()
+
+
+async def test_a_listener_is_not_passed_over(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    """Until it asks for the next event its partitions stay, held or not."""
+    async with make(**MEMBER) as one:
+        reading = asyncio.create_task(anext(one))  # a reader that waits all the time
+        async with asyncio.timeout(5):
+            await reading
+            for _ in range(5):
+                await anext(one)
+        reading = asyncio.create_task(anext(one))
+        events = one.rebalances()
+        quick = Listening(one)
+        starting = asyncio.create_task(make(**MEMBER).start())
+        await until(lambda: quick.events)
+        await asyncio.sleep(10)
+        assert one.statistics().to_be_revoked  # it has not even looked
+        event = await anext(events)
+        assert isinstance(event, RevokeRequested)
+        await asyncio.sleep(10)
+        assert one.statistics().to_be_revoked
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await anext(events)
+        await until(lambda: not one.statistics().to_be_revoked)
+        assert await anext(events) == Revoked(event.partitions)
+        await starting
+        reading.cancel()
+
+
+@pytest.mark.parametrize("how", ["aclose", "forget"])
+async def test_who_stops_listening_keeps_nothing(
+    group: FakeGroup, make: MakeConsumer, how: str
+) -> None:
+    async with make(**MEMBER) as one:
+        events = one.rebalances()
+        starting = asyncio.create_task(make(**MEMBER).start())
+        await until(lambda: one.to_be_revoked)
+        await asyncio.sleep(5)
+        assert one.to_be_revoked
+        if how == "aclose":
+            await events.aclose()
+            with pytest.raises(StopAsyncIteration):
+                await anext(events)
+        else:
+            del events
+            gc.collect()
+        await until(lambda: not one.statistics().to_be_revoked)
+        await starting
+
+
+async def test_events_that_wait_become_one_with_their_like(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    one = make(**MEMBER)
+    events = one.rebalances()
+    async with one:
+        group.forget(one.group_metadata.member_id)
+        await until(lambda: one.lost)
+        await until(lambda: one.assignment)
+        one.unsubscribe()
+        await asyncio.sleep(5)
+        assert one.assignment  # the request waits to be looked at
+        everything = frozenset(ORDERS)
+        assert await anext(events) == Assigned(everything)
+        assert await anext(events) == Lost(everything)
+        assert await anext(events) == Assigned(everything)
+        assert isinstance(await anext(events), RevokeRequested)
+        assert await anext(events) == Revoked(everything)
+        host = one._engine.host
+        for tp in ORDERS:
+            host.feed.assigned(frozenset({tp}))
+        assert await anext(events) == Assigned(everything)
+        waiting = asyncio.create_task(anext(events))
+        await asyncio.sleep(0)
+        with pytest.raises(UsageError, match="another task"):
+            await anext(events)
+    with pytest.raises(StopAsyncIteration):
+        await waiting
+
+
+async def test_waiting_for_requests_misses_none(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    async with make(**MEMBER) as one:
+        await drink(one)
+        starting = asyncio.create_task(make(**MEMBER).start())
+        await until(lambda: one.to_be_revoked)
+        event = await one.wait_for_revoke()  # what was asked for before the call
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1):
+                await one.wait_for_revoke()  # but only once
+        async with event.hold():
+            for _ in range(5):
+                await one.poll(timeout=1)
+            assert event.partitions <= one.assignment
+        while not starting.done():
+            await one.poll(timeout=1)
+        waiting = asyncio.create_task(one.wait_for_revoke())
+        await asyncio.sleep(0)
+        await one.close()
+        assert (await waiting).partitions  # of closing
+        with pytest.raises(ClosedError):
+            await one.wait_for_revoke()
+    with pytest.raises(UsageError, match="group_id"):
+        await make(topics="orders").wait_for_revoke()
+    with pytest.raises(UsageError, match="came from a consumer"):
+        RevokeRequested(frozenset(ORDERS), 1.0).hold()
+
+
+async def test_a_failure_reaches_the_listeners(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    async with make(**MEMBER) as one:
+        events = one.rebalances()
+        waiting = asyncio.create_task(one.wait_for_revoke())
+        await asyncio.sleep(0)
+        one._engine._crashed(ZeroDivisionError("mine"))
+        for call in (waiting, anext(events)):
+            with pytest.raises(ZeroDivisionError, match="mine"):
+                await call
+
+
+# ---- the end
+
+
+async def test_closing_waits_for_the_holds_and_they_may_commit(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    one = make(**MEMBER, enable_auto_commit=False)
+    await one.start()
+
+    async def listen() -> None:
+        async for event in one.rebalances():
+            if isinstance(event, RevokeRequested):
+                async with event.hold():
+                    await asyncio.sleep(5)
+                    await one.commit(dict.fromkeys(event.partitions, 2))
+
+    listening = asyncio.create_task(listen())
+    await drink(one)
+    await one.close()
+    await listening
+    assert {tp: at.offset for tp, at in group.offsets.items()} == dict.fromkeys(
+        ORDERS, 2
+    )
+    assert len(group.left) == 1
+
+
+async def test_closing_does_not_wait_for_ever(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    one = make(**MEMBER)
+    await one.start()
+    events = one.rebalances()
+    began = asyncio.get_running_loop().time()
+    await one.close(timeout=7)
+    assert asyncio.get_running_loop().time() == pytest.approx(began + 6, abs=0.1)
+    assert len(group.left) == 1  # the group need not wait for the session to end
+    event = await anext(events)
+    assert isinstance(event, RevokeRequested)
+    with pytest.raises(PartitionLost):
+        event.hold().take()
+    assert await anext(events) == Lost(event.partitions)
+
+
+async def test_a_callback_that_hangs_does_not_keep_the_group(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    lost: list[object] = []
+
+    async def hang(partitions: object) -> None:
+        await asyncio.sleep(1000)
+
+    one = make(**MEMBER, on_revoked=hang, on_lost=lost.append)
+    await one.start()
+    await one.close(timeout=7)
+    assert lost == [set(ORDERS)]
+    assert len(group.left) == 1
