@@ -23,18 +23,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from kafkaio._records.batch import (
     Batch,
-    BatchBuilder,
     BinaryColumn,
     BinaryView,
     Columns,
     ColumnsBuilder,
     HeaderColumns,
+    HeaderView,
     RecordCursor,
-    append_columns,
+    Rows,
     column_partitions,
 )
 from kafkaio.errors import UsageError
@@ -287,37 +286,6 @@ def _objects(values: Sequence[object]) -> pa.Array:
     return pa.array(values)
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows of a table that are to become records, one after the other in memory.
-
-    Attributes:
-        length: how many.
-        timestamps: milliseconds since the Unix epoch as 64-bit integers, or one
-            number for all.
-        keys: their keys, None where no row has one.
-        values: their values, None where every row is a tombstone.
-    """
-
-    length: int
-    timestamps: int | memoryview
-    keys: BinaryView | None
-    values: BinaryView | None
-
-    def append_to(self, builder: BatchBuilder, start: int = 0) -> int:
-        """Appends rows from ``start`` on to a batch until it is full.
-
-        Returns:
-            How many were appended.
-
-        Raises:
-            UsageError: a timestamp is impossible. Rows before it were appended.
-        """
-        return append_columns(
-            builder, self.timestamps, self.keys, self.values, start, self.length
-        )
-
-
 def rows_from_table(
     table: pa.Table | pa.RecordBatch,
     *,
@@ -325,8 +293,11 @@ def rows_from_table(
     key: str | None = None,
     value: str | None = "value",
     timestamp: str | None = None,
+    headers: str | None = None,
 ) -> Iterator[Rows]:
     """Yields the rows of a table, as much at a time as lie together in memory.
+
+    ``rows.append_to(builder, start)`` appends them to a batch, as many as fit.
 
     Args:
         table: the table.
@@ -335,13 +306,16 @@ def rows_from_table(
         value: name of the column of values; None for tombstones.
         timestamp: name of the column of timestamps; None where there is none. Finer
             units than milliseconds are cut.
+        headers: name of the column of headers, None where there is none: lists of
+            structs of a name and a value, or maps. A null is no headers.
 
     Raises:
         KeyError: the table has no such column.
-        UsageError: a key or value column is neither binary nor text, or a timestamp
-            column is neither timestamps nor integers.
+        UsageError: a key or value column is neither binary nor text, a timestamp
+            column is neither timestamps nor integers, or a column of headers is
+            anything else, or has a header whose name is null or no UTF-8.
     """
-    for chunk in _chunks(table, key, value, timestamp):
+    for chunk in _chunks(table, key, value, timestamp, headers):
         times: int | memoryview = now
         if timestamp is not None:
             times = _memory(_milliseconds(chunk, timestamp).fill_null(now))
@@ -350,6 +324,7 @@ def rows_from_table(
             times,
             None if key is None else _view(_bytes(chunk, key)),
             None if value is None else _view(_bytes(chunk, value)),
+            None if headers is None else _header_view(chunk, headers),
         )
 
 
@@ -449,14 +424,50 @@ def _milliseconds(chunk: pa.RecordBatch, name: str) -> pa.Array:
     return column.cast(pa.int64())
 
 
+def _header_view(chunk: pa.RecordBatch, name: str) -> HeaderView | None:
+    column = chunk.column(name)
+    kind = column.type
+    if pa.types.is_null(kind):
+        return None
+    if pa.types.is_map(kind):
+        entries = pa.struct([kind.key_field, kind.item_field])
+        column = column.cast(pa.list_(entries))
+    entry = getattr(column.type, "value_type", None)
+    if entry is None or not pa.types.is_struct(entry) or entry.num_fields != 2:
+        raise UsageError(
+            f"column {name!r} is {kind}; headers are lists of structs of a name and a "
+            "value, or maps"
+        )
+    # A null list, whatever lies under it, is left out by both.
+    lengths = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int64())
+    names, values = column.flatten().flatten()
+    if names.null_count:
+        raise UsageError(f"column {name!r} has a header without a name")
+    try:
+        names = _as_bytes(names, name).cast(pa.large_string())
+        names.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise UsageError(
+            f"column {name!r} has a header whose name is no UTF-8: {error}"
+        ) from error
+    view = _view(names.cast(pa.large_binary()))
+    assert view is not None  # which only a column of nulls has not
+    return HeaderView(
+        _memory(pc.cumulative_sum(lengths)), view, _view(_as_bytes(values, name))
+    )
+
+
 def _memory(numbers: pa.Array) -> memoryview:
     start = numbers.offset * 8
     return memoryview(numbers.buffers()[1])[start : start + len(numbers) * 8]
 
 
 def _bytes(chunk: pa.RecordBatch, name: str) -> pa.Array:
+    return _as_bytes(chunk.column(name), name)
+
+
+def _as_bytes(column: pa.Array, name: str) -> pa.Array:
     # As binary or large_binary; null where there is no value at all.
-    column = chunk.column(name)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind = column.type
@@ -471,7 +482,9 @@ def _bytes(chunk: pa.RecordBatch, name: str) -> pa.Array:
         or str(kind) in {"binary_view", "string_view"}
     ):
         return column.cast(pa.binary())
-    raise UsageError(f"column {name!r} is {kind}; keys and values are binary or text")
+    raise UsageError(
+        f"column {name!r} is {kind}; keys, values and headers are binary or text"
+    )
 
 
 def _view(column: pa.Array) -> BinaryView | None:

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kafkaio._records._layout import BATCH_HEADER_SIZE, MAX_RECORD_OVERHEAD
+from kafkaio._records._columns import Rows
+from kafkaio._records._layout import HEADER_OVERHEAD, ONE_RECORD
 from kafkaio._records._murmur2 import key_partition
 from kafkaio._records._pure import RecordWriter
 from kafkaio._records._receipts import Delivery, Receipt
 from kafkaio.errors import UsageError
 
-__all__ = ["Lanes"]
+__all__ = ["Lanes", "Places"]
 
-_ONE_RECORD = BATCH_HEADER_SIZE + MAX_RECORD_OVERHEAD
-# What a header's name and value cost beside their bytes.
-_HEADER_OVERHEAD = 10
+_MAX_INT32 = 2**31 - 1
 _MAX_INT64 = 2**63 - 1
 
 
@@ -35,6 +34,48 @@ class _Topic:
         self.sticky = -1
         self.sticky_left = 0
         self.sticky_taken = 0
+
+
+class Places:
+    """Where rows of a table went: the receipt of each, and its index there.
+
+    Args:
+        length: most rows that it is to be told of.
+
+    Attributes:
+        receipts: the receipts, each once.
+        slots: 32-bit integers: for each row, the place of its receipt among these.
+        indices: 32-bit integers: for each row, its index in the receipt.
+        count: rows so far.
+    """
+
+    __slots__ = ("_length", "_slots", "count", "indices", "receipts", "slots")
+
+    def __init__(self, length: int) -> None:
+        if not 0 <= length <= _MAX_INT32:
+            raise UsageError(f"there cannot be {length} rows")
+        self.receipts: list[Receipt] = []
+        self.slots = bytearray(length * 4)
+        self.indices = bytearray(length * 4)
+        self.count = 0
+        self._length = length
+        self._slots: dict[Receipt, int] = {}
+
+    def add(self, receipt: Receipt, index: int) -> None:
+        """Note where the next row went.
+
+        Raises:
+            UsageError: there are more rows than expected.
+        """
+        if self.count >= self._length:
+            raise UsageError(f"there are only {self._length} rows")
+        slot = self._slots.get(receipt)
+        if slot is None:
+            slot = self._slots[receipt] = len(self.receipts)
+            self.receipts.append(receipt)
+        memoryview(self.slots).cast("i")[self.count] = slot
+        memoryview(self.indices).cast("i")[self.count] = index
+        self.count += 1
 
 
 class Lanes:
@@ -238,6 +279,48 @@ class Lanes:
         receipt.count = writer.count
         return receipt, first, writer.count - first, timestamp
 
+    def take_rows(
+        self,
+        topic: str,
+        partition: int | None,
+        rows: Rows,
+        start: int,
+        places: Places,
+        most: int,
+    ) -> int:
+        """Take rows in, for as long as a lane is open for the next one.
+
+        Args:
+            topic: the topic.
+            partition: the partition; by key, else the sticky one, if None.
+            rows: the rows; ``Rows.check`` found nothing wrong with them, and none of
+                them larger than the largest record.
+            start: the first row to take.
+            places: is told where each row went.
+            most: ``taken`` from which on no more are taken.
+
+        Returns:
+            How many were taken.
+
+        Raises:
+            UsageError: there are no such rows.
+        """
+        if (
+            not 0 <= start <= rows.length
+            or places.count + rows.length - start > len(places.slots) // 4
+        ):
+            raise UsageError(f"there are no such rows from {start} on")
+        for row in range(start, rows.length):
+            if self.taken >= most:
+                return row - start
+            time, key, value, headers = rows.record(row)
+            delivery = self.take(topic, value, key, headers, time, partition)
+            if delivery is None:
+                return row - start
+            receipt, index, _ = delivery.place()
+            places.add(receipt, index)
+        return rows.length - start
+
     def are_plain(self, values: list[object]) -> bool:
         """Whether all values could go through a lane as far as they are concerned."""
         return all(self._size_of(value, None, ()) >= 0 for value in values)
@@ -250,7 +333,7 @@ class Lanes:
 
     def _size_of(self, value: object, key: object, headers: object) -> int:
         """What `BatchBuilder.size_of` says; -1 if it is too much or not plain."""
-        size = _ONE_RECORD
+        size = ONE_RECORD
         if type(value) is bytes:
             size += len(value)
         elif value is not None:
@@ -281,7 +364,7 @@ def _size_of_headers(headers: object) -> int:
         if type(name) is not str or (value is not None and type(value) is not bytes):
             return -1
         try:
-            size += _HEADER_OVERHEAD + len(name.encode()) + len(value or b"")
+            size += HEADER_OVERHEAD + len(name.encode()) + len(value or b"")
         except UnicodeEncodeError:
             return -1
     return size

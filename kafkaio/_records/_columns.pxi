@@ -366,54 +366,6 @@ cdef class Viewed:
         return 0
 
 
-def append_columns(
-    RecordWriter writer not None,
-    timestamps,
-    keys,
-    values,
-    Py_ssize_t start,
-    Py_ssize_t stop,
-):
-    """Appends rows of columns as records without headers until the batch is full.
-
-    See `kafkaio._records._columns.append_columns`.
-    """
-    cdef Viewed key_view = None
-    cdef Viewed value_view = None
-    cdef Held times = None
-    cdef const uint8_t *key = NULL
-    cdef const uint8_t *value = NULL
-    cdef Py_ssize_t key_size = -1
-    cdef Py_ssize_t value_size = -1
-    cdef Py_ssize_t row
-    cdef int64_t time = 0
-    if not 0 <= start <= stop:
-        raise UsageError(f"there are no rows from {start} to {stop}")
-    if isinstance(timestamps, int):
-        if start < stop:
-            time = time_of(timestamps)
-    else:
-        times = Held(timestamps)
-        if times.size() // 8 < stop:
-            raise UsageError(f"a column has fewer than {stop} values")
-    if keys is not None:
-        key_view = Viewed(keys, stop)
-    if values is not None:
-        value_view = Viewed(values, stop)
-    for row in range(start, stop):
-        if key_view is not None:
-            key_view.get(row, &key, &key_size)
-        if value_view is not None:
-            value_view.get(row, &value, &value_size)
-        if times is not None:
-            time = int64_at(times.start() + row * 8)
-            if time < -1 or time == MAX_INT64:
-                raise UsageError(f"a record cannot have the timestamp {time}")
-        if writer.append_raw(time, key, key_size, value, value_size) < 0:
-            return row - start
-    return stop - start
-
-
 def column_partitions(keys not None, Py_ssize_t start, Py_ssize_t stop, int32_t count):
     """The partition of each key among ``count``, as 32-bit integers; -1 without a key.
 
@@ -432,5 +384,5 @@ def column_partitions(keys not None, Py_ssize_t start, Py_ssize_t stop, int32_t 
         if size < 0:
             target[row - start] = -1
         else:
-            target[row - start] = (hashed(key, size) & 0x7FFFFFFF) % count
+            target[row - start] = key_place(key, size, count)
     return partitions

@@ -8,12 +8,11 @@ in the byte order of the machine.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 from kafkaio._records._cursor import RecordCursor
-from kafkaio._records._layout import Origin
+from kafkaio._records._layout import HEADER_OVERHEAD, ONE_RECORD, Origin, PlainRecord
 from kafkaio._records._murmur2 import key_partition
 from kafkaio._records._pure import RecordWriter, decode_records
 from kafkaio._records.compression import BytesLike
@@ -26,12 +25,14 @@ __all__ = [
     "Columns",
     "ColumnsBuilder",
     "HeaderColumns",
-    "append_columns",
+    "HeaderView",
+    "Rows",
     "column_partitions",
 ]
 
 #: What 32-bit offsets can count.
 MOST_BYTES = 2**31 - 1
+_MAX_INT64 = 2**63 - 1
 
 
 class BinaryColumn(NamedTuple):
@@ -102,6 +103,20 @@ class BinaryView(NamedTuple):
     data: BytesLike
     first: int = 0
     width: int = 4
+
+
+class HeaderView(NamedTuple):
+    """A column of headers that somebody else keeps: those of all rows, in a row.
+
+    Attributes:
+        ends: 64-bit integers: how many headers there are up to the end of each row.
+        names: names in UTF-8, none of them null.
+        values: values; None where all are null.
+    """
+
+    ends: BytesLike
+    names: BinaryView
+    values: BinaryView | None
 
 
 class ColumnsBuilder:
@@ -209,21 +224,22 @@ def _header_columns(headers: list[tuple[Header, ...]]) -> HeaderColumns:
     )
 
 
-def _values(view: BinaryView | None, start: int, stop: int) -> Iterator[bytes | None]:
-    # Checks each value as it comes to it, so that those before a wrong one are given.
-    if view is None:
-        for _ in range(start, stop):
-            yield None
-        return
-    validity, offsets, data, first = _checked(view, stop)
-    for index in range(first + start, first + stop):
-        if validity is not None and not validity[index >> 3] >> (index & 7) & 1:
-            yield None
-            continue
-        at, end = offsets[index], offsets[index + 1]
-        if not 0 <= at <= end <= len(data):
-            raise UsageError(f"value {index - first} of a column lies outside its data")
-        yield bytes(data[at:end])
+class _Values:
+    """A column's values; each is checked when it is asked for."""
+
+    __slots__ = ("_bits", "_data", "_first", "_offsets")
+
+    def __init__(self, view: BinaryView, stop: int) -> None:
+        self._bits, self._offsets, self._data, self._first = _checked(view, stop)
+
+    def __getitem__(self, row: int) -> bytes | None:
+        index = self._first + row
+        if self._bits is not None and not self._bits[index >> 3] >> (index & 7) & 1:
+            return None
+        at, end = self._offsets[index], self._offsets[index + 1]
+        if not 0 <= at <= end <= len(self._data):
+            raise UsageError(f"value {row} of a column lies outside its data")
+        return bytes(self._data[at:end])
 
 
 def _checked(
@@ -244,53 +260,148 @@ def _checked(
     return bits, places, memoryview(data).cast("B"), first
 
 
-def append_columns(
-    writer: RecordWriter,
-    timestamps: int | BytesLike,
-    keys: BinaryView | None,
-    values: BinaryView | None,
-    start: int,
-    stop: int,
-) -> int:
-    """Appends rows of columns as records without headers until the batch is full.
+def _numbers(column: BytesLike, length: int) -> memoryview:
+    data = memoryview(column).cast("B")
+    if len(data) // 8 < length:
+        raise UsageError(f"a column has fewer than {length} values")
+    return data[: length * 8].cast("q")
+
+
+class _Headers:
+    """The headers of rows; each row's are checked when they are asked for."""
+
+    __slots__ = ("_count", "_ends", "_names", "_values")
+
+    def __init__(self, view: HeaderView, length: int) -> None:
+        self._ends = _numbers(view.ends, length)
+        self._count = self._ends[-1] if length else 0
+        if self._count < 0:
+            raise UsageError(f"headers cannot end at {self._count}")
+        self._names = _Values(view.names, self._count)
+        self._values = view.values and _Values(view.values, self._count)
+
+    def __getitem__(self, row: int) -> tuple[Header, ...]:
+        first = self._ends[row - 1] if row else 0
+        end = self._ends[row]
+        if not 0 <= first <= end <= self._count:
+            raise UsageError(f"the headers of row {row} lie outside their column")
+        return tuple(self._header(at) for at in range(first, end))
+
+    def _header(self, at: int) -> Header:
+        name = self._names[at]
+        if name is None:
+            raise UsageError(f"header {at} of a column has no name")
+        return name.decode(), None if self._values is None else self._values[at]
+
+
+class Rows:
+    """Rows of columns that are to become records, one after the other in memory.
 
     Args:
-        writer: the batch.
+        length: how many.
         timestamps: 64-bit integers, milliseconds since the Unix epoch, or one number
             for all rows.
         keys: the keys; None where there are none.
         values: the values; None where there are none.
-        start: the first row to append.
-        stop: the row to stop before.
+        headers: the headers; None where there are none.
 
-    Returns:
-        How many rows were appended, from ``start`` on.
+    Attributes:
+        length: how many.
+        timestamps: as given.
 
     Raises:
-        UsageError: a column has no such row, or contradicts itself, or a timestamp
-            is impossible. Rows before it were appended.
+        UsageError: a column is too short, or its layout impossible.
     """
-    if not 0 <= start <= stop:
-        raise UsageError(f"there are no rows from {start} to {stop}")
-    times: memoryview | None = None
-    time = 0
-    if isinstance(timestamps, int):
-        time = timestamps
-    else:
-        times = memoryview(timestamps).cast("B")
-        if len(times) // 8 < stop:
-            raise UsageError(f"a column has fewer than {stop} values")
-        times = times[: len(times) // 8 * 8].cast("q")
-    for view in (keys, values):
-        if view is not None:
-            _checked(view, stop)
-    pairs = zip(_values(keys, start, stop), _values(values, start, stop), strict=True)
-    for row, (key, value) in enumerate(pairs, start):
-        if times is not None:
-            time = times[row]
-        if writer.try_append(time, key, value) < 0:
-            return row - start
-    return stop - start
+
+    __slots__ = (
+        "_headers",
+        "_keys",
+        "_time",
+        "_times",
+        "_values",
+        "length",
+        "timestamps",
+    )
+
+    def __init__(
+        self,
+        length: int,
+        timestamps: int | BytesLike,
+        keys: BinaryView | None,
+        values: BinaryView | None,
+        headers: HeaderView | None = None,
+    ) -> None:
+        if length < 0:
+            raise UsageError(f"there cannot be {length} rows")
+        self.length = length
+        self.timestamps = timestamps
+        self._times: memoryview | None = None
+        self._time = 0
+        if isinstance(timestamps, int):
+            self._time = _possible(timestamps)
+        else:
+            self._times = _numbers(timestamps, length)
+        self._keys = None if keys is None else _Values(keys, length)
+        self._values = None if values is None else _Values(values, length)
+        self._headers = None if headers is None else _Headers(headers, length)
+
+    def check(self) -> int:
+        """Look at every row, so that nothing can be wrong with one later.
+
+        Returns:
+            The most bytes that one of them can take up, by `BatchBuilder.size_of`; 0
+            if there are none.
+
+        Raises:
+            UsageError: a column contradicts itself, a timestamp is negative or
+                impossible, or a header has no name.
+        """
+        largest = 0
+        for row in range(self.length):
+            time, key, value, headers = self.record(row)
+            size = ONE_RECORD + len(key or b"") + len(value or b"")
+            for name, content in headers:
+                size += HEADER_OVERHEAD + len(name.encode()) + len(content or b"")
+            largest = max(largest, size)
+            if time < 0:
+                raise UsageError(f"a record cannot have the timestamp {time}")
+        return largest
+
+    def record(self, row: int) -> PlainRecord:
+        """Return one row, as a producer takes records in.
+
+        Raises:
+            UsageError: there is no such row, or something is wrong with it.
+        """
+        if not 0 <= row < self.length:
+            raise UsageError(f"there is no row {row}")
+        key = None if self._keys is None else self._keys[row]
+        value = None if self._values is None else self._values[row]
+        time = self._time if self._times is None else _possible(self._times[row])
+        return time, key, value, () if self._headers is None else self._headers[row]
+
+    def append_to(self, writer: RecordWriter, start: int = 0) -> int:
+        """Append rows from ``start`` on to a batch until it is full.
+
+        Returns:
+            How many were appended.
+
+        Raises:
+            UsageError: there are no such rows, a column contradicts itself, or a
+                timestamp is impossible. Rows before it were appended.
+        """
+        if not 0 <= start <= self.length:
+            raise UsageError(f"there are no rows from {start} to {self.length}")
+        for row in range(start, self.length):
+            if writer.try_append(*self.record(row)) < 0:
+                return row - start
+        return self.length - start
+
+
+def _possible(timestamp: int) -> int:
+    if not -1 <= timestamp < _MAX_INT64:
+        raise UsageError(f"a record cannot have the timestamp {timestamp}")
+    return timestamp
 
 
 def column_partitions(keys: BinaryView, start: int, stop: int, count: int) -> bytearray:
@@ -301,12 +412,10 @@ def column_partitions(keys: BinaryView, start: int, stop: int, count: int) -> by
     """
     if not 0 <= start <= stop or count < 1:
         raise UsageError(f"there are no rows from {start} to {stop} for {count}")
-    return bytearray(
-        array(
-            "i",
-            [
-                -1 if key is None else key_partition(key, count)
-                for key in _values(keys, start, stop)
-            ],
-        )
-    )
+    found = _Values(keys, stop)
+    partitions = array("i", [-1]) * (stop - start)
+    for row in range(start, stop):
+        key = found[row]
+        if key is not None:
+            partitions[row - start] = key_partition(key, count)
+    return bytearray(partitions)

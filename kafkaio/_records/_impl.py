@@ -22,11 +22,12 @@ __all__ = [
     "Delivery",
     "Handout",
     "Lanes",
+    "Places",
     "Receipt",
     "Record",
     "RecordCursor",
     "RecordWriter",
-    "append_columns",
+    "Rows",
     "column_partitions",
     "converted",
     "crc32c",
@@ -63,10 +64,10 @@ ACCELERATED: bool = _is_compiled_wanted(
 )
 
 if TYPE_CHECKING or not ACCELERATED:
-    from kafkaio._records._append import Lanes
+    from kafkaio._records._append import Lanes, Places
     from kafkaio._records._columns import (
         ColumnsBuilder,
-        append_columns,
+        Rows,
         column_partitions,
     )
     from kafkaio._records._cursor import RecordCursor
@@ -90,11 +91,12 @@ else:
         Delivery,
         Handout,
         Lanes,
+        Places,
         Receipt,
         Record,
         RecordCursor,
         RecordWriter,
-        append_columns,
+        Rows,
         column_partitions,
         converted,
         decode_keys,

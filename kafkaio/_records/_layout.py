@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from kafkaio.types import TimestampType
+from kafkaio.types import Header, TimestampType
 
 __all__ = [
     "ATTRIBUTES_OFFSET",
@@ -14,13 +14,15 @@ __all__ = [
     "CONTROL",
     "CRC_OFFSET",
     "DELETE_HORIZON",
+    "HEADER_OVERHEAD",
     "LENGTH_END",
     "LOG_APPEND_TIME",
     "MAGIC_OFFSET",
-    "MAX_RECORD_OVERHEAD",
     "MIN_RECORD_SIZE",
+    "ONE_RECORD",
     "TRANSACTIONAL",
     "Origin",
+    "PlainRecord",
 ]
 
 #: Bytes before the part of a batch that its length field counts.
@@ -46,8 +48,13 @@ CONTROL = 0x20
 DELETE_HORIZON = 0x40
 #: An empty record: its length, attributes, two deltas, two lengths, header count.
 MIN_RECORD_SIZE = 7
-#: The most that those fields take in the first record of a batch, whose deltas are 0.
-MAX_RECORD_OVERHEAD = 5 + 1 + 1 + 1 + 5 + 5 + 5
+#: The most that a batch of one record takes beside key, value and headers: its header,
+#: and those fields with both deltas 0.
+ONE_RECORD = BATCH_HEADER_SIZE + 5 + 1 + 1 + 1 + 5 + 5 + 5
+#: The most that a header takes beside the bytes of its name and value.
+HEADER_OVERHEAD = 10
+#: Timestamp, key, value and headers: a record without a place in a log.
+PlainRecord: TypeAlias = tuple[int, bytes | None, bytes | None, tuple[Header, ...]]
 
 
 class Origin(NamedTuple):

@@ -29,9 +29,17 @@ cdef inline int32_t hashed(const uint8_t *data, Py_ssize_t size) noexcept nogil:
     return <int32_t>h
 
 
-cdef inline int32_t partition_of(bytes key, int32_t count) noexcept:
+cdef inline int32_t key_place(
+    const uint8_t *key, Py_ssize_t size, int32_t count
+) noexcept:
     # Of `count` partitions, at least one.
-    return (hashed(<const uint8_t *>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)) & 0x7FFFFFFF) % count
+    return (hashed(key, size) & 0x7FFFFFFF) % count
+
+
+cdef inline int32_t partition_of(bytes key, int32_t count) noexcept:
+    return key_place(
+        <const uint8_t *>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), count
+    )
 
 
 def murmur2(bytes data not None):

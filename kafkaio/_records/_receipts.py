@@ -1,7 +1,8 @@
 """What a producer tells of records: receipts and deliveries, in pure Python.
 
 A *receipt* tells what became of the records of one batch, a *delivery* is the place of
-one record among them. `_append.pxi` has the compiled twins. What is right is said here.
+one record among them. `_receipts.pxi` has the compiled twins. What is right is said
+here.
 """
 
 from __future__ import annotations

@@ -9,10 +9,11 @@ one module, so that its parts call each other as C does; the parts are:
 - `_decode.pxi`: lists of records, lists of fields, and the cursor;
 - `_header.pxi`: the header of a batch;
 - `_writer.pxi`, `_frame.pxi`: the open batch of a producer, and the finished one;
-- `_columns.pxi`: whole batches as columns, and back;
+- `_columns.pxi`: whole batches as columns;
 - `_murmur2.pxi`: the hash of keys;
 - `_stream.pxi`: handing records out one at a time, to ``async for``;
-- `_append.pxi`: what takes records into a producer.
+- `_rows.pxi`: rows of columns that are to become records;
+- `_receipts.pxi`, `_append.pxi`: what tells of a producer's records, and takes them in.
 """
 
 from collections.abc import Mapping
@@ -28,6 +29,8 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, u
 from libc.string cimport memcpy
 
 from kafkaio._records._layout import BATCH_HEADER_SIZE, MIN_RECORD_SIZE
+from kafkaio._records._layout import HEADER_OVERHEAD as MOST_OF_HEADER
+from kafkaio._records._layout import ONE_RECORD as MOST_OF_RECORD
 from kafkaio._records._pure import decode_records as pure_decode
 from kafkaio.errors import CorruptRecord, UsageError
 from kafkaio.types import Record as TypedRecord
@@ -36,6 +39,7 @@ from kafkaio.types import TimestampType, TopicPartition, restore_record
 __all__ = [
     "Delivery",
     "Lanes",
+    "Places",
     "Receipt",
     "BatchHeader",
     "ColumnsBuilder",
@@ -44,7 +48,7 @@ __all__ = [
     "RecordCursor",
     "RecordStream",
     "RecordWriter",
-    "append_columns",
+    "Rows",
     "column_partitions",
     "converted",
     "decode_keys",
@@ -64,6 +68,8 @@ cdef extern from "Python.h":
 cdef int64_t MAX_INT64 = 0x7FFFFFFFFFFFFFFF
 cdef int64_t MIN_INT64 = -MAX_INT64 - 1
 cdef Py_ssize_t HEADER_SIZE = BATCH_HEADER_SIZE
+cdef Py_ssize_t HEADER_OVERHEAD = MOST_OF_HEADER
+cdef Py_ssize_t ONE_RECORD = MOST_OF_RECORD
 cdef Py_ssize_t LEAST_RECORD = MIN_RECORD_SIZE
 cdef Py_ssize_t LEAST_CAPACITY = 1024
 cdef object CREATE = TimestampType.CREATE
@@ -76,5 +82,7 @@ include "_writer.pxi"
 include "_frame.pxi"
 include "_murmur2.pxi"
 include "_columns.pxi"
+include "_rows.pxi"
 include "_stream.pxi"
+include "_receipts.pxi"
 include "_append.pxi"

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
 
 from kafkaio._records._impl import RecordWriter, crc32c, decode_records, frame_batch
 from kafkaio._records._layout import (
     ATTRIBUTES_OFFSET,
-    BATCH_HEADER_SIZE,
     CONTROL,
     CRC_OFFSET,
+    HEADER_OVERHEAD,
     LOG_APPEND_TIME,
-    MAX_RECORD_OVERHEAD,
+    ONE_RECORD,
     TRANSACTIONAL,
     Origin,
+    PlainRecord,
 )
 from kafkaio._records.compression import BytesLike, Compression, Compressor
-from kafkaio.types import Header, Headers, TimestampType
+from kafkaio.types import Headers, TimestampType
 
 __all__ = [
     "BatchBuilder",
@@ -28,11 +28,6 @@ __all__ = [
     "with_log_append_time",
 ]
 
-#: Timestamp, key, value and headers: a record without a place in a log.
-PlainRecord: TypeAlias = tuple[int, bytes | None, bytes | None, tuple[Header, ...]]
-
-# What a header name and value cost beside their bytes.
-_HEADER_OVERHEAD = 10
 _PLACE = struct.Struct(">qii")
 _CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
@@ -88,7 +83,7 @@ class BatchBuilder(RecordWriter):
     @staticmethod
     def size_of(key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:
         """Size, at the most and uncompressed, of a batch that holds this one record."""
-        size = BATCH_HEADER_SIZE + MAX_RECORD_OVERHEAD
+        size = ONE_RECORD
         if key is not None:
             size += len(key)
         if value is not None:
@@ -158,7 +153,7 @@ class BatchBuilder(RecordWriter):
 def _size_of_headers(headers: Headers) -> int:
     pairs = headers.items() if hasattr(headers, "items") else headers
     return sum(
-        _HEADER_OVERHEAD + len(name.encode("utf-8", "replace")) + len(value or b"")
+        HEADER_OVERHEAD + len(name.encode("utf-8", "replace")) + len(value or b"")
         for name, value in pairs
     )
 

@@ -79,6 +79,7 @@ class ProducerLife:
         # With serializers, what is passed is not what is taken in.
         self._is_plain = not (config.key_serializer or config.value_serializer)
         self._lanes = self._accumulator.lanes
+        self._largest = min(config.max_request_size, config.buffer_memory)
         self._take = self._lanes.take if self._is_plain else _take_nothing
         self._sender: Sender | None = None
         self._now = now

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 import anyio
 
 from kafkaio._machines.accumulator import PlainRecord
+from kafkaio._records.batch import Rows
+from kafkaio._runtime.clock import wall_ms
 from kafkaio.client.client import Client
 from kafkaio.config import ProducerConfig, ProducerOptions
 from kafkaio.errors import BufferFull, ConfigurationError, KafkaTimeout
@@ -17,7 +19,11 @@ from kafkaio.producer.assembly import shared_config
 from kafkaio.producer.delivery import Delivery
 from kafkaio.producer.life import ProducerLife, ProducerStatistics
 from kafkaio.producer.many import Sent, plan
+from kafkaio.producer.table import SentRows, check_rows
 from kafkaio.types import Headers, RecordMetadata
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Producer", "ProducerStatistics"]
 
@@ -360,6 +366,84 @@ class Producer(ProducerLife):
         except Exception as error:  # noqa: BLE001 - told with the others
             sent.fail_rest(len(values), error)
         return await sent.outcome()
+
+    async def send_table(  # noqa: PLR0913 - the columns, by name
+        self,
+        topic: str,
+        table: pa.Table | pa.RecordBatch,
+        *,
+        key: str | None = None,
+        value: str | None = "value",
+        headers: str | None = None,
+        timestamp: str | None = None,
+        partition: int | None = None,
+    ) -> pa.Table:
+        """Write the rows of an Arrow table and wait until all are acknowledged.
+
+        Rows go from the table's memory into batches without a Python object for each;
+        the serializers are not asked. Rows of one partition keep their order. All are
+        checked before the first is taken in. If the call is cancelled, those taken in
+        may still be written.
+
+        Args:
+            topic: name of the topic.
+            table: the table; it must not change meanwhile.
+            key: name of the column of keys, binary or text; None for records without
+                keys. Rows with the same key go to the same partition.
+            value: name of the column of values, likewise; None for tombstones, as is
+                a null in it.
+            headers: name of the column of headers: lists of structs of name and
+                value, or maps; None for records without headers.
+            timestamp: name of the column of timestamps, of Arrow's type or integers
+                that count milliseconds; None, as a null in it, for the present time.
+            partition: number of the partition of all rows; chosen by the partitioner,
+                row by row, by default.
+
+        Returns:
+            A table with a row for each: ``partition``, ``offset`` (null with
+            ``acks=0``) and ``timestamp``.
+
+        Raises:
+            ImportError: pyarrow is not installed: ``pip install 'kafkaio[arrow]'``.
+            KeyError: the table has no such column; nothing was enqueued.
+            UsageError: a column or a row cannot be sent; nothing was enqueued.
+            RecordTooLarge: a row can never fit; nothing was enqueued.
+            UnknownTopicOrPartition: the cluster has no such topic; nothing was
+                enqueued.
+            DeliveriesFailed: an exception group of what befell the rows that failed;
+                it tells which they are, and what became of the others.
+            ClosedError: the producer is not started, or closed.
+        """
+        from kafkaio.arrow import rows_from_table
+
+        self._check_running()
+        check_destination(topic, partition)
+        columns = {"key": key, "value": value, "headers": headers}
+        now = wall_ms()
+        parts = list(rows_from_table(table, now=now, timestamp=timestamp, **columns))
+        check_rows(parts, self._largest)
+        await self.partitions_for(topic)
+        sent = SentRows(parts)
+        try:
+            for rows in parts:
+                await self._enqueue_rows(topic, partition, rows, sent)
+        except Exception as error:  # noqa: BLE001 - told with the others
+            sent.fail_rest(error)
+        return await sent.outcome()
+
+    async def _enqueue_rows(
+        self, topic: str, partition: int | None, rows: Rows, sent: SentRows
+    ) -> None:
+        lanes, start = self._lanes, 0
+        while start < rows.length:
+            taken = lanes.take_rows(
+                topic, partition, rows, start, sent.places, _BYTES_PER_TURN
+            )
+            if not taken:
+                record = rows.record(start)
+                sent.add(await self._enqueue(topic, partition, record))
+                taken = 1
+            start += taken
 
     async def flush(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Wait until every record taken in before the call is done, or has failed.

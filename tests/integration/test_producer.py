@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import anyio.to_thread
+import pyarrow as pa
 import pytest
 
+from kafkaio._machines.partitioner import key_partition
 from kafkaio._records.batch import read_batches
 from kafkaio.client.client import Client
 from kafkaio.client.destinations import Leader
@@ -120,11 +123,57 @@ async def test_without_acks(real_kafka: Kafka, topic: TopicFactory) -> None:
     assert [int(r.value or b"") for r in records] == list(range(500))
 
 
+async def test_rows_of_a_table(real_kafka: Kafka, topic: TopicFactory) -> None:
+    name = topic(3)
+    now = time.time_ns() // 1_000_000
+    table = pa.table(
+        {
+            "id": [f"key-{n % 50}" if n % 7 else None for n in range(5_000)],
+            "body": [f"value {n}" if n % 11 else None for n in range(5_000)],
+            "at": pa.array(range(now, now + 5_000), pa.timestamp("ms")),
+            "tags": pa.array(
+                [[("n", b"%d" % n)] * (n % 3) for n in range(5_000)],
+                pa.map_(pa.string(), pa.binary()),
+            ),
+        }
+    )
+    async with (
+        Client(real_kafka.bootstrap_servers) as client,
+        Producer(client, compression_type="lz4") as producer,
+    ):
+        written = await producer.send_table(
+            name, table, key="id", value="body", timestamp="at", headers="tags"
+        )
+        rows = zip(written.to_pylist(), table.to_pylist(), strict=True)
+        expected = {
+            (to["partition"], to["offset"]): (
+                row["id"] and row["id"].encode(),
+                row["body"] and row["body"].encode(),
+                now + n,
+                tuple(row["tags"]),
+            )
+            for n, (to, row) in enumerate(rows)
+        }
+        assert len(expected) == 5_000
+        for partition in range(3):
+            count = sum(1 for place in expected if place[0] == partition)
+            for record in await read_all(client, name, partition, count):
+                found = (record.key, record.value, record.timestamp, record.headers)
+                assert found == expected.pop((partition, record.offset))
+                if record.key is not None:
+                    assert partition == key_partition(record.key, 3)
+    assert not expected
+
+
 async def test_log_append_time_is_told(real_kafka: Kafka, topic: TopicFactory) -> None:
     name = topic(config={"message.timestamp.type": "LogAppendTime"})
     async with Producer(real_kafka.bootstrap_servers) as producer:
         meta = await producer.send(name, b"v", timestamp=5)
+        metas = await producer.send_many(name, [b"v", b"w"])
+        written = await producer.send_table(name, pa.table({"value": ["v", "w"]}))
     assert meta.timestamp > 1_600_000_000_000
+    assert [meta.timestamp for meta in metas] == [metas[0].timestamp] * 2
+    assert written["timestamp"].to_pylist()[0].timestamp() > 1_600_000_000
 
 
 async def test_what_is_too_large_is_divided_or_fails_alone(

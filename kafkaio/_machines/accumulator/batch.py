@@ -6,13 +6,11 @@ from typing import TypeAlias
 
 from kafkaio._machines.sequence import Numbered
 from kafkaio._records._impl import Receipt
-from kafkaio._records.batch import BatchBuilder
-from kafkaio.types import Header, TopicPartition
+from kafkaio._records.batch import BatchBuilder, PlainRecord
+from kafkaio.types import TopicPartition
 
 __all__ = ["PlainRecord", "ProduceBatch", "Rank", "Receipt"]
 
-#: Timestamp in ms, key, value and headers: what ``BatchBuilder.try_append`` takes.
-PlainRecord: TypeAlias = tuple[int, bytes | None, bytes | None, tuple[Header, ...]]
 #: A batch's place among those of its partition. Parts of a batch that was divided
 #: rank where it stood: (7,) < (7, 0) < (7, 1) < (8,).
 Rank: TypeAlias = tuple[int, ...]

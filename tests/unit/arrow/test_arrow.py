@@ -227,6 +227,65 @@ def test_rows_go_on_in_the_next_batch() -> None:
     assert len(counts) > 5
 
 
+PAIRS = [[("a", b"1"), ("é", None)], None, [], [("c", b"22")]]
+ENTRY = pa.struct([("name", pa.string()), ("value", pa.binary())])
+HEADERS = {
+    "map": pa.array(PAIRS, pa.map_(pa.string(), pa.binary())),
+    "map of text": pa.array(
+        [row and [(n, v and v.decode()) for n, v in row] for row in PAIRS],
+        pa.map_(pa.binary(), pa.large_string()),
+    ),
+    "list": pa.array(
+        [row and [{"name": n, "value": v} for n, v in row] for row in PAIRS],
+        pa.list_(ENTRY),
+    ),
+}
+HEADERS["large list"] = HEADERS["list"].cast(pa.large_list(ENTRY))
+
+
+@pytest.mark.parametrize("layout", HEADERS)
+def test_headers_of_rows(layout: str) -> None:
+    expected = [tuple(row or ()) for row in PAIRS]
+    table = pa.table({"value": [b"v"] * 4, "h": HEADERS[layout]})
+    for first, count in ((0, 4), (1, 3), (0, 1), (3, 1), (1, 2)):
+        found = sent(table.slice(first, count), headers="h")
+        assert [record.headers for record in found] == expected[first : first + count]
+
+
+def test_no_headers_and_headers_without_values() -> None:
+    table = pa.table(
+        {
+            "value": [b"v"],
+            "none": pa.nulls(1),
+            "bare": pa.array(
+                [[("a", None)]],
+                pa.list_(pa.struct([("n", pa.string()), ("v", pa.null())])),
+            ),
+        }
+    )
+    assert sent(table, headers="none")[0].headers == ()
+    assert sent(table, headers="bare")[0].headers == (("a", None),)
+
+
+@pytest.mark.parametrize(
+    ("column", "match"),
+    [
+        (pa.array([b"x"]), "column 'h' is binary; headers"),
+        (pa.array([[b"x"]]), "headers are lists"),
+        (pa.array([[{"a": 1, "b": 2, "c": 3}]]), "headers are lists"),
+        (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int32())), "'h' is int32"),
+        (pa.array([[(1, b"a")]], pa.map_(pa.int32(), pa.binary())), "'h' is int32"),
+        (pa.array([[(b"\xff", b"")]], pa.map_(pa.binary(), pa.binary())), "no UTF-8"),
+        (pa.array([[{"n": None, "v": b""}]]), "without a name"),
+        (pa.array([[None]], pa.list_(ENTRY)), "without a name"),
+    ],
+)
+def test_headers_that_cannot_be_sent(column: object, match: str) -> None:
+    table = pa.table({"value": [b"v"], "h": column})
+    with pytest.raises(UsageError, match=match):
+        list(arrow.rows_from_table(table, now=NOW, headers="h"))
+
+
 def test_columns_that_cannot_be_sent() -> None:
     table = pa.table({"value": [b"v"], "n": [1], "x": [1.5]})
     with pytest.raises(UsageError, match="column 'n' is int64"):

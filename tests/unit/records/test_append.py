@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaio._records import _append, _murmur2, _pure, _receipts
+from kafkaio._records import _append, _columns, _murmur2, _pure, _receipts
 from kafkaio._records._layout import Origin
 from kafkaio.errors import UsageError
 from kafkaio.types import RecordMetadata, TimestampType
+from tests.unit.records.test_columns import view_of
 
 COMPILED = "kafkaio._records._speedups"
 NAMES = ("pure", "compiled")
@@ -27,9 +28,11 @@ def twin_named(name: str) -> ModuleType | SimpleNamespace:
         return SimpleNamespace(
             Delivery=_receipts.Delivery,
             Lanes=_append.Lanes,
+            Places=_append.Places,
             Receipt=_receipts.Receipt,
             metadata_run=_receipts.metadata_run,
             RecordWriter=_pure.RecordWriter,
+            Rows=_columns.Rows,
         )
     if importlib.util.find_spec(COMPILED) is None:
         pytest.skip("the compiled codec was not built")
@@ -261,6 +264,80 @@ def test_values_are_taken_up_to_one_that_is_odd(twin) -> None:
     assert not bench.lanes.are_plain([b"v" * 10_000])
 
 
+def rows_of(twin, pairs: list, *, width: int = 4):
+    layout = {"width": width, "pad": 0, "has_validity": True}
+    keys = view_of([key for key, _ in pairs], **layout)
+    values = view_of([value for _, value in pairs], **layout)
+    return twin.Rows(len(pairs), 7, keys, values)
+
+
+def where(places) -> list[tuple[int, int]]:
+    slots = memoryview(places.slots).cast("i")
+    indices = memoryview(places.indices).cast("i")
+    return [
+        (places.receipts[slots[row]].partition, indices[row])
+        for row in range(places.count)
+    ]
+
+
+def test_rows_go_to_the_lanes_of_their_keys(twin) -> None:
+    bench = Bench(twin)
+    pairs = [(b"%d" % (n % 7), b"v%d" % n) for n in range(20)]
+    rows, places = rows_of(twin, pairs), twin.Places(20)
+    take = bench.lanes.take_rows
+    assert take("t", None, rows, 0, places, 9_999) == 0  # no topic yet
+    for partition in range(3):
+        bench.open(partition)
+    assert take("t", 3, rows, 0, places, 9_999) == 0  # no such partition
+    assert take("t", 2**70, rows, 0, places, 9_999) == 0
+    assert take("t", None, rows, 0, places, 30) > 0  # as many as the loop's turn has
+    assert 30 <= bench.lanes.taken < 60
+    done = places.count
+    assert take("t", None, rows, done, places, 9_999) == 20 - done
+    found = where(places)
+    for (partition, index), (key, value) in zip(found, pairs, strict=True):
+        assert partition == _murmur2.key_partition(key, 3)
+        made = records_of(bench.batches[partition][0])[index]
+        assert (made.key, made.value, made.timestamp) == (key, value, 7)
+    for partition in range(3):
+        count = 1 + [each[0] for each in found].count(partition)
+        assert bench.count(partition) == bench.batches[partition][0].count == count
+    with pytest.raises(UsageError, match="no such rows from 0"):
+        take("t", None, rows, 0, places, 9_999)
+    with pytest.raises(UsageError, match="no such rows from 21"):
+        take("t", None, rows, 21, twin.Places(99), 9_999)
+
+
+def test_rows_without_keys_go_to_the_sticky_lane(twin) -> None:
+    bench = Bench(twin)
+    bench.open(1)
+    rows, places = rows_of(twin, [(None, b"v")] * 20), twin.Places(20)
+    assert bench.lanes.take_rows("t", None, rows, 0, places, 9_999) == 0
+    bench.lanes.stick("t", 1, 50)
+    taken = bench.lanes.take_rows("t", None, rows, 0, places, 9_999)
+    assert 0 < taken < 20
+    assert where(places) == [(1, 1 + row) for row in range(taken)]
+    assert bench.lanes.unstick("t") == bench.lanes.taken >= 50
+    bench.open(0, size=100)
+    left = bench.lanes.take_rows("t", 0, rows, taken, places, 9_999)
+    assert 0 < left < 20 - taken  # then the batch is full
+    assert where(places)[taken:] == [(0, 1 + row) for row in range(left)]
+
+
+def test_several_tables_share_a_lane(twin) -> None:
+    bench = Bench(twin)
+    bench.open(0)
+    rows, places = rows_of(twin, [(None, b"v")]), [twin.Places(2), twin.Places(2)]
+    for each in (*places, *places):
+        assert bench.lanes.take_rows("t", 0, rows, 0, each, 9_999) == 1
+    assert [where(each) for each in places] == [[(0, 1), (0, 3)], [(0, 2), (0, 4)]]
+    with pytest.raises(UsageError, match="only 2 rows"):
+        places[0].add(bench.batches[0][1], 5)
+    assert len(places[0].receipts) == 1
+    with pytest.raises(UsageError, match="-1 rows"):
+        twin.Places(-1)
+
+
 fields = st.none() | st.binary(max_size=40)
 takes = st.tuples(
     st.just("take"),
@@ -275,6 +352,12 @@ steps = st.one_of(
     takes,
     takes,
     st.tuples(st.just("values"), st.lists(fields, max_size=30)),
+    st.tuples(
+        st.just("rows"),
+        st.lists(st.tuples(fields, fields), max_size=30),
+        st.none() | st.integers(0, 3),
+        st.integers(0, 900),
+    ),
     st.tuples(st.just("open"), st.integers(0, 2)),
     st.tuples(st.just("stick"), st.integers(0, 2), st.integers(0, 300)),
     st.tuples(st.just("withdraw"), st.integers(0, 2)),
@@ -291,6 +374,11 @@ def told(bench: Bench, step: tuple) -> object:
     if what == "values":
         run = bench.lanes.take_values("t", rest[0], 0)
         return run and (run[0].partition, run[1:])
+    if what == "rows":
+        pairs, partition, most = rest
+        rows, places = rows_of(bench.twin, pairs), bench.twin.Places(len(pairs))
+        taken = bench.lanes.take_rows("t", partition, rows, 0, places, most)
+        return taken, where(places)
     if what == "open":
         return bench.open(rest[0], size=200)
     if what == "stick":

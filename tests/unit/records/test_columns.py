@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import importlib
 from array import array
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from types import ModuleType
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaio._records._columns import BinaryColumn, BinaryView, Columns
+from kafkaio._records._columns import BinaryColumn, BinaryView, Columns, HeaderView
 from kafkaio._records._murmur2 import key_partition
-from kafkaio._records.batch import Compression, encode_batch, read_batches
+from kafkaio._records.batch import (
+    BatchBuilder,
+    Compression,
+    encode_batch,
+    read_batches,
+)
 from kafkaio.errors import CorruptRecord, UsageError
 from tests.unit.records.strategies import (
     MAX_INT64,
     field,
     fields,
+    headers,
     origin,
     record,
     record_lists,
@@ -243,19 +249,21 @@ def test_append_columns_is_as_if_appended_one_by_one(
     times = array("q", [row[0] for row in rows])
     keys = view_of([row[1] for row in rows], **layout)
     values = view_of([row[2] for row in rows], **layout)
-    append = columnar(codec).append_columns
-    assert append(bulk, times, keys, values, start, len(rows)) == appended
+    several = columnar(codec).Rows(len(rows), times, keys, values)
+    assert several.length == len(rows)
+    assert several.timestamps is times
+    assert several.append_to(bulk, start) == appended
     assert bulk.section() == single.section()
     assert bulk.max_timestamp == single.max_timestamp
 
 
 def test_one_timestamp_and_missing_columns(codec: ModuleType) -> None:
     writer = codec.RecordWriter(1_000)
-    append = columnar(codec).append_columns
-    assert append(writer, NOW, None, None, 0, 2) == 2
+    rows = columnar(codec).Rows
+    assert rows(2, NOW, None, None).append_to(writer) == 2
     keys = view_of([b"a", b"b"], width=4, pad=0, has_validity=False)
-    assert append(writer, NOW, keys, None, 1, 2) == 1
-    assert append(writer, -5, None, None, 3, 3) == 0
+    assert rows(2, NOW, keys, None).append_to(writer, 1) == 1
+    assert rows(3, NOW, None, None).append_to(writer, 3) == 0
     other = codec.RecordWriter(1_000)
     for key in (None, None, b"b"):
         other.try_append(NOW, key, None)
@@ -292,12 +300,13 @@ def test_columns_that_contradict_themselves(
     for codec in twins:
         module = columnar(codec)
         for action in (
-            lambda m=module, c=codec: m.append_columns(
-                c.RecordWriter(999), NOW, WRONG[case], None, 0, 2
+            lambda m=module, c=codec: m.Rows(2, NOW, WRONG[case], None).append_to(
+                c.RecordWriter(999)
             ),
-            lambda m=module, c=codec: m.append_columns(
-                c.RecordWriter(999), NOW, None, WRONG[case], 0, 2
-            ),
+            lambda m=module: m.Rows(2, NOW, None, WRONG[case]).check(),
+            lambda m=module: [
+                m.Rows(2, NOW, None, WRONG[case]).record(row) for row in (0, 1)
+            ],
             lambda m=module: m.column_partitions(WRONG[case], 0, 2, 6),
         ):
             with pytest.raises(UsageError) as caught:
@@ -311,11 +320,16 @@ def test_rows_that_are_not_there(codec: ModuleType) -> None:
     writer = codec.RecordWriter(1_000)
     for start, stop in ((-1, 1), (2, 1), (0, 3)):
         with pytest.raises(UsageError):
-            module.append_columns(writer, NOW, GOOD, None, start, stop)
+            module.Rows(stop, NOW, GOOD, None).append_to(writer, start)
         with pytest.raises(UsageError):
             module.column_partitions(GOOD, start, stop, 6)
+    for row in (-1, 2):
+        with pytest.raises(UsageError, match=f"no row {row}"):
+            module.Rows(2, NOW, GOOD, None).record(row)
+    with pytest.raises(UsageError, match="cannot be -1 rows"):
+        module.Rows(-1, NOW, GOOD, None)
     with pytest.raises(UsageError, match="fewer than 2"):
-        module.append_columns(writer, array("q", [NOW]), GOOD, None, 0, 2)
+        module.Rows(2, array("q", [NOW]), GOOD, None)
     with pytest.raises(UsageError, match="for 0"):
         module.column_partitions(GOOD, 0, 2, 0)
     assert writer.count == 0
@@ -324,12 +338,110 @@ def test_rows_that_are_not_there(codec: ModuleType) -> None:
 @pytest.mark.parametrize("wrong", [-2, MAX_INT64])
 def test_impossible_timestamp_in_a_column(codec: ModuleType, wrong: int) -> None:
     writer = codec.RecordWriter(1_000)
-    append = columnar(codec).append_columns
+    rows = columnar(codec).Rows
+    several = rows(2, array("q", [NOW, wrong]), GOOD, None)
     with pytest.raises(UsageError, match=f"the timestamp {wrong}"):
-        append(writer, array("q", [NOW, wrong]), GOOD, None, 0, 2)
+        several.append_to(writer)
     assert writer.count == 1
     with pytest.raises(UsageError, match=f"the timestamp {wrong}"):
-        append(writer, wrong, GOOD, None, 0, 2)
+        several.check()
+    with pytest.raises(UsageError, match=f"the timestamp {wrong}"):
+        several.record(1)
+    with pytest.raises(UsageError, match=f"the timestamp {wrong}"):
+        rows(2, wrong, GOOD, None)
+
+
+def test_a_producer_takes_no_row_without_a_time(codec: ModuleType) -> None:
+    rows = columnar(codec).Rows(2, array("q", [NOW, -1]), GOOD, None)
+    assert rows.append_to(codec.RecordWriter(1_000)) == 2
+    with pytest.raises(UsageError, match="the timestamp -1"):
+        rows.check()
+
+
+def header_view(rows: list, layout: dict) -> HeaderView:
+    pairs = [pair for row in rows for pair in row]
+    return HeaderView(
+        array("q", accumulate(len(row) for row in rows)),
+        view_of([name.encode() for name, _ in pairs], **layout),
+        view_of([value for _, value in pairs], **layout),
+    )
+
+
+@law
+@given(
+    rows=st.lists(
+        st.tuples(timestamps, fields, fields, headers),
+        max_size=9,
+    ),
+    target=st.integers(0, 500),
+    layout=views,
+)
+def test_rows_with_headers_are_as_if_appended_one_by_one(
+    codec: ModuleType, rows: list, target: int, layout: dict
+) -> None:
+    rows = [(abs(t), k, v, tuple(h)) for t, k, v, h in rows]
+    columns = columnar(codec).Rows(
+        len(rows),
+        array("q", [row[0] for row in rows]),
+        view_of([row[1] for row in rows], **layout),
+        view_of([row[2] for row in rows], **layout),
+        header_view([row[3] for row in rows], layout),
+    )
+    assert [columns.record(at) for at in range(len(rows))] == rows
+    sizes = [BatchBuilder.size_of(*row[1:]) for row in rows]
+    assert columns.check() == max(sizes, default=0)
+    single, bulk = codec.RecordWriter(target), codec.RecordWriter(target)
+    appended = 0
+    for row in rows:
+        if single.try_append(*row) < 0:
+            break
+        appended += 1
+    assert columns.append_to(bulk) == appended
+    assert bulk.section() == single.section()
+
+
+NAMED = HeaderView(array("q", [1, 2]), GOOD, GOOD)
+NULL = view_of([b"a", None], width=4, pad=0, has_validity=True)
+WRONG_HEADERS = {
+    "too few ends": NAMED._replace(ends=array("q", [1])),
+    "ends below zero": NAMED._replace(ends=array("q", [1, -1])),
+    "ends that go back": NAMED._replace(ends=array("q", [2, 1])),
+    "an end below zero": NAMED._replace(ends=array("q", [-1, 2])),
+    "an end past the last": NAMED._replace(ends=array("q", [3, 2])),
+    "too few names": NAMED._replace(ends=array("q", [1, 3])),
+    "too few values": NAMED._replace(values=GOOD._replace(offsets=bytes(8))),
+    "no name": NAMED._replace(names=NULL),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_HEADERS)
+def test_headers_that_contradict_themselves(
+    twins: tuple[ModuleType, ModuleType], case: str
+) -> None:
+    messages = set()
+    for codec in twins:
+        rows = columnar(codec).Rows
+        for action in (
+            lambda r=rows: r(2, NOW, None, None, WRONG_HEADERS[case]).check(),
+            lambda r=rows, c=codec: r(
+                2, NOW, None, None, WRONG_HEADERS[case]
+            ).append_to(c.RecordWriter(999)),
+        ):
+            with pytest.raises(UsageError) as caught:
+                action()
+            messages.add(str(caught.value))
+    assert len(messages) == 1
+
+
+def test_headers_without_values(codec: ModuleType) -> None:
+    rows = columnar(codec).Rows(
+        2, NOW, None, GOOD, HeaderView(array("q", [2, 2]), GOOD, None)
+    )
+    assert rows.record(0)[3] == (("a", None), ("bc", None))
+    assert rows.record(1)[3] == ()
+    writer = codec.RecordWriter(999)
+    assert rows.append_to(writer) == 2
+    assert writer.count == 2
 
 
 @law

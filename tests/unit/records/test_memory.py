@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import sys
+from array import array
 from contextlib import suppress
 from types import ModuleType
 
 import pytest
 
-from kafkaio._records._columns import BinaryView
+from kafkaio._records._columns import BinaryView, HeaderView
 from kafkaio.errors import CorruptRecord, UsageError
 from tests.unit.records.strategies import field, origin, record, varint
 from tests.unit.records.test_codecs import NOW
@@ -43,8 +44,12 @@ def gather(codec: ModuleType, data: bytes) -> None:
     columns = builder.finish()
     writer = codec.RecordWriter(10**6)
     view = BinaryView(columns.keys.validity, columns.keys.offsets, columns.keys.data)
-    columnar(codec).append_columns(writer, columns.timestamps, view, None, 0, 16)
-    columnar(codec).append_columns(writer, NOW, view, None, 0, 17)
+    rows = columnar(codec).Rows
+    headers = HeaderView(array("q", range(1, 17)), view, view)
+    assert rows(16, columns.timestamps, view, None, headers).append_to(writer) == 16
+    assert rows(16, NOW, view, view, headers).check() > 0
+    with pytest.raises(UsageError):
+        rows(17, NOW, view, None)
 
 
 def append(codec: ModuleType, data: bytes) -> None:

@@ -1,0 +1,204 @@
+# Rows of columns that are to become records.
+
+# The headers of rows: see `kafkaio._records._columns.HeaderView`.
+@cython.final
+cdef class ViewedHeaders:
+    cdef Held _ends
+    cdef Viewed _names
+    cdef Viewed _values
+
+    def __cinit__(self, view, Py_ssize_t length):
+        ends, names, values = view
+        self._ends = Held(ends)
+        if self._ends.size() // 8 < length:
+            raise UsageError(f"a column has fewer than {length} values")
+        cdef int64_t count = self.end(length - 1)
+        if count < 0:
+            raise UsageError(f"headers cannot end at {count}")
+        self._names = Viewed(names, <Py_ssize_t>count)
+        if values is not None:
+            self._values = Viewed(values, <Py_ssize_t>count)
+
+    cdef inline int64_t end(self, Py_ssize_t row) noexcept:
+        return int64_at(self._ends.start() + row * 8) if row >= 0 else 0
+
+    cdef int bounds(
+        self, Py_ssize_t row, Py_ssize_t length, Py_ssize_t *first, Py_ssize_t *end
+    ) except -1:
+        cdef int64_t begins = self.end(row - 1)
+        cdef int64_t ends = self.end(row)
+        if not 0 <= begins <= ends <= self.end(length - 1):
+            raise UsageError(f"the headers of row {row} lie outside their column")
+        first[0] = <Py_ssize_t>begins
+        end[0] = <Py_ssize_t>ends
+        return 0
+
+    cdef int get(
+        self,
+        Py_ssize_t at,
+        const uint8_t **name,
+        Py_ssize_t *name_size,
+        const uint8_t **value,
+        Py_ssize_t *value_size,
+    ) except -1:
+        self._names.get(at, name, name_size)
+        if name_size[0] < 0:
+            raise UsageError(f"header {at} of a column has no name")
+        value_size[0] = -1
+        if self._values is not None:
+            self._values.get(at, value, value_size)
+        return 0
+
+
+@cython.final
+cdef class Rows:
+    """Rows of columns that are to become records.
+
+    See `kafkaio._records._columns.Rows`.
+    """
+
+    cdef readonly Py_ssize_t length
+    cdef readonly object timestamps
+    cdef Held _times
+    cdef Viewed _keys
+    cdef Viewed _values
+    cdef ViewedHeaders _headers
+    # The row that `load` was called for.
+    cdef Py_ssize_t _row
+    cdef int64_t _time
+    cdef const uint8_t *_key
+    cdef Py_ssize_t _key_size
+    cdef const uint8_t *_value
+    cdef Py_ssize_t _value_size
+
+    def __init__(self, Py_ssize_t length, timestamps, keys, values, headers=None):
+        if length < 0:
+            raise UsageError(f"there cannot be {length} rows")
+        self.length = length
+        self.timestamps = timestamps
+        self._key_size = self._value_size = -1
+        if isinstance(timestamps, int):
+            self._time = time_of(timestamps)
+        else:
+            self._times = Held(timestamps)
+            if self._times.size() // 8 < length:
+                raise UsageError(f"a column has fewer than {length} values")
+        if keys is not None:
+            self._keys = Viewed(keys, length)
+        if values is not None:
+            self._values = Viewed(values, length)
+        if headers is not None:
+            self._headers = ViewedHeaders(headers, length)
+
+    cdef inline int load(self, Py_ssize_t row) except -1:
+        self._row = row
+        if self._keys is not None:
+            self._keys.get(row, &self._key, &self._key_size)
+        if self._values is not None:
+            self._values.get(row, &self._value, &self._value_size)
+        if self._times is not None:
+            self._time = int64_at(self._times.start() + row * 8)
+            if self._time < -1 or self._time == MAX_INT64:
+                raise UsageError(f"a record cannot have the timestamp {self._time}")
+        return 0
+
+    cdef inline Py_ssize_t put(self, RecordWriter writer) except -2:
+        # Appends the row that was loaded; its index in the batch, -1 for no room.
+        cdef Py_ssize_t first, end
+        if self._headers is not None:
+            self._headers.bounds(self._row, self.length, &first, &end)
+            if first < end:
+                return self.put_with_headers(writer, first, end)
+        return writer.append_raw(
+            self._time, self._key, self._key_size, self._value, self._value_size
+        )
+
+    cdef Py_ssize_t put_with_headers(
+        self, RecordWriter writer, Py_ssize_t first, Py_ssize_t end
+    ) except -2:
+        cdef const uint8_t *name = NULL
+        cdef const uint8_t *value = NULL
+        cdef Py_ssize_t name_size, value_size, at, index
+        cdef Py_ssize_t trailer = varint_size(zigzag(end - first))
+        cdef uint8_t *target
+        for at in range(first, end):
+            self._headers.get(at, &name, &name_size, &value, &value_size)
+            trailer += size_of(name_size) + size_of(value_size)
+        index = writer.put_record(
+            self._time, self._key, self._key_size, self._value, self._value_size, trailer
+        )
+        if index >= 0:
+            target = writer._data + (writer.size_bytes - HEADER_SIZE - trailer)
+            target = put_varint(target, zigzag(end - first))
+            for at in range(first, end):
+                self._headers.get(at, &name, &name_size, &value, &value_size)
+                target = put(target, name, name_size)
+                target = put(target, value, value_size)
+        return index
+
+    cdef Py_ssize_t most_bytes(self, Py_ssize_t row) except -1:
+        # What `BatchBuilder.size_of` says of a row.
+        cdef const uint8_t *name = NULL
+        cdef const uint8_t *value = NULL
+        cdef Py_ssize_t name_size, value_size, at, first, end
+        cdef Py_ssize_t size = ONE_RECORD
+        self.load(row)
+        size += max(self._key_size, 0) + max(self._value_size, 0)
+        if self._headers is not None:
+            self._headers.bounds(row, self.length, &first, &end)
+            for at in range(first, end):
+                self._headers.get(at, &name, &name_size, &value, &value_size)
+                size += HEADER_OVERHEAD + name_size + max(value_size, 0)
+        return size
+
+    def check(self):
+        """Looks at every row; see `kafkaio._records._columns.Rows.check`."""
+        cdef Py_ssize_t row
+        cdef Py_ssize_t largest = 0
+        for row in range(self.length):
+            largest = max(largest, self.most_bytes(row))
+            if self._time < 0:
+                raise UsageError(f"a record cannot have the timestamp {self._time}")
+        return largest
+
+    def record(self, Py_ssize_t row):
+        """One row, as a producer takes records in."""
+        cdef const uint8_t *name = NULL
+        cdef const uint8_t *value = NULL
+        cdef Py_ssize_t name_size, value_size, at, first, end
+        cdef list pairs = []
+        if not 0 <= row < self.length:
+            raise UsageError(f"there is no row {row}")
+        self.load(row)
+        if self._headers is not None:
+            self._headers.bounds(row, self.length, &first, &end)
+            for at in range(first, end):
+                self._headers.get(at, &name, &name_size, &value, &value_size)
+                text = PyUnicode_DecodeUTF8(<const char *>name, name_size, NULL)
+                pairs.append((text, bytes_or_none(value, value_size)))
+        return (
+            self._time,
+            bytes_or_none(self._key, self._key_size),
+            bytes_or_none(self._value, self._value_size),
+            tuple(pairs),
+        )
+
+    def append_to(self, RecordWriter writer not None, Py_ssize_t start=0):
+        """Appends rows from ``start`` on to a batch until it is full.
+
+        See `kafkaio._records._columns.Rows.append_to`.
+        """
+        cdef Py_ssize_t row
+        if not 0 <= start <= self.length:
+            raise UsageError(f"there are no rows from {start} to {self.length}")
+        for row in range(start, self.length):
+            self.load(row)
+            if self.put(writer) < 0:
+                return row - start
+        return self.length - start
+
+
+cdef inline object bytes_or_none(const uint8_t *start, Py_ssize_t size):
+    if size < 0:
+        return None
+    return PyBytes_FromStringAndSize(<const char *>start, size)
