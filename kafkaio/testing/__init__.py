@@ -16,8 +16,10 @@ if TYPE_CHECKING:
         disconnect_after_write,
         disconnect_before_write,
         drop,
+        duplicate,
         error,
         half_frame,
+        reorder,
         throttle,
     )
     from kafkaio.testing.embedded import Broker
@@ -31,8 +33,10 @@ __all__ = [
     "disconnect_after_write",
     "disconnect_before_write",
     "drop",
+    "duplicate",
     "error",
     "half_frame",
+    "reorder",
     "throttle",
 ]
 

@@ -13,7 +13,10 @@ from kafkaio.testing import Broker
 from kafkaio.testing.broker.faults import (
     disconnect_after_write,
     disconnect_before_write,
+    drop,
+    duplicate,
     error,
+    reorder,
 )
 from kafkaio.testing.broker.versions import RELEASES
 
@@ -92,17 +95,32 @@ async def test_confluent(broker: Broker) -> None:
     assert {"t", "made"} <= topics
 
 
+def produce_with_confluent(servers: str, client_id: str = "rdkafka") -> list[Any]:
+    """The errors of all records, None for none."""
+    import confluent_kafka
+
+    producer = confluent_kafka.Producer(
+        {
+            "bootstrap.servers": servers, "client.id": client_id,
+            "enable.idempotence": True, "log_level": 0,
+        }
+    )
+    produced: list[Any] = []
+    told: Callable[[Any, Any], None] = lambda err, _: produced.append(err)  # noqa: E731
+    for number in range(COUNT):
+        producer.produce("t", b"%d" % number, partition=number % 3, on_delivery=told)
+        if number % 20 == 0:
+            producer.flush(20)
+    producer.flush(20)
+    return produced
+
+
 def with_confluent(servers: str) -> tuple[list[Any], list[bytes], set[str]]:
     import confluent_kafka
     from confluent_kafka.admin import AdminClient, NewTopic
 
     common = {"bootstrap.servers": servers, "log_level": 0}
-    producer = confluent_kafka.Producer(common | {"enable.idempotence": True})
-    produced: list[Any] = []
-    told: Callable[[Any, Any], None] = lambda err, _: produced.append(err)  # noqa: E731
-    for number in range(COUNT):
-        producer.produce("t", b"%d" % number, partition=number % 3, on_delivery=told)
-    producer.flush(20)
+    produced = produce_with_confluent(servers)
     consumer = confluent_kafka.Consumer(
         common | {"group.id": "g", "enable.auto.commit": False}
     )
@@ -132,6 +150,8 @@ async def test_nothing_is_lost_or_repeated_through_faults() -> None:
             faults.on(
                 "Produce", error(ErrorCode.NOT_ENOUGH_REPLICAS, rate=0.1, seed=3)
             ),
+            faults.on("Produce", duplicate(rate=0.2, seed=4), partition=("t", 1)),
+            faults.on("Produce", reorder(rate=0.2, seed=5, seconds=0.01)),
         ]
         async with Producer(broker.bootstrap_servers, retry_backoff_ms=5) as producer:
             for number in range(COUNT):
@@ -150,6 +170,26 @@ async def test_nothing_is_lost_or_repeated_through_faults() -> None:
             for index in range(3)
         }
         assert all(struck), struck
+
+
+async def test_confluent_through_faults() -> None:
+    async with Broker(nodes=3, topics={"t": 3}) as broker:
+        faults = broker.faults
+        rules = [
+            faults.on("Produce", duplicate(rate=0.5, seed=1), client_id="theirs"),
+            faults.on("Produce", disconnect_after_write(times=2), client_id="theirs"),
+        ]
+        unused = faults.on("Produce", drop(), client_id="another")
+        produced = await asyncio.to_thread(
+            produce_with_confluent, broker.bootstrap_servers, client_id="theirs"
+        )
+        assert produced == [None] * COUNT
+        found = await read_all(broker, "t", COUNT)
+        assert found == {
+            index: [b"%d" % number for number in range(index, COUNT, 3)]
+            for index in range(3)
+        }
+        assert [rule.count > 0 for rule in [*rules, unused]] == [True, True, False]
 
 
 async def test_a_node_is_killed_and_comes_back() -> None:

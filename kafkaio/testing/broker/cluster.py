@@ -13,6 +13,7 @@ from kafkaio._runtime.clock import random_uuid
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing.broker.clock import Clock
 from kafkaio.testing.broker.partition import NO_LEADER, Partition
+from kafkaio.testing.broker.producers import ProducerStates
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import TOPIC_DEFAULTS, TopicSettings, validate
 from kafkaio.testing.broker.store import MemoryStore, Store
@@ -99,6 +100,7 @@ class Cluster:
         self._store: Store = store or MemoryStore()
         self._offsets_partitions = offsets_partitions
         self._by_id: dict[UUID, Topic] = {}
+        self._fenced: dict[int, int] = {}
         self._next_leader = 0
         self._next_producer_id = 0
 
@@ -185,6 +187,13 @@ class Cluster:
         if self._next_producer_id % _PRODUCER_IDS == 1:
             self.save()
         return self._next_producer_id
+
+    def fence_producer(self, producer_id: int) -> int:
+        """Let a producer id in with a greater epoch only; return that."""
+        epochs = (one.producers.epochs.get(producer_id, 0) for one in self.partitions())
+        before = max(epochs, default=0)
+        self._fenced[producer_id] = max(before, self._fenced.get(producer_id, 0)) + 1
+        return self._fenced[producer_id]
 
     def check_name(self, name: str) -> None:
         """Hold a topic's name against Kafka's rules.
@@ -282,6 +291,7 @@ class Cluster:
                 topic.settings,
                 partial(self._open_log, topic, index),
             )
+            partition.producers = ProducerStates(self._fenced)
             partition.isr = [node for node in replicas if node in self.live]
             if partition.leader not in self.live:
                 partition.leader = partition.isr[0] if partition.isr else NO_LEADER
@@ -313,6 +323,11 @@ class Cluster:
             partition.isr.append(node_id)
         self._elect(partition, node_id)
         self.save()
+
+    def set_isr(self, partition: Partition, isr: list[int]) -> None:
+        """Say which replicas are in sync; the leader has to be one."""
+        partition.isr = [node for node in partition.replicas if node in isr]
+        partition.wake()
 
     def node_down(self, node_id: int) -> None:
         """Take a node out; what it led goes to another replica, or has no leader."""

@@ -26,6 +26,9 @@ class GroupControl(Protocol):
     ) -> None:
         """Say by hand what members of a consumer protocol's group shall have."""
 
+    def clock_moved(self) -> None:
+        """Let happen what is due by a clock that jumped."""
+
 
 class Control:
     """The hand on the cluster. Everything has happened when a call returns."""
@@ -112,6 +115,84 @@ class Control:
             TypeError: the group is of the classic protocol: its leader assigns.
         """
         self._groups.assign(group, targets)
+
+    def shrink_isr(self, topic_partition: tuple[str, int], node_id: int) -> None:
+        """Let a replica fall out of sync, as one that is too slow does.
+
+        Below the topic's ``min.insync.replicas``, writes with acks=all are refused
+        with NOT_ENOUGH_REPLICAS.
+
+        Raises:
+            ValueError: if there is no such partition, or the node is its leader or no
+                in-sync replica.
+        """
+        partition = self._partition(*topic_partition)
+        if node_id == partition.leader or node_id not in partition.isr:
+            raise ValueError(f"node {node_id} is no follower in sync of {partition!r}")
+        rest = [replica for replica in partition.isr if replica != node_id]
+        self._cluster.set_isr(partition, rest)
+
+    def expand_isr(self, topic_partition: tuple[str, int], node_id: int) -> None:
+        """Let a replica be in sync again.
+
+        Raises:
+            ValueError: if there is no such partition, or the node is not up or none of
+                its replicas.
+        """
+        partition = self._partition(*topic_partition)
+        if node_id not in partition.replicas or not self._node(node_id).is_up:
+            raise ValueError(
+                f"node {node_id} is no replica of {partition!r} that is up"
+            )
+        self._cluster.set_isr(partition, [*partition.isr, node_id])
+
+    def producers(self, topic_partition: tuple[str, int]) -> Mapping[int, int]:
+        """The epochs of the idempotent producers that wrote, by producer id.
+
+        Raises:
+            ValueError: if there is no such partition.
+        """
+        return self._partition(*topic_partition).producers.epochs
+
+    def fence_producer(self, producer_id: int) -> int:
+        """Refuse what a producer sends, in every partition, for its epoch is too old.
+
+        It is answered INVALID_PRODUCER_EPOCH; for other answers there are faults.
+
+        Returns:
+            The lowest epoch that is let in now.
+        """
+        return self._cluster.fence_producer(producer_id)
+
+    def skip_time(self, seconds: float) -> None:
+        """Let the clocks of all nodes jump: what is due by then happens now.
+
+        Sessions of group members end, retention and compaction run, topics that were
+        just created are known. Delays of faults and waiting fetches go on as before.
+
+        Raises:
+            ValueError: if time would go back.
+        """
+        self._cluster.clock.skip(seconds)
+        self._groups.clock_moved()
+        self._cluster.flush()
+        self._cluster.tidy()
+
+    def pause(self, node_id: int) -> None:
+        """Let a node hang: it accepts connections and requests, and answers nothing.
+
+        It stays leader and coordinator of what it is; move that where time matters.
+
+        Raises:
+            ValueError: if the node is not up.
+        """
+        if not self._node(node_id).is_up:
+            raise ValueError(f"node {node_id} is not up")
+        self._node(node_id).pause()
+
+    def resume(self, node_id: int) -> None:
+        """Let a node that was paused go on, with all that has come in meanwhile."""
+        self._node(node_id).resume()
 
     async def stop(self, node_id: int) -> None:
         """Stop a node in good order: others lead before its connections close.

@@ -27,10 +27,15 @@ __all__ = [
     "disconnect_after_write",
     "disconnect_before_write",
     "drop",
+    "duplicate",
     "error",
     "half_frame",
+    "reorder",
     "throttle",
 ]
+
+#: Whether a request is about a partition.
+Touches = Callable[[str, int], bool]
 
 
 class Action(Enum):
@@ -44,6 +49,8 @@ class Action(Enum):
     DROP = "drop"
     HALF_FRAME = "half a frame"
     CORRUPT = "corrupt bytes"
+    DUPLICATE = "duplicate"
+    REORDER = "reorder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +62,7 @@ class Fault:
         times: how often; None for ever.
         rate: the share of requests that it happens to, 0 to 1.
         seed: for the dice, so that a run can be repeated.
-        seconds: how long, for a delay or a throttle.
+        seconds: how long, for what takes or has time.
         code: what is answered, for an error.
     """
 
@@ -121,6 +128,21 @@ def corrupt_bytes(times: int | None = None, rate: float = 1.0, seed: int = 0) ->
     return Fault(Action.CORRUPT, times, rate, seed)
 
 
+def duplicate(times: int | None = None, rate: float = 1.0, seed: int = 0) -> Fault:
+    """Serve the request twice, as if a network had doubled it; send one answer."""
+    return Fault(Action.DUPLICATE, times, rate, seed)
+
+
+def reorder(
+    times: int | None = None, rate: float = 1.0, seed: int = 0, *, seconds: float = 0.1
+) -> Fault:
+    """Serve the request behind first, if the connection has one within ``seconds``.
+
+    The answers still come in the order of the requests, as every client demands.
+    """
+    return Fault(Action.REORDER, times, rate, seed, seconds=seconds)
+
+
 @dataclass(slots=True)
 class Rule:
     """A fault, and which requests it befalls. None matches everything.
@@ -130,8 +152,8 @@ class Rule:
         fault: what happens.
         node: id of the node asked.
         client_id: the client's id.
-        topic: for errors of partitions.
-        partition: for errors of partitions.
+        topic: a topic, with ``partition``.
+        partition: number of a partition of it.
         count: how often it has happened.
     """
 
@@ -200,8 +222,9 @@ class Faults:
             fault: what happens.
             node: only on this node.
             client_id: only to this client.
-            partition: only to this topic and partition; for errors alone, of APIs
-                that tell them of partitions.
+            partition: only to this topic and partition. An error is told of it alone,
+                where the API tells errors of partitions; all else befalls the whole
+                request that is about it.
 
         Returns:
             The rule, whose ``count`` tells how often it has struck.
@@ -216,8 +239,6 @@ class Faults:
         else:
             key = api
         topic, index = partition or (None, None)
-        if topic is not None and fault.action is not Action.ERROR:
-            raise ValueError("a fault of one partition has to be an error")
         if fault.action is Action.ERROR and not self._can_refuse(key):
             raise ValueError(f"{key.name} has no room for an error of its own")
         rule = Rule(key, fault, node, client_id, topic, index)
@@ -233,18 +254,22 @@ class Faults:
         """Remove every rule."""
         self._rules.clear()
 
-    def striking(self, api: int, node: int, client_id: str | None) -> list[Rule]:
+    def striking(
+        self, api: int, node: int, client_id: str | None, touches: Touches
+    ) -> list[Rule]:
         """The rules that befall a request.
 
-        They count as struck, but for those that are errors of partitions: whether
-        they strike is known when the partitions are.
+        They count as struck, but for errors: whether those strike is known when the
+        answer is made.
         """
         if not self._rules:
             return []
         found = [
             rule
             for rule in self._rules
-            if rule.is_for(api, node, client_id) and rule.strikes()
+            if rule.is_for(api, node, client_id)
+            and (rule.partition is None or touches(rule.topic or "", rule.partition))
+            and rule.strikes()
         ]
         for rule in found:
             if rule.fault.action is not Action.ERROR:

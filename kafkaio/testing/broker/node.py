@@ -16,7 +16,7 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.clock import Clock
 from kafkaio.testing.broker.cluster import Cluster
 from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.faults import Faults, Rule
+from kafkaio.testing.broker.faults import Faults
 from kafkaio.testing.broker.listener import Listener
 from kafkaio.testing.broker.sessions import FetchSessions
 
@@ -133,6 +133,7 @@ class Node:
         broker: the whole, and the other nodes.
         fetch_sessions: its clients' fetch sessions.
         connections: the open ones.
+        is_paused: whether it reads and answers nothing for now.
     """
 
     def __init__(
@@ -152,6 +153,7 @@ class Node:
         self.faults: Faults = Faults()
         self.handlers: Mapping[int, Handler] = {}
         self.fetch_sessions = FetchSessions()
+        self.is_paused = False
         self.connections: dict[ServerConnection, None] = {}
         self._listener = listener
         self._supervisor: Supervisor | None = None
@@ -181,9 +183,20 @@ class Node:
         self.fetch_sessions = FetchSessions()
         self.port = await self._listener.open(self._accept)
 
+    def pause(self) -> None:
+        """Accept connections and requests, and answer none until ``resume``."""
+        self.is_paused = True
+
+    def resume(self) -> None:
+        """Go on where ``pause`` came between."""
+        self.is_paused = False
+        for connection in self.connections:
+            connection.resumed()
+
     async def stop(self) -> None:
         """Break every connection off and end every task. May be called again."""
         supervisor, self._supervisor = self._supervisor, None
+        self.is_paused = False
         await self._listener.close()
         for connection in list(self.connections):
             connection.abort()
@@ -251,12 +264,6 @@ class Node:
             for _, handler in sorted(self.handlers.items())
             if only is None or handler.api == only
         ]
-
-    def striking(self, header: RequestHeader) -> list[Rule]:
-        """The faults that befall a request."""
-        return self.faults.striking(
-            header.request_api_key, self.node_id, header.client_id
-        )
 
     def log_request(self, header: RequestHeader) -> None:
         """Add to the broker's request log."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -47,15 +48,26 @@ class ProducerStates:
     """The producers of one partition.
 
     ``find_duplicate`` and ``check`` come before an append, ``appended`` after it.
+
+    Args:
+        fenced: the lowest epoch that is let in, by producer id, in all partitions.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, fenced: Mapping[int, int] | None = None) -> None:
         self._producers: dict[int, _Producer] = {}
+        self._fenced: Mapping[int, int] = {} if fenced is None else fenced
+
+    @property
+    def epochs(self) -> dict[int, int]:
+        """The epoch of every producer that wrote, by its id."""
+        return {found: one.epoch for found, one in self._producers.items()}
 
     def find_duplicate(self, batch: ProducerBatch) -> tuple[int, int] | None:
         """Base offset and append time of the same batch, if it is among the last."""
         producer = self._producers.get(batch.producer_id)
         if producer is None or producer.epoch != batch.epoch:
+            return None
+        if batch.epoch < self._fenced.get(batch.producer_id, 0):
             return None
         for kept in producer.batches:
             if (kept.base_sequence, kept.last_sequence) == (
@@ -76,13 +88,15 @@ class ProducerStates:
                 OUT_OF_ORDER_SEQUENCE_NUMBER for a gap or a step back.
         """
         producer = self._producers.get(batch.producer_id)
-        if producer is None:
-            return
-        if batch.epoch < producer.epoch:
+        known = 0 if producer is None else producer.epoch
+        lowest = max(known, self._fenced.get(batch.producer_id, 0))
+        if batch.epoch < lowest:
             raise Refusal(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"epoch {batch.epoch} is older than {producer.epoch}",
+                f"epoch {batch.epoch} is older than {lowest}",
             )
+        if producer is None:
+            return
         expected = 0
         if batch.epoch == producer.epoch:
             if not producer.batches:
@@ -107,9 +121,3 @@ class ProducerStates:
                 batch.base_sequence, batch.last_sequence, base_offset, log_append_time
             )
         )
-
-    def fence(self, producer_id: int, epoch: int) -> None:
-        """Let nothing below ``epoch`` in any more."""
-        known = self._producers.get(producer_id)
-        if known is None or known.epoch < epoch:
-            self._producers[producer_id] = _Producer(epoch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
@@ -88,6 +88,11 @@ class FetchSessions:
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    def get(self, session_id: int) -> Collection[PartitionKey]:
+        """What a session has; nothing if it is not known."""
+        known = self._sessions.get(session_id)
+        return () if known is None else known.partitions
 
     def find(
         self,

@@ -297,8 +297,11 @@ class GroupCoordinator:
     def _check_expiry(self) -> None:
         # The next commit starts the timer anew; a broker that ended has none.
         self._expiry = None
-        if any(self.home.coordinator(shard) >= 0 for shard in self.home.shards()):
+        if self._has_coordinator():
             self.expire()
+
+    def _has_coordinator(self) -> bool:
+        return any(self.home.coordinator(shard) >= 0 for shard in self.home.shards())
 
     def forget(self, group_id: str, place: Place) -> None:
         """Forget a position."""
@@ -351,6 +354,17 @@ class GroupCoordinator:
             loop = asyncio.get_running_loop()
             when = loop.time() + max(0.0, group.deadline - self.now())
             self._timers[group.id] = loop.call_at(when, self._tick, group)
+
+    def clock_moved(self) -> None:
+        """Let happen what is due by a clock that jumped."""
+        now = self.now()
+        for group in list(self.groups.values()):
+            if group.deadline <= now:
+                self._tick(group)
+            else:
+                self._set_timer(group)
+        if self._has_coordinator():
+            self.expire()
 
     def _tick(self, group: Group) -> None:
         if self.groups.get(group.id) is group:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.fetch import (
@@ -140,7 +141,8 @@ class _Call:
 
     async def serve(self) -> FetchResponse:
         answers = self._read_all()
-        until = self.node.clock.now() + self.request.max_wait_ms / 1000
+        # The loop's own time: a broker's clock may jump, a client's patience not.
+        until = now() + self.request.max_wait_ms / 1000
         if not self._is_enough(answers):
             answers = await self._wait(answers, until)
         return self._response(answers)

@@ -4,6 +4,7 @@ import pytest
 
 from kafkaio._records._impl import crc32c
 from kafkaio._records.batch import read_batches
+from kafkaio._runtime.clock import wall_ms
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.headers import decode_response
 from kafkaio.protocol.messages.fetch import FetchResponse
@@ -13,6 +14,7 @@ from kafkaio.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kafkaio.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -381,6 +383,93 @@ async def test_too_few_in_sync() -> None:
         assert answer.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
         await broker.control.restart(1)
         assert (await produced(caller, "t", 0, batch())).error_code == 0
+
+
+async def test_replicas_fall_out_of_sync_and_come_back() -> None:
+    async with started(nodes=2) as (broker, caller):
+        broker.create_topic("t", 1, 2, {"min.insync.replicas": "2"})
+        broker.control.shrink_isr(("t", 0), 1)
+        answer = await produced(caller, "t", 0, batch())
+        assert answer.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+        for node in (0, 1):
+            with pytest.raises(ValueError, match="no follower in sync"):
+                broker.control.shrink_isr(("t", 0), node)
+        broker.control.expand_isr(("t", 0), 1)
+        assert (await produced(caller, "t", 0, batch())).error_code == 0
+        await broker.control.stop(1)
+        with pytest.raises(ValueError, match="no replica of"):
+            broker.control.expand_isr(("t", 0), 1)
+
+
+async def test_a_fenced_producer_writes_nowhere() -> None:
+    async with started(topics={"t": 2}) as (broker, caller):
+        data = with_producer(batch(), 7, 3, 0)
+        await produced(caller, "t", 0, data)
+        assert broker.control.producers(("t", 0)) == {7: 3}
+        assert broker.control.fence_producer(7) == 4
+        assert broker.control.fence_producer(7) == 5
+        for index in (0, 1):
+            answer = await produced(caller, "t", index, data)
+            assert answer.error_code == ErrorCode.INVALID_PRODUCER_EPOCH
+        newer = with_producer(batch(), 7, 5, 0)
+        assert (await produced(caller, "t", 0, newer)).base_offset == 1
+
+
+async def test_a_paused_node_answers_when_it_is_resumed() -> None:
+    async with started(topics={"t": 1}) as (broker, caller):
+        caller.send(fetch("t", {0: 0}, max_wait_ms=1000), 12, 1)
+        await asyncio.sleep(0.5)
+        broker.control.pause(0)
+        await asyncio.sleep(5)
+        assert caller.frames.empty()
+        second = await connect(broker)
+        caller.send(produce("t", 0, batch()), 12, 2)
+        second.send(produce("t", 0, batch()), 12, 2)
+        await asyncio.sleep(5)
+        assert caller.frames.empty()
+        assert second.frames.empty()
+        assert broker.topics["t"].partitions[0].high_watermark == 0
+        broker.control.resume(0)
+        for _ in range(2):
+            await caller.frame()
+        await second.frame()
+        assert broker.topics["t"].partitions[0].high_watermark == 2
+        await broker.control.kill(0)
+        with pytest.raises(ValueError, match="is not up"):
+            broker.control.pause(0)
+
+
+async def test_a_paused_node_can_be_killed() -> None:
+    async with started(topics={"t": 1}) as (broker, caller):
+        broker.control.pause(0)
+        caller.send(produce("t", 0, batch()), 12, 2)
+        await asyncio.sleep(1)
+        await broker.control.kill(0)
+        with pytest.raises(ConnectionError):
+            await caller.frame()
+        await broker.control.restart(0)
+        again = await connect(broker)
+        assert (await produced(again, "t", 0, batch())).base_offset == 0
+
+
+async def test_time_is_skipped() -> None:
+    async with started(metadata_delay=50.0) as (broker, caller):
+        broker.create_topic(
+            "t", configs={"retention.ms": "60000", "segment.ms": "60000"}
+        )
+        now_ms = wall_ms()
+        await produced(caller, "t", 0, batch(timestamp=now_ms))
+        caller.send(fetch("t", {0: 1}, max_wait_ms=1000), 12, 1)
+        other = await connect(broker)
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name="new")])
+        await other.call(asked, 9)
+        with pytest.raises(ValueError, match="does not go back"):
+            broker.control.skip_time(-1)
+        broker.control.skip_time(100)
+        partition = broker.topics["t"].partitions[0]
+        assert partition.start_offset == partition.high_watermark == 1
+        await caller.frame()
+        assert (await produced(other, "new", 0, batch())).error_code == 0
 
 
 def test_a_refusal_tells_its_code() -> None:

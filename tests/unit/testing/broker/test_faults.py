@@ -5,6 +5,7 @@ import pytest
 
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.headers import decode_response
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 from kafkaio.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -19,6 +20,7 @@ from kafkaio.protocol.messages.describe_configs import (
 from kafkaio.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafkaio.protocol.messages.produce import ProduceRequest
 from kafkaio.testing.broker.faults import (
     Fault,
     Faults,
@@ -27,8 +29,10 @@ from kafkaio.testing.broker.faults import (
     disconnect_after_write,
     disconnect_before_write,
     drop,
+    duplicate,
     error,
     half_frame,
+    reorder,
     throttle,
 )
 from tests.unit.testing.broker.calls import (
@@ -91,6 +95,69 @@ async def test_an_error_of_every_partition_counts_once() -> None:
         assert [d.error_code for d in await fetched(caller, both)] == [56, 56]
         assert [d.error_code for d in await fetched(caller, both)] == [0, 0]
         assert rule.count == 1
+
+
+async def test_one_partition_brings_a_fault_upon_the_whole_request() -> None:
+    async with started(topics={"t": 2, "u": 1}) as (broker, caller):
+        loop = asyncio.get_running_loop()
+        rule = broker.faults.on("Produce", delay(3), partition=("t", 1))
+        broker.faults.on("Fetch", delay(3), partition=("t", 1))
+        for topic, index, seconds in (("t", 0, 0), ("u", 0, 0), ("t", 1, 3)):
+            began = loop.time()
+            await produced(caller, topic, index, batch())
+            assert loop.time() - began == seconds
+        assert rule.count == 1
+        assert len(await fetched(caller, fetch("t", {0: 0, 1: 0}))) == 2
+        assert loop.time() - began == 6
+
+
+async def test_a_partition_of_a_fetch_session() -> None:
+    async with started(topics={"t": 2}) as (broker, caller):
+        first = await caller.call(fetch("t", {0: 0, 1: 0}, session_epoch=0), 12)
+        rule = broker.faults.on("Fetch", delay(3, times=1), partition=("t", 1))
+        again = fetch("t", {}, session_id=first.session_id, session_epoch=1)
+        again.topics = []
+        await caller.call(again, 12)
+        assert rule.count == 1
+
+
+async def test_a_request_about_a_topic_is_about_its_partitions() -> None:
+    async with started(topics={"t": 2}) as (broker, caller):
+        rule = broker.faults.on("Metadata", delay(3), partition=("t", 1))
+        await caller.call(MetadataRequest(topics=[WANTED]), 9)
+        assert rule.count == 1
+        await caller.call(MetadataRequest(topics=[]), 9)
+        assert rule.count == 1
+
+
+async def test_a_request_is_served_twice() -> None:
+    async with started(topics={"t": 1}) as (broker, caller):
+        broker.faults.on("Produce", duplicate(times=1))
+        assert (await produced(caller, "t", 0, batch())).base_offset == 0
+        assert (await produced(caller, "t", 0, batch())).base_offset == 2
+        assert caller.frames.empty()
+
+
+async def test_a_request_is_overtaken_by_the_next() -> None:
+    async with started(topics={"t": 1}) as (broker, caller):
+        broker.faults.on("Produce", reorder(times=1))
+        caller.send(produce("t", 0, batch([b"first"])), 12, 1)
+        caller.send(produce("t", 0, batch([b"second"])), 12, 2)
+        kind = ProduceRequest.response_type()
+        answers = [decode_response(kind, 12, await caller.frame()) for _ in range(2)]
+        assert [
+            (number, answer.responses[0].partition_responses[0].base_offset)
+            for number, answer in answers
+        ] == [(1, 1), (2, 0)]
+
+
+async def test_nothing_comes_that_could_overtake() -> None:
+    async with started(topics={"t": 1}) as (broker, caller):
+        loop = asyncio.get_running_loop()
+        broker.faults.on("Produce", reorder(times=1, seconds=2))
+        began = loop.time()
+        assert (await produced(caller, "t", 0, batch())).base_offset == 0
+        assert loop.time() - began == 2
 
 
 async def test_an_error_of_the_whole_answer() -> None:
@@ -187,7 +254,7 @@ async def test_what_has_no_room_for_an_error() -> None:
 
 
 def strikes(faults: Faults, count: int) -> list[bool]:
-    return [bool(faults.striking(0, 0, None)) for _ in range(count)]
+    return [bool(faults.striking(0, 0, None, lambda *_: True)) for _ in range(count)]
 
 
 def test_a_seeded_rate_repeats_itself() -> None:
@@ -212,8 +279,6 @@ def test_rules_come_and_go() -> None:
 def test_what_cannot_be_asked_for() -> None:
     with pytest.raises(ValueError, match="no API 'Produse'"):
         Faults().on("Produse", drop())
-    with pytest.raises(ValueError, match="has to be an error"):
-        Faults().on("Produce", drop(), partition=("t", 0))
 
 
 async def test_the_effect_stays_when_versions_are_told() -> None:

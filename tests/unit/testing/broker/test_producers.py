@@ -59,13 +59,16 @@ def test_a_new_epoch_begins_at_zero_and_fences_the_old() -> None:
 
 
 def test_a_fence_keeps_the_old_epoch_out() -> None:
-    states = ProducerStates()
+    fenced: dict[int, int] = {}
+    states = ProducerStates(fenced)
     accept(states, 0)
-    states.fence(1, 5)
-    assert refused(states, ProducerBatch(1, 4, 1, 1)) == (
-        ErrorCode.INVALID_PRODUCER_EPOCH
-    )
-    accept(states, 9, epoch=5)
+    assert states.epochs == {1: 0}
+    fenced[1] = fenced[2] = 5
+    for producer, sequence in ((1, 0), (1, 1), (2, 0)):
+        batch = ProducerBatch(producer, 4 * producer - 4, sequence, 1)
+        assert states.find_duplicate(batch) is None
+        assert refused(states, batch) == ErrorCode.INVALID_PRODUCER_EPOCH
+    accept(states, 0, epoch=5)
 
 
 @given(
