@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from kafkaio._records._layout import (
     BATCH_HEADER,
     BATCH_HEADER_SIZE,
     CONTROL,
-    LENGTH_END,
     TRANSACTIONAL,
 )
 from kafkaio._records.batch import read_batches
@@ -19,54 +18,31 @@ from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Buffer
 from kafkaio.testing.broker.producers import ProducerBatch
 from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.log import BatchHeader, read_header
 
-__all__ = ["BatchHeader", "headers_of", "keyless_records", "only_batch"]
+__all__ = ["headers_of", "keyless_records", "only_batch", "producer_of"]
 
+# Read without the checks of a log: a client's mistakes have codes of their own.
 _HEADER: Final = struct.Struct(BATCH_HEADER)
 
 
-class BatchHeader(NamedTuple):
-    """The fields of a batch of format 2, in the order of the wire."""
-
-    base_offset: int
-    length: int
-    leader_epoch: int
-    magic: int
-    crc: int
-    attributes: int
-    last_offset_delta: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    record_count: int
-
-    @property
-    def size(self) -> int:
-        """Bytes of the whole batch."""
-        return LENGTH_END + self.length
-
-    @property
-    def last_offset(self) -> int:
-        """Offset of the last record that the batch was written with."""
-        return self.base_offset + self.last_offset_delta
-
-    @property
-    def producer(self) -> ProducerBatch | None:
-        """What idempotence looks at; None without a producer id."""
-        if self.producer_id < 0:
-            return None
-        return ProducerBatch(
-            self.producer_id, self.producer_epoch, self.base_sequence, self.record_count
-        )
+def producer_of(header: BatchHeader) -> ProducerBatch | None:
+    """What idempotence looks at in a batch; None without a producer id."""
+    if header.producer_id < 0:
+        return None
+    return ProducerBatch(
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        header.record_count,
+    )
 
 
 def headers_of(data: Buffer) -> Iterator[BatchHeader]:
     """Yield the headers of whole batches that a log has checked before."""
     position = 0
     while position + BATCH_HEADER_SIZE <= len(data):
-        header = BatchHeader(*_HEADER.unpack_from(data, position))
+        header = read_header(data, position)
         yield header
         position += header.size
 
@@ -80,7 +56,7 @@ def only_batch(data: Buffer) -> BatchHeader:
     """
     if len(data) < BATCH_HEADER_SIZE:
         raise Refusal(ErrorCode.CORRUPT_MESSAGE, "no room for the header of a batch")
-    header = BatchHeader(*_HEADER.unpack_from(data))
+    header = BatchHeader._make(_HEADER.unpack_from(data))
     if header.magic != 2:
         raise Refusal(ErrorCode.INVALID_RECORD, f"message format {header.magic}")
     if header.size < BATCH_HEADER_SIZE or header.size > len(data):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from kafkaio._net.transport import FrameSink, Transport
-from kafkaio._runtime.supervisor import Child, Supervisor
+from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.protocol.api_keys import ApiKey, request_type
 from kafkaio.protocol.message import Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersion
@@ -21,8 +21,6 @@ from kafkaio.testing.broker.listener import Listener
 from kafkaio.testing.broker.sessions import FetchSessions
 
 __all__ = ["Handle", "Handler", "LoggedRequest", "Node", "Peers"]
-
-T = TypeVar("T")
 
 
 class Handle(Protocol):
@@ -157,7 +155,6 @@ class Node:
         self.connections: dict[ServerConnection, None] = {}
         self._listener = listener
         self._supervisor: Supervisor | None = None
-        self._services: dict[type, object] = {}
 
     def __repr__(self) -> str:
         state = "up" if self.is_up else "down"
@@ -179,7 +176,6 @@ class Node:
         """Accept connections; nothing is known of an earlier life."""
         self._supervisor = Supervisor(f"node {self.node_id}", self.report)
         self._supervisor.start()
-        self._services = {}
         self.fetch_sessions = FetchSessions()
         self.port = await self._listener.open(self._accept)
 
@@ -203,7 +199,6 @@ class Node:
         self.connections.clear()
         if supervisor is not None:
             await supervisor.aclose()
-        self._services = {}
 
     def _accept(self, transport: Transport, client_host: str) -> FrameSink:
         connection = ServerConnection(self, transport, client_host)
@@ -219,28 +214,6 @@ class Node:
         asyncio.get_running_loop().call_exception_handler(
             {"message": f"embedded broker: {self!r} failed", "exception": cause}
         )
-
-    # ---- what handlers need ------------------------------------------------------
-
-    def start_soon(self, child: Child, name: str) -> None:
-        """Start a task that lives until the node stops.
-
-        Raises:
-            ClosedError: the node is not up.
-        """
-        assert self._supervisor is not None
-        self._supervisor.start_soon(child, name)
-
-    def service(self, kind: type[T], make: Callable[[Node], T]) -> T:
-        """The node's one object of a class, made when first asked for.
-
-        It is forgotten when the node stops: what has to survive is in the cluster.
-        """
-        found = self._services.get(kind)
-        if found is None:
-            found = self._services[kind] = make(self)
-        assert isinstance(found, kind)
-        return found
 
     # ---- what connections need ---------------------------------------------------
 

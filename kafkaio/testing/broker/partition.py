@@ -8,7 +8,12 @@ from uuid import UUID
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Buffer
-from kafkaio.testing.broker.batches import headers_of, keyless_records, only_batch
+from kafkaio.testing.broker.batches import (
+    headers_of,
+    keyless_records,
+    only_batch,
+    producer_of,
+)
 from kafkaio.testing.broker.producers import ProducerBatch, ProducerStates
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import TopicSettings
@@ -83,8 +88,9 @@ class Partition:
                 return
             for header in headers_of(data):
                 offset = header.last_offset + 1
-                if header.producer is not None:
-                    self.producers.appended(header.producer, header.base_offset, -1)
+                producer = producer_of(header)
+                if producer is not None:
+                    self.producers.appended(producer, header.base_offset, -1)
 
     @property
     def start_offset(self) -> int:
@@ -133,12 +139,13 @@ class Partition:
             raise Refusal(ErrorCode.NOT_ENOUGH_REPLICAS)
         if self.settings.is_compacted:
             self._check_keys(records)
-        if header.producer is not None:
-            found = self._check_sequence(header.producer)
+        producer = producer_of(header)
+        if producer is not None:
+            found = self._check_sequence(producer)
             if found is not None:
                 return found
         try:
-            return self.append(records, now_ms, header.producer)
+            return self.append(records, now_ms, producer)
         except LogError as error:
             raise Refusal(error.error_code, str(error)) from error
 

@@ -101,12 +101,6 @@ class Node:
             return log[-_COMPLAINT_CHARS:]
         return log[found.start() : found.start() + _COMPLAINT_CHARS]
 
-    def memory_mb(self) -> int:
-        """Return the resident memory in megabytes; Linux only."""
-        text = Path(f"/proc/{self.pid}/status").read_text("utf-8")
-        match = re.search(r"^VmRSS:\s+(\d+)", text, re.MULTILINE)
-        return int(match[1]) // 1024 if match else 0
-
     def spawn(self, command: Sequence[str | Path], guard: Guard) -> None:
         """Start the process; it dies with ours at the latest."""
         with self.log_file.open("ab") as log:

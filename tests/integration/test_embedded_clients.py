@@ -101,8 +101,10 @@ def produce_with_confluent(servers: str, client_id: str = "rdkafka") -> list[Any
 
     producer = confluent_kafka.Producer(
         {
-            "bootstrap.servers": servers, "client.id": client_id,
-            "enable.idempotence": True, "log_level": 0,
+            "bootstrap.servers": servers,
+            "client.id": client_id,
+            "enable.idempotence": True,
+            "log_level": 0,
         }
     )
     produced: list[Any] = []
