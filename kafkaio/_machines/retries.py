@@ -1,0 +1,52 @@
+"""Whether and when a record whose handler failed is tried again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafkaio._machines.backoff import Backoff
+from kafkaio.errors import UsageError
+
+__all__ = ["Retry"]
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often ``Consumer.run`` calls its handler for one record, and how fast.
+
+    The wait doubles with each failure and is spread by 20 % to both sides. While a
+    record waits, those that must not run beside it wait too; others run on.
+
+    Attributes:
+        attempts: calls of the handler in all, 1 at least.
+        backoff_ms: the wait after the first failure, in milliseconds.
+        backoff_max_ms: no wait is longer, in milliseconds, before it is spread.
+        on: exceptions that are worth another attempt.
+
+    Raises:
+        UsageError: a number is impossible.
+    """
+
+    attempts: int = 5
+    backoff_ms: int = 100
+    backoff_max_ms: int = 10_000
+    on: tuple[type[Exception], ...] = (Exception,)
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1 or self.backoff_ms < 0 or self.backoff_max_ms < 0:
+            raise UsageError(
+                f"{self}: there is one attempt at least, and no wait below zero"
+            )
+
+    def delay(self, error: Exception, attempts: int, roll: float) -> float | None:
+        """Seconds to wait before the next attempt: None for no more attempts.
+
+        Args:
+            error: what the handler raised.
+            attempts: how often it was called for the record.
+            roll: a random number in [0, 1).
+        """
+        if attempts >= self.attempts or not isinstance(error, self.on):
+            return None
+        backoff = Backoff(self.backoff_ms, self.backoff_max_ms)
+        return backoff.delay(attempts - 1, roll)

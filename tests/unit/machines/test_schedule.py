@@ -1,0 +1,336 @@
+"""The schedule against a model that remembers everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from kafkaio._machines.schedule import Job, Ordering, Place, Schedule
+from kafkaio.types import Record, TopicPartition
+
+A, B = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def record(
+    offset: int, key: bytes | None = None, tp: TopicPartition = A, epoch: int = 0
+) -> Record:
+    return Record(*tp, offset, 0, key, b"", leader_epoch=epoch)
+
+
+def opened(
+    ordering: Ordering = "key", limit: int = 100, tps: Iterable[TopicPartition] = (A,)
+) -> Schedule:
+    schedule = Schedule(ordering, limit)
+    for tp in tps:
+        schedule.open(tp)
+    return schedule
+
+
+def begin(schedule: Schedule) -> Job:
+    job = schedule.next()
+    assert job is not None
+    return job
+
+
+def begin_all(schedule: Schedule) -> list[Job]:
+    return [begin(schedule) for _ in range(schedule.ready)]
+
+
+def offsets(jobs: Iterable[Job]) -> list[int]:
+    return [job.record.offset for job in jobs]
+
+
+def test_records_of_a_key_run_one_after_the_other() -> None:
+    schedule = opened()
+    keys = [b"a", b"b", b"a", None, b"a", None]
+    schedule.add(A, [record(n, key) for n, key in enumerate(keys)])
+    jobs = begin_all(schedule)
+    assert offsets(jobs) == [0, 1, 3, 5]
+    assert schedule.next() is None
+    schedule.finished(jobs[0])
+    second = begin(schedule)
+    assert second.record.offset == 2
+    assert schedule.next() is None
+    schedule.finished(second)
+    assert begin(schedule).record.offset == 4
+
+
+def test_a_partition_may_run_as_one_or_as_many() -> None:
+    one = opened("partition", tps=[A, B])
+    many = opened("none", tps=[A, B])
+    for schedule in (one, many):
+        for tp in (A, B):
+            schedule.add(tp, [record(n, b"k", tp) for n in range(3)])
+    assert [(j.record.partition, j.record.offset) for j in begin_all(one)] == [
+        (0, 0),
+        (1, 0),
+    ]
+    assert len(begin_all(many)) == 6
+
+
+def test_partitions_take_turns() -> None:
+    schedule = opened("none", tps=[A, B])
+    schedule.add(A, [record(n) for n in range(4)])
+    schedule.add(B, [record(n, tp=B) for n in range(2)])
+    assert [j.record.partition for j in begin_all(schedule)] == [0, 1, 0, 1, 0, 0]
+
+
+def test_commits_stop_at_the_first_unfinished() -> None:
+    schedule = opened("none")
+    assert schedule.first_unfinished(A) is None
+    schedule.add(A, [record(7, epoch=1), record(9, epoch=2), record(30, epoch=2)])
+    jobs = begin_all(schedule)
+    schedule.finished(jobs[1])
+    assert schedule.first_unfinished(A) == Place(7, -1)
+    schedule.finished(jobs[0])
+    assert schedule.first_unfinished(A) == Place(30, 2)
+    schedule.finished(jobs[2])
+    assert schedule.first_unfinished(A) is None
+    assert schedule.first_unfinished(B) is None
+    assert schedule.in_hand == schedule.running == 0
+
+
+def test_a_retry_keeps_its_place() -> None:
+    schedule = opened()
+    schedule.add(A, [record(0, b"a"), record(1, b"a"), record(2, b"b")])
+    first, other = begin(schedule), begin(schedule)
+    assert schedule.next_wake() is None
+    schedule.try_again(first, at=5.0)
+    schedule.finished(other)
+    assert schedule.next_wake() == 5.0
+    schedule.wake(4.9)
+    assert schedule.next() is None  # the one behind it waits too
+    schedule.wake(5.0)
+    again = begin(schedule)
+    assert again is first
+    assert again.attempts == 2
+    schedule.finished(again)
+    assert begin(schedule).record.offset == 1
+    assert "1 in hand" in repr(schedule)
+
+
+def test_room_comes_by_the_run() -> None:
+    schedule = opened("none", limit=20, tps=[A, B])
+    assert schedule.room(A) == schedule.room(B) == 10
+    assert schedule.room(TopicPartition("u", 0)) == 0
+    schedule.add(A, [record(n) for n in range(10)])
+    assert schedule.room(A) == 0
+    assert schedule.room(B) == 10
+    jobs = begin_all(schedule)
+    assert [schedule.finished(job) for job in jobs[:5]] == [False] * 4 + [True]
+    assert schedule.room(A) == 5
+    schedule.close(B)
+    assert schedule.partitions == [A]
+    assert schedule.room(A) == 15
+
+
+def test_draining_begins_no_more() -> None:
+    schedule = opened(tps=[A, B])
+    schedule.add(A, [record(0, b"a"), record(1, b"a"), record(2, b"b"), record(3)])
+    schedule.add(B, [record(0, b"a", B)])
+    running, of_b, parked = begin(schedule), begin(schedule), begin(schedule)
+    schedule.try_again(parked, at=1.0)
+    schedule.drain(A)
+    schedule.drain(TopicPartition("u", 0))
+    assert schedule.room(A) == 0
+    assert schedule.running_in(A) == 1
+    schedule.wake(2.0)
+    assert schedule.next() is None
+    assert not schedule.finished(running)
+    assert schedule.running_in(A) == 0
+    assert schedule.first_unfinished(A) == Place(1, 0)
+    schedule.finished(of_b)
+    schedule.drain(A)
+    assert schedule.ready == 0
+
+
+def test_a_failure_while_draining_is_not_tried_again() -> None:
+    schedule = opened()
+    schedule.add(A, [record(0, b"a")])
+    job = begin(schedule)
+    schedule.drain(A)
+    schedule.try_again(job, at=1.0)
+    assert schedule.next_wake() is None
+    assert schedule.running_in(A) == 0
+    assert schedule.first_unfinished(A) == Place(0, -1)
+
+
+def test_what_is_left_of_an_old_assignment_touches_no_later_one() -> None:
+    schedule = opened()
+    schedule.add(A, [record(0, b"a"), record(1, b"a"), record(2)])
+    old = begin(schedule)
+    schedule.open(A)
+    assert not schedule.is_current(old)
+    schedule.add(A, [record(0, b"a"), record(1, b"a")])
+    schedule.finished(old)
+    assert schedule.first_unfinished(A) == Place(0, -1)
+    job = begin(schedule)
+    assert schedule.is_current(job)
+    assert schedule.next() is None
+    schedule.abandoned(job)
+    assert schedule.running == 0
+    assert schedule.first_unfinished(A) == Place(0, -1)
+    schedule.close(A)
+    assert not schedule.is_current(job)
+    assert schedule.running_in(A) == 0
+
+
+def test_going_back_begins_anew() -> None:
+    schedule = opened()
+    schedule.add(A, [record(n) for n in (5, 6, 7)])
+    old = begin_all(schedule)
+    schedule.add(A, [record(6), record(7)])
+    for job in old:
+        schedule.finished(job)
+    assert schedule.first_unfinished(A) == Place(6, -1)
+    assert offsets(begin_all(schedule)) == [6, 7]
+
+
+def test_memory_is_bounded_by_what_is_in_hand() -> None:
+    schedule = opened("none", limit=10)
+    schedule.add(A, [record(0)])
+    stuck = begin(schedule)
+    for n in range(1, 5000):
+        schedule.add(A, [record(n)])
+        schedule.finished(begin(schedule))
+    assert schedule.in_hand == 1
+    assert len(stuck.line.unfinished) == 1
+    assert schedule.first_unfinished(A) == Place(0, -1)
+
+
+class Model(RuleBasedStateMachine):
+    """All interleavings: what the schedule says is what a full record would say."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ordering: Ordering = "key"
+        self.schedule = opened(limit=12, tps=[A, B])
+        self.next_offset = {A: 0, B: 0}
+        self.handed: dict[TopicPartition, list[int]] = {A: [], B: []}
+        self.done: dict[TopicPartition, set[int]] = {A: set(), B: set()}
+        self.running: list[Job] = []
+        self.parked: list[tuple[float, Job]] = []
+        self.draining: set[TopicPartition] = set()
+        self.begun: dict[tuple[TopicPartition, object], list[int]] = {}
+        self.now = 0.0
+
+    @rule(
+        tp=st.sampled_from([A, B]),
+        gaps=st.lists(st.integers(1, 3), max_size=5),
+        key=st.sampled_from([None, b"x", b"y"]),
+    )
+    def add(self, tp: TopicPartition, gaps: list[int], key: bytes | None) -> None:
+        room = self.schedule.room(tp)
+        assert room <= 6
+        for gap in gaps[:room]:
+            offset = self.next_offset[tp] + gap
+            self.next_offset[tp] = offset
+            self.handed[tp].append(offset)
+            self.schedule.add(tp, [record(offset, key, tp)])
+
+    @precondition(lambda self: self.schedule.ready)
+    @rule()
+    def begin(self) -> None:
+        job = begin(self.schedule)
+        tp, key = job.line.tp, job.strand
+        assert tp not in self.draining
+        if key is not None:
+            assert all(j.strand != key or j.line is not job.line for j in self.running)
+            begun = self.begun.setdefault((tp, key), [])
+            if job.attempts == 1:
+                assert all(offset < job.record.offset for offset in begun[-1:])
+                begun.append(job.record.offset)
+            assert begun[-1] == job.record.offset
+        self.running.append(job)
+
+    def take(self, index: int) -> Job:
+        return self.running.pop(index % len(self.running))
+
+    @precondition(lambda self: self.running)
+    @rule(index=st.integers(0, 99))
+    def finish(self, index: int) -> None:
+        job = self.take(index)
+        self.schedule.finished(job)
+        if self.schedule.is_current(job):
+            self.done[job.line.tp].add(job.record.offset)
+
+    @precondition(lambda self: self.running)
+    @rule(index=st.integers(0, 99), delay=st.integers(0, 3))
+    def fail(self, index: int, delay: int) -> None:
+        self.schedule.try_again(self.take(index), self.now + delay)
+
+    @rule(seconds=st.integers(0, 3))
+    def wake(self, seconds: int) -> None:
+        self.now += seconds
+        self.schedule.wake(self.now)
+        due = self.schedule.next_wake()
+        assert due is None or due > self.now
+
+    @rule(tp=st.sampled_from([A, B]))
+    def drain(self, tp: TopicPartition) -> None:
+        self.schedule.drain(tp)
+        self.draining.add(tp)
+
+    @rule(tp=st.sampled_from([A, B]))
+    def assign_again(self, tp: TopicPartition) -> None:
+        place = self.schedule.first_unfinished(tp)
+        self.schedule.open(tp)
+        self.draining.discard(tp)
+        if place is not None:  # what a new owner reads from
+            self.next_offset[tp] = place.offset - 1
+        self.handed[tp].clear()
+        self.done[tp].clear()
+        self.begun = {k: v for k, v in self.begun.items() if k[0] != tp}
+
+    @invariant()
+    def commits_cover_finished_records_alone(self) -> None:
+        for tp in (A, B):
+            left = [n for n in self.handed[tp] if n not in self.done[tp]]
+            place = self.schedule.first_unfinished(tp)
+            assert (place.offset if place else None) == (left[0] if left else None)
+
+    @invariant()
+    def counts_agree(self) -> None:
+        current = [job for job in self.running if self.schedule.is_current(job)]
+        assert self.schedule.running == len(current)
+        for tp in (A, B):
+            mine = sum(job.line.tp == tp for job in current)
+            assert self.schedule.running_in(tp) == mine
+        open_now = sum(len(self.handed[tp]) - len(self.done[tp]) for tp in (A, B))
+        assert self.schedule.in_hand == open_now <= 12
+
+    def teardown(self) -> None:
+        # Whatever happened, everything that is not draining can be finished.
+        for job in self.running:
+            self.schedule.finished(job)
+        self.schedule.wake(self.now + 10)
+        while (job := self.schedule.next()) is not None:
+            self.schedule.finished(job)
+        for tp in {A, B} - self.draining:
+            assert self.schedule.first_unfinished(tp) is None
+
+
+TestModel = Model.TestCase
+TestModel.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+
+
+@pytest.mark.parametrize("ordering", ["key", "partition", "none"])
+def test_every_ordering_gets_everything_done(ordering: Ordering) -> None:
+    schedule = opened(ordering, limit=9, tps=[A, B])
+    pending = {tp: [record(n, b"%d" % (n % 3), tp) for n in range(50)] for tp in (A, B)}
+    done = 0
+    while done < 100:
+        for tp, left in pending.items():
+            room = schedule.room(tp)
+            schedule.add(tp, left[:room])
+            del left[:room]
+        jobs = begin_all(schedule)
+        assert jobs
+        for job in reversed(jobs):
+            schedule.finished(job)
+        done += len(jobs)
+    assert schedule.in_hand == 0
