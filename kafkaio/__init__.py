@@ -53,6 +53,7 @@ from kafkaio.types import (
 )
 
 if TYPE_CHECKING:
+    from kafkaio._machines.retries import Retry
     from kafkaio._records._impl import ACCELERATED as accelerated
     from kafkaio._records._impl import Record
     from kafkaio._runtime.observer import Observer
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
         Assigned,
         Batch,
         Consumer,
+        DeadLetter,
         Lost,
         Poll,
         Revoked,
@@ -100,6 +102,7 @@ __all__ = [
     "ConsumerConfig",
     "Controller",
     "CorruptRecord",
+    "DeadLetter",
     "DeliveriesFailed",
     "Delivery",
     "DeliveryTimeout",
@@ -131,6 +134,7 @@ __all__ = [
     "RecordMetadata",
     "RecordTooLarge",
     "RequestTimeout",
+    "Retry",
     "RevokeRequested",
     "Revoked",
     "TimestampType",
@@ -163,7 +167,9 @@ _HOMES = {
     "Assigned": ("kafkaio.consumer", "Assigned"),
     "Batch": ("kafkaio.consumer", "Batch"),
     "Consumer": ("kafkaio.consumer", "Consumer"),
+    "DeadLetter": ("kafkaio.consumer", "DeadLetter"),
     "Lost": ("kafkaio.consumer", "Lost"),
+    "Retry": ("kafkaio._machines.retries", "Retry"),
     "Poll": ("kafkaio.consumer", "Poll"),
     "RevokeRequested": ("kafkaio.consumer", "RevokeRequested"),
     "Revoked": ("kafkaio.consumer", "Revoked"),

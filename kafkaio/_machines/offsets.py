@@ -142,6 +142,24 @@ class OffsetLedger:
             if offset == entry.handed:
                 self._unfinished.discard(tp)
 
+    def finish_of(self, tp: TopicPartition) -> None:
+        """Whatever was handed out of one open partition is finished."""
+        entry = self._entries[tp]
+        if tp in self._unfinished:
+            entry.finish(entry.handed, entry.handed_epoch)
+            self._unfinished.discard(tp)
+
+    def unfinished_from(self, tp: TopicPartition) -> OffsetAndMetadata | None:
+        """Up to where a partition is finished: None where all handed out is."""
+        if tp not in self._unfinished:
+            return None
+        entry = self._entries[tp]
+        return OffsetAndMetadata(entry.finished, leader_epoch=entry.finished_epoch)
+
+    def is_due(self, tp: TopicPartition) -> bool:
+        """Whether something finished of an open partition is not committed."""
+        return self._entries[tp].is_due
+
     def has_unfinished(self, partitions: Iterable[TopicPartition]) -> bool:
         """Whether the user still works on records of any of the partitions."""
         return any(tp in self._unfinished for tp in partitions)

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from kafkaio.errors import UsageError
 from kafkaio.types import Record, TopicPartition
 
 __all__ = ["Job", "Ordering", "Place", "Schedule"]
@@ -57,6 +58,7 @@ class _Line:
     unfinished: dict[int, int] = field(default_factory=dict)
     last_offset: int = -1
     last_epoch: int = -1
+    last_begun: int = -1
     in_hand: int = 0
     running: int = 0
     is_queued: bool = False
@@ -110,9 +112,15 @@ class Schedule:
         ordering: what of one partition must not run at the same time.
         limit: most records in hand, divided evenly among the partitions; each may
             have one.
+
+    Raises:
+        UsageError: there is no such ordering.
     """
 
     def __init__(self, ordering: Ordering, limit: int) -> None:
+        if ordering not in _STRANDS:
+            known = ", ".join(_STRANDS)
+            raise UsageError(f"ordering={ordering!r} is none of {known}")
         self._strand_of = _STRANDS[ordering]
         self._limit = limit
         self._lines: dict[TopicPartition, _Line] = {}
@@ -148,29 +156,25 @@ class Schedule:
 
     def close(self, tp: TopicPartition) -> None:
         """End an assignment: what is in hand of it is forgotten."""
-        self.drain(tp)
-        self._lines.pop(tp, None)
+        line = self._lines.pop(tp, None)
+        if line is not None:
+            self._drop_after(line, -1)
 
     def drain(self, tp: TopicPartition) -> None:
-        """Begin no more records of a partition; those running go on.
+        """Begin no record of a partition after the last that was begun.
 
-        What was not begun, or waits to be tried again, stays unfinished.
+        Those before it are still begun, so that in the end all up to there are
+        finished: otherwise the partition's next owner would repeat some.
         """
         line = self._lines.get(tp)
-        if line is None:
-            return
-        line.takes_more = False
-        self.ready -= len(line.ready)
-        line.ready.clear()
-        line.strands.clear()
-        if line.is_queued:
-            line.is_queued = False
-            self._queue.remove(line)
+        if line is not None:
+            line.takes_more = False
+            self._drop_after(line, line.last_begun)
 
-    def running_in(self, tp: TopicPartition) -> int:
-        """Records of a partition that were begun and have not ended."""
+    def is_drained(self, tp: TopicPartition) -> bool:
+        """Whether nothing of a partition is in hand, nor will be."""
         line = self._lines.get(tp)
-        return 0 if line is None else line.running
+        return line is None or not (line.takes_more or line.in_hand)
 
     def is_current(self, job: Job) -> bool:
         """Whether the job's assignment is the one that its partition has now."""
@@ -245,6 +249,7 @@ class Schedule:
             queue.rotate(-1)
         self.ready -= 1
         line.running += 1
+        line.last_begun = max(line.last_begun, job.record.offset)
         job.attempts += 1
         return job
 
@@ -257,16 +262,16 @@ class Schedule:
         line = job.line
         line.running -= 1
         line.in_hand -= 1
-        line.unfinished.pop(job.record.offset, None)
-        if not line.takes_more:
+        if not self.is_current(job):
             return False
+        del line.unfinished[job.record.offset]
         if job.strand is not None:
             behind = line.strands[job.strand]
             if behind:
                 self._ready_first(behind.popleft())
             else:
                 del line.strands[job.strand]
-        return line.in_hand == self._share // 2
+        return line.takes_more and line.in_hand == self._share // 2
 
     def abandoned(self, job: Job) -> None:
         """A record was begun and is not done with: it stays unfinished."""
@@ -275,7 +280,7 @@ class Schedule:
     def try_again(self, job: Job, at: float) -> None:
         """Begin a record again later; what is behind it in its strand waits."""
         job.line.running -= 1
-        if job.line.takes_more:
+        if self.is_current(job):
             self._serial += 1
             heappush(self._parked, (at, self._serial, job))
 
@@ -283,7 +288,7 @@ class Schedule:
         """What was parked until now is ready."""
         while self._parked and self._parked[0][0] <= now:
             _, _, job = heappop(self._parked)
-            if job.line.takes_more:
+            if self.is_current(job):
                 self._ready_first(job)
 
     def next_wake(self) -> float | None:
@@ -293,6 +298,20 @@ class Schedule:
     @property
     def _share(self) -> int:
         return max(1, self._limit // max(1, len(self._lines)))
+
+    def _drop_after(self, line: _Line, last: int) -> None:
+        ready = len(line.ready)
+        line.ready = _up_to(line.ready, last)
+        dropped = ready - len(line.ready)
+        self.ready -= dropped
+        for strand, behind in line.strands.items():
+            if behind:
+                line.strands[strand] = kept = _up_to(behind, last)
+                dropped += len(behind) - len(kept)
+        line.in_hand -= dropped
+        if line.is_queued and not line.ready:
+            line.is_queued = False
+            self._queue.remove(line)
 
     def _append(self, job: Job) -> None:
         job.line.ready.append(job)
@@ -308,3 +327,7 @@ class Schedule:
         if not line.is_queued:
             line.is_queued = True
             self._queue.append(line)
+
+
+def _up_to(jobs: deque[Job], last: int) -> deque[Job]:
+    return deque(job for job in jobs if job.record.offset <= last)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.consumer import Consumer
 from kafkaio.consumer.iteration import BatchIterator, TableIterator
+from kafkaio.consumer.parallel import DeadLetter
 from kafkaio.consumer.places import ToCommit
 from kafkaio.consumer.poll import Poll
 from kafkaio.consumer.rebalances import (
@@ -24,6 +25,7 @@ __all__ = [
     "BatchIterator",
     "Consumer",
     "ConsumerStatistics",
+    "DeadLetter",
     "Hold",
     "Lost",
     "Poll",

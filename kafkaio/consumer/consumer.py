@@ -13,6 +13,7 @@ from kafkaio.config import ClientConfig, ConsumerConfig, ConsumerOptions
 from kafkaio.consumer.engine import Engine
 from kafkaio.consumer.events import PartitionsCallback
 from kafkaio.consumer.iteration import BatchIterator, TableIterator
+from kafkaio.consumer.parallel.offers import InParallel
 from kafkaio.consumer.places import Places, ToCommit
 from kafkaio.consumer.poll import Poll
 from kafkaio.consumer.rebalances import Rebalances, RevokeRequested
@@ -28,7 +29,7 @@ __all__ = ["Consumer", "ConsumerStatistics", "ToCommit"]
 _TABLE_ROWS: Final = 65_536
 
 
-class Consumer(Places):
+class Consumer(Places, InParallel):
     """Reads records, one at a time, in batches, or by polling.
 
     ``async with`` opens and closes it; `start` and `close` are the same by hand. Only

@@ -18,7 +18,8 @@ import anyio
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.offsets import Commit
 from kafkaio._runtime.clock import now
-from kafkaio._runtime.supervisor import Supervisor
+from kafkaio._runtime.supervisor import Child, Supervisor
+from kafkaio._runtime.turns import Turns
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
 from kafkaio.client.client import Client
@@ -32,6 +33,7 @@ from kafkaio.consumer.group.coordinator import GroupCoordinator
 from kafkaio.consumer.host import Assigner, Host
 from kafkaio.consumer.keeper import Keeper
 from kafkaio.consumer.reader import Reader
+from kafkaio.consumer.sharing import drained
 from kafkaio.consumer.wish import Wish
 from kafkaio.errors import (
     ClosedError,
@@ -51,8 +53,6 @@ T = TypeVar("T")
 CLOSE_TIMEOUT: Final = 30.0
 #: Seconds of these that are kept for telling the group.
 _LEAVING: Final = 1.0
-#: Seconds that a reader with data at hand runs before the loop gets a turn.
-_SLICE: Final = 0.001
 #: Records handed out before the iterator looks at the clock.
 _CREDIT: Final = 64
 
@@ -115,13 +115,13 @@ class Engine:
         self._keeper = Keeper(self)
         self._state = "new"
         self._fatal: BaseException | None = None
-        # The loop's clock, once there is a loop: to ask for the loop takes longer.
-        self._clock: Callable[[], float] = now
-        self._slice_end = 0.0
+        self.turns = Turns()
         self._takes_part = False
         self._undo: list[Callable[[], None]] = []
         self._is_looking = False
         self.is_reading = False
+        #: Whether finished records are committed without being asked to.
+        self.auto_commits = config.enable_auto_commit and config.group_id is not None
 
     # Life
 
@@ -135,7 +135,7 @@ class Engine:
         if self._state != "new":
             raise ClosedError(f"the consumer is {self._state}: it starts once")
         self._state = "starting"
-        self._clock = asyncio.get_running_loop().time
+        self.turns.start()
         try:
             limit = self.config.default_api_timeout_ms / 1000
             deadline = now() + (limit if within is None else within)
@@ -217,6 +217,7 @@ class Engine:
         deadline = now() + (CLOSE_TIMEOUT if within is None else within)
         try:
             if was_running:
+                await drained(self.reader.sharing, deadline - now())
                 with anyio.move_on_at(anyio.current_time() + deadline - now()):
                     await self._part(deadline)
         finally:
@@ -233,8 +234,7 @@ class Engine:
 
     async def _part(self, deadline: float) -> None:
         self.fetcher.close_sessions()
-        if self.config.enable_auto_commit:
-            await self._keeper.commit_quietly()
+        await self._keeper.commit_quietly()
         if self.coordinator is not None and self._takes_part:
             # Leaving takes a moment too: who holds partitions has the rest.
             left = max(0.0, deadline - now())
@@ -351,22 +351,22 @@ class Engine:
         """
         with self.reading():
             self.reader.must_look()  # nobody else may take a record meanwhile
-            await self._yield()
-            self._step(polls=polls)
+            if self.turns.is_due:
+                await self.turns.give_way()
+            self.step(polls=polls)
             while True:
                 self.check()
                 self.reader.look()
                 taken = take()
                 if taken is not None:
                     return taken
-                if await self._is_over(until()):
+                if await self.wait_for_news(until()):
                     return None
 
-    async def _is_over(self, until: float | None) -> bool:
-        # Wait for news; there is no more to wait for when time is up.
+    async def wait_for_news(self, until: float | None) -> bool:
+        """Wait until there is something to look at; returns whether time is up."""
         has_news = await self._news.wait(until)
-        moment = self._clock()
-        self._slice_end = moment + _SLICE
+        moment = self.turns.had_one()
         return not has_news and until is not None and moment >= until
 
     @contextmanager
@@ -384,9 +384,11 @@ class Engine:
         finally:
             self.is_reading = False
 
-    def _step(self, *, polls: bool) -> None:
-        # The user asks for more: what was handed out before is finished, and what the
-        # group asked back before may go.
+    def step(self, *, polls: bool) -> None:
+        """The user asks for more: what was handed out before is finished.
+
+        What the group asked back before may go.
+        """
         self.check()
         self.polls = polls
         self.reader.finish()
@@ -398,14 +400,18 @@ class Engine:
         assert record is not None  # without a time limit
         return record
 
-    async def _yield(self) -> None:
-        # A reader that always has data at hand must not starve heartbeats.
-        if self._clock() >= self._slice_end:
-            await asyncio.sleep(0)
-            self._slice_end = self._clock() + _SLICE
-
     def _more_credit(self) -> int:
-        return 0 if self._clock() >= self._slice_end else _CREDIT
+        return 0 if self.turns.is_due else _CREDIT
+
+    # For whoever divides the records
+
+    def notify(self) -> None:
+        """Wake who waits for news."""
+        self._news.notify()
+
+    def spawn(self, child: Child, name: str) -> None:
+        """Run a task for as long as the consumer is open."""
+        self._supervisor.start_soon(child, name)
 
     # Offsets
 
@@ -417,6 +423,8 @@ class Engine:
         await committer.commit(commit.offsets, timeout=within)
         self.reader.sync()
         self.reader.ledger.committed(commit)
+        if self.reader.sharing is not None:
+            self.reader.sharing.committed()
 
     async def commit_finished(
         self, within: float, partitions: Collection[TopicPartition] | None = None

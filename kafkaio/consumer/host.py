@@ -116,11 +116,14 @@ class Host:
     def idle(self, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
         """Those of the partitions that need no further step of the user.
 
-        All of them before the user has read anything. While an iterator waits for its
+        Whoever divides the records among several tasks knows them. Else they are all
+        of them before the user has read anything. While an iterator waits for its
         next record, those whose records are finished: that is the step. A poll comes
         back, and a user who works will be back: their next step decides.
         """
-        engine = self.engine
+        engine, sharing = self.engine, self.engine.reader.sharing
+        if sharing is not None:
+            return frozenset(filter(sharing.may_go, partitions))
         if engine.polls is None:
             return partitions
         if engine.polls or not engine.is_reading:
@@ -137,7 +140,7 @@ class Host:
         """
         engine = self.engine
         before = self._numbers()
-        if engine.config.enable_auto_commit:
+        if engine.auto_commits:
             await self._commit(partitions)
         after = self._numbers()
         left = frozenset(tp for tp in partitions if before.get(tp) == after.get(tp))

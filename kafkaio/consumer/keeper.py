@@ -29,12 +29,12 @@ class Keeper:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._progress = 0
         config = engine.config
         self._commit_every = config.auto_commit_interval_ms / 1000
         self._tick = min(
             _LOOK_EVERY, self._commit_every, config.max_poll_interval_ms / 1000 / _LOOKS
         )
-        self._commits = config.enable_auto_commit and config.group_id is not None
         # A commit that takes longer would be overtaken by the next one.
         self._timeout = max(1.0, self._commit_every)
 
@@ -42,19 +42,22 @@ class Keeper:
         """Look after the consumer until cancelled."""
         engine = self._engine
         next_commit = now() + self._commit_every
-        progress = engine.reader.progress
         while True:
             await anyio.sleep(self._tick)
-            # Whoever takes records, or waits for one, is alive: the clock need not
-            # be read with every record for that.
-            if engine.coordinator is not None and (
-                engine.is_reading or progress != engine.reader.progress
-            ):
+            if engine.coordinator is not None and self._shows_life():
                 engine.coordinator.polled(now())
-            progress = engine.reader.progress
-            if self._commits and now() >= next_commit:
+            if now() >= next_commit:
                 await self.commit_quietly()
                 next_commit = now() + self._commit_every
+
+    def _shows_life(self) -> bool:
+        # Whoever takes records, or waits for one, is alive: the clock need not be read
+        # with every record for that.
+        reader = self._engine.reader
+        if reader.sharing is not None:
+            return reader.sharing.shows_life()
+        before, self._progress = self._progress, reader.progress
+        return self._engine.is_reading or before != self._progress
 
     async def commit_quietly(self) -> None:
         """Commit what is finished; what fails is tried again with the next commit.
@@ -62,7 +65,7 @@ class Keeper:
         Only a refusal for good, such as a missing permission, reaches the user.
         """
         engine = self._engine
-        if not self._commits:
+        if not engine.auto_commits:
             return
         try:
             await engine.commit_finished(self._timeout)

@@ -235,6 +235,12 @@ class Places:
         return {tp: end.offset for tp, end in found.items() if end is not None}
 
     def _commit_of(self, what: ToCommit) -> Commit:
+        sharing = self._reader.sharing
+        if not (isinstance(what, Mapping) or sharing is None or sharing.has_order):
+            raise UsageError(
+                "run() commits by itself, in order: that a record is done says nothing "
+                "of those before it"
+            )
         self._reader.sync()
         ledger = self._reader.ledger
         if isinstance(what, Batch):

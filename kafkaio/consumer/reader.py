@@ -17,10 +17,12 @@ from collections.abc import Callable
 
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import Positions, Reset
-from kafkaio._records.batch import Handout, RecordCursor, converted
-from kafkaio.config import ConsumerConfig, Deserializer
+from kafkaio._records.batch import Handout, RecordCursor
+from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.batch import Batch, Piece, size_of
 from kafkaio.consumer.buffers import Buffers, Fetched, PartitionBuffer
+from kafkaio.consumer.deserializing import deserializing
+from kafkaio.consumer.sharing import Sharing
 from kafkaio.errors import CorruptRecord, OffsetOutOfRange
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.types import Record, TopicPartition
@@ -54,15 +56,15 @@ class Reader:
         self.on_room: Callable[[], None] = _nothing
         #: Asked for leave to hand more records out before the loop gets a turn.
         self.more_credit: Callable[[], int] = _nothing_more
+        #: Who divides the records among several tasks; None while one reads alone.
+        self.sharing: Sharing | None = None
         self._errors: deque[BaseException] = deque()
         self._on_change = on_change
         self._on_news = on_news
-        self._key_deserializer = config.key_deserializer
-        self._value_deserializer = config.value_deserializer
-        deserializes = bool(config.key_deserializer or config.value_deserializer)
-        self._deserialize = self._deserialized if deserializes else None
+        #: What deserializes a record: None where nothing does.
+        self.deserialize = deserializing(config)
         #: What iteration takes records from, one by one.
-        self.handout = Handout(self._refill, self._deserialize)
+        self.handout = Handout(self._refill, self.deserialize)
         # Whether the next step must take the long way round.
         self._must_look = True
         # What the handout stands in.
@@ -109,12 +111,16 @@ class Reader:
         self.unassign(tp)
         number = self.positions.assign(tp, has_commits=has_commits)
         self.ledger.open(tp, number)
+        if self.sharing is not None:
+            self.sharing.assigned(tp)
         self.must_look()
         self._on_change()
         return number
 
     def unassign(self, tp: TopicPartition) -> None:
         """End a partition's assignment and drop everything known of it."""
+        if self.sharing is not None and tp in self.positions:
+            self.sharing.unassigned(tp)
         self._leave_chunk(tp)
         self.positions.unassign(tp)
         self.ledger.close(tp)
@@ -125,6 +131,8 @@ class Reader:
         self._leave_chunk(tp)
         self.buffers.drop(tp)
         self.positions.revoke_requested(tp)
+        if self.sharing is not None:
+            self.sharing.revoke_requested(tp)
         self.must_look()
         self._on_news()
 
@@ -162,27 +170,18 @@ class Reader:
 
     # Reading
 
-    def step(self) -> None:
-        """The user asks for more: finish what was handed out, raise what went wrong.
+    def look(self) -> None:
+        """Raise what went wrong, and look no more till something happens.
 
         Raises:
             Exception: whatever the background reported; each report is raised once.
             OffsetOutOfRange: a partition has no position and no policy to find one;
                 raised by every step until a seek.
         """
-        self.finish()
-        self.look()
-
-    def look(self) -> None:
-        """Raise what went wrong, and look no more till something happens.
-
-        Raises:
-            Exception: as `step` does.
-        """
         self.raise_errors()
         for tp in self.positions.stranded():
             self.raise_stranded(tp)
-        self._must_look = False
+        self._must_look = self.sharing is not None
 
     def raise_errors(self) -> None:
         """Raise the first error that the background reported, once."""
@@ -208,7 +207,9 @@ class Reader:
         self.ledger.finish()
 
     def sync(self) -> None:
-        """Bring the machines up to date with the chunk that is being handed out."""
+        """Bring the machines up to date with what is being handed out."""
+        if self.sharing is not None:
+            self.sharing.sync()
         chunk, cursor = self._chunk, self.handout.cursor
         if chunk is None or cursor is None or cursor.remaining == chunk.count:
             return
@@ -316,8 +317,43 @@ class Reader:
             max_records -= len(batch)
         return batches
 
+    # For whoever divides the records
+
+    def take_of(self, tp: TopicPartition, limit: int, *, raw: bool) -> Piece | None:
+        """Take records of one partition; None where none is at hand.
+
+        Args:
+            tp: the partition.
+            limit: most records.
+            raw: whether to leave deserializing to the caller.
+        """
+        buffer = self.buffers.get(tp)
+        if buffer is None or not buffer.is_queued:
+            return None
+        if not (buffer.left or self._open_chunk(buffer)):
+            self._raise_failure(buffer)
+            self.buffers.drop_if_empty(buffer)
+            return None
+        self._begin(buffer)
+        assert buffer.chunk is not None
+        piece = buffer.chunk.cut(limit) if raw else self._take_piece(buffer, limit)
+        self._turn_over(buffer)
+        return piece
+
+    def set_aside(self) -> None:
+        """Leave the chunk that is being handed out, for others to take from."""
+        if self._chunk is not None:
+            self._drop_chunk(self._chunk)
+        self.must_look()
+
+    def take_back(self, *partitions: TopicPartition) -> None:
+        """Hand out again what is not finished, of these or of all partitions."""
+        for tp in partitions or tuple(self.positions):
+            if (place := self.ledger.unfinished_from(tp)) is not None:
+                self.seek(tp, place.offset, place.leader_epoch)
+
     def _take_piece(self, buffer: PartitionBuffer, limit: int) -> Piece:
-        if self._deserialize is not None:
+        if self.deserialize is not None:
             return self.handout.take_run(limit)
         assert buffer.chunk is not None
         return buffer.chunk.cut(limit)
@@ -394,7 +430,7 @@ class Reader:
                 if sieve.passes(batch) and batch.next_offset > position:
                     chunk = batch.iterate(tp.topic, tp.partition, position)
             except CorruptRecord as error:
-                error.add_note(_place(tp, position))
+                error.add_note(f"{_name(tp)} at offset {position}")
                 raise
             self.buffers.pop_batch(buffer)
             self._made_room()
@@ -405,11 +441,6 @@ class Reader:
                 self.positions.advance(tp, batch.next_offset, batch.leader_epoch)
                 self.ledger.skipped(tp, batch.next_offset, batch.leader_epoch)
         return False
-
-    def _deserialized(self, record: Record) -> Record:
-        key = _convert(self._key_deserializer, record.key, record, "key")
-        value = _convert(self._value_deserializer, record.value, record, "value")
-        return converted(record, key, value)
 
     def _raise_failure(self, buffer: PartitionBuffer) -> None:
         failure = buffer.failure
@@ -457,22 +488,5 @@ def _nothing_more() -> int:
     return 0
 
 
-def _convert(
-    deserializer: Deserializer | None, data: bytes | None, record: Record, part: str
-) -> object:
-    if deserializer is None or data is None:
-        return data
-    try:
-        return deserializer(data)
-    except Exception as error:
-        tp = record.topic_partition
-        error.add_note(f"deserializing the {part} of {_place(tp, record.offset)}")
-        raise
-
-
 def _name(tp: TopicPartition) -> str:
     return f"{tp.topic}-{tp.partition}"
-
-
-def _place(tp: TopicPartition, offset: int) -> str:
-    return f"{_name(tp)} at offset {offset}"

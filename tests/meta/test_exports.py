@@ -14,6 +14,7 @@ OTHERS = {
     *("ProducerConfig", "Producer", "Delivery", "DeliveriesFailed"),
     *("Consumer", "Batch", "Poll", "Observer", "ErrorCode", "accelerated", "messages"),
     *("Assigned", "RevokeRequested", "Revoked", "Lost"),
+    *("DeadLetter", "Retry"),
     *("GroupMetadata", "NewRecord", "OffsetAndMetadata", "OffsetAndTimestamp"),
     *("Record", "RecordMetadata", "TimestampType", "TopicPartition"),
 }

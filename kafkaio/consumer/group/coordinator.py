@@ -217,6 +217,10 @@ class GroupCoordinator:
         self._feed(self._member.unhold(tuple(claims), now()))
         self._release_idle(self._member.ledger.pending)
 
+    def release(self, partitions: frozenset[TopicPartition]) -> None:
+        """The user is done with these: the group may have them without a step."""
+        self._feed(self._member.idle(partitions, now()))
+
     def polled(self, at: float) -> None:
         """The user is alive (``max_poll_interval_ms``)."""
         if effects := self._member.polled(at):

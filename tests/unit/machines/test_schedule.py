@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kafkaio._machines.schedule import Job, Ordering, Place, Schedule
+from kafkaio.errors import UsageError
 from kafkaio.types import Record, TopicPartition
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -128,34 +129,44 @@ def test_room_comes_by_the_run() -> None:
     assert schedule.room(A) == 15
 
 
-def test_draining_begins_no_more() -> None:
+def test_draining_ends_with_the_last_that_was_begun() -> None:
     schedule = opened(tps=[A, B])
-    schedule.add(A, [record(0, b"a"), record(1, b"a"), record(2, b"b"), record(3)])
+    keys = [b"a", b"a", b"b", b"a", b"c", None]
+    schedule.add(A, [record(n, key) for n, key in enumerate(keys)])
     schedule.add(B, [record(0, b"a", B)])
-    running, of_b, parked = begin(schedule), begin(schedule), begin(schedule)
-    schedule.try_again(parked, at=1.0)
+    zero, of_b, two = begin(schedule), begin(schedule), begin(schedule)
+    assert offsets([zero, two]) == [0, 2]
     schedule.drain(A)
     schedule.drain(TopicPartition("u", 0))
     assert schedule.room(A) == 0
-    assert schedule.running_in(A) == 1
-    schedule.wake(2.0)
     assert schedule.next() is None
-    assert not schedule.finished(running)
-    assert schedule.running_in(A) == 0
-    assert schedule.first_unfinished(A) == Place(1, 0)
+    assert not schedule.is_drained(A)
+    schedule.try_again(zero, at=1.0)  # what was begun is tried again all the same
+    schedule.finished(two)
+    schedule.wake(1.0)
+    assert begin(schedule) is zero
+    schedule.finished(zero)
+    one = begin(schedule)
+    assert one.record.offset == 1
+    assert not schedule.is_drained(A)
+    assert not schedule.finished(one)
+    assert schedule.next() is None
+    assert schedule.is_drained(A)
+    assert schedule.first_unfinished(A) == Place(3, 0)
+    assert not schedule.is_drained(B)
     schedule.finished(of_b)
-    schedule.drain(A)
-    assert schedule.ready == 0
+    schedule.drain(B)
+    assert schedule.is_drained(B)
+    assert schedule.is_drained(TopicPartition("u", 0))
+    assert schedule.ready == schedule.in_hand == 0
 
 
-def test_a_failure_while_draining_is_not_tried_again() -> None:
-    schedule = opened()
-    schedule.add(A, [record(0, b"a")])
-    job = begin(schedule)
+def test_draining_what_was_not_begun_ends_at_once() -> None:
+    schedule = opened("none")
+    schedule.add(A, [record(0), record(1)])
     schedule.drain(A)
-    schedule.try_again(job, at=1.0)
-    assert schedule.next_wake() is None
-    assert schedule.running_in(A) == 0
+    assert schedule.is_drained(A)
+    assert schedule.next() is None
     assert schedule.first_unfinished(A) == Place(0, -1)
 
 
@@ -174,9 +185,14 @@ def test_what_is_left_of_an_old_assignment_touches_no_later_one() -> None:
     schedule.abandoned(job)
     assert schedule.running == 0
     assert schedule.first_unfinished(A) == Place(0, -1)
+    schedule.add(A, [record(2)])
+    schedule.try_again(begin(schedule), at=1.0)
     schedule.close(A)
     assert not schedule.is_current(job)
-    assert schedule.running_in(A) == 0
+    schedule.wake(1.0)
+    schedule.try_again(job, at=2.0)
+    assert schedule.next_wake() is None
+    assert schedule.next() is None
 
 
 def test_going_back_begins_anew() -> None:
@@ -202,6 +218,11 @@ def test_memory_is_bounded_by_what_is_in_hand() -> None:
     assert schedule.first_unfinished(A) == Place(0, -1)
 
 
+def test_an_ordering_that_is_none() -> None:
+    with pytest.raises(UsageError, match="ordering='keys' is none of key, partition"):
+        Schedule("keys", 10)  # type: ignore[arg-type]
+
+
 class Model(RuleBasedStateMachine):
     """All interleavings: what the schedule says is what a full record would say."""
 
@@ -215,6 +236,8 @@ class Model(RuleBasedStateMachine):
         self.running: list[Job] = []
         self.parked: list[tuple[float, Job]] = []
         self.draining: set[TopicPartition] = set()
+        self.last_begun = {A: -1, B: -1}
+        self.dropped: dict[TopicPartition, set[int]] = {A: set(), B: set()}
         self.begun: dict[tuple[TopicPartition, object], list[int]] = {}
         self.now = 0.0
 
@@ -237,7 +260,10 @@ class Model(RuleBasedStateMachine):
     def begin(self) -> None:
         job = begin(self.schedule)
         tp, key = job.line.tp, job.strand
-        assert tp not in self.draining
+        assert job.record.offset not in self.dropped[tp]
+        if tp in self.draining:
+            assert job.record.offset <= self.last_begun[tp]
+        self.last_begun[tp] = max(self.last_begun[tp], job.record.offset)
         if key is not None:
             assert all(j.strand != key or j.line is not job.line for j in self.running)
             begun = self.begun.setdefault((tp, key), [])
@@ -274,6 +300,8 @@ class Model(RuleBasedStateMachine):
     def drain(self, tp: TopicPartition) -> None:
         self.schedule.drain(tp)
         self.draining.add(tp)
+        last = self.last_begun[tp]
+        self.dropped[tp] |= {n for n in self.handed[tp] if n > last}
 
     @rule(tp=st.sampled_from([A, B]))
     def assign_again(self, tp: TopicPartition) -> None:
@@ -284,6 +312,8 @@ class Model(RuleBasedStateMachine):
             self.next_offset[tp] = place.offset - 1
         self.handed[tp].clear()
         self.done[tp].clear()
+        self.dropped[tp].clear()
+        self.last_begun[tp] = -1
         self.begun = {k: v for k, v in self.begun.items() if k[0] != tp}
 
     @invariant()
@@ -297,21 +327,25 @@ class Model(RuleBasedStateMachine):
     def counts_agree(self) -> None:
         current = [job for job in self.running if self.schedule.is_current(job)]
         assert self.schedule.running == len(current)
+        left = {
+            tp: {*self.handed[tp]} - self.done[tp] - self.dropped[tp] for tp in (A, B)
+        }
+        assert self.schedule.in_hand == sum(map(len, left.values())) <= 12
         for tp in (A, B):
-            mine = sum(job.line.tp == tp for job in current)
-            assert self.schedule.running_in(tp) == mine
-        open_now = sum(len(self.handed[tp]) - len(self.done[tp]) for tp in (A, B))
-        assert self.schedule.in_hand == open_now <= 12
+            drained = tp in self.draining and not left[tp]
+            assert self.schedule.is_drained(tp) == drained
 
     def teardown(self) -> None:
-        # Whatever happened, everything that is not draining can be finished.
+        # Whatever happened, everything up to the last that was begun gets done.
         for job in self.running:
             self.schedule.finished(job)
         self.schedule.wake(self.now + 10)
         while (job := self.schedule.next()) is not None:
             self.schedule.finished(job)
-        for tp in {A, B} - self.draining:
-            assert self.schedule.first_unfinished(tp) is None
+        for tp in (A, B):
+            place = self.schedule.first_unfinished(tp)
+            assert (place is None) == (not self.dropped[tp])
+            assert place is None or place.offset == min(self.dropped[tp])
 
 
 TestModel = Model.TestCase

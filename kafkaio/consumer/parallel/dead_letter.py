@@ -1,0 +1,72 @@
+"""Where records go whose handler has failed for good."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from kafkaio.types import Header, Record
+
+__all__ = ["DeadLetter", "Sends"]
+
+
+class Sends(Protocol):
+    """What writes a record and returns when it is acknowledged: a `Producer`."""
+
+    async def send(
+        self,
+        topic: str,
+        value: object,
+        *,
+        key: object = None,
+        headers: Sequence[Header] = (),
+    ) -> object:
+        """Write a record."""
+        ...
+
+
+class DeadLetter:
+    """Writes records to a topic of their own, for ``Consumer.run(dead_letter=...)``.
+
+    Key, value and headers stay as they came, bytes for bytes. These headers follow:
+    ``dead-letter-topic``, ``-partition``, ``-offset`` and ``-timestamp`` (where the
+    record came from, as decimal numbers), ``-error`` (the type of the exception) and
+    ``-message`` (its text).
+
+    Args:
+        producer: a producer that is running; it needs ``acks="all"``, and must take
+            bytes.
+        topic: name of the topic.
+    """
+
+    def __init__(self, producer: Sends, topic: str) -> None:
+        self._producer = producer
+        self._topic = topic
+
+    def __repr__(self) -> str:
+        return f"<DeadLetter {self._topic!r}>"
+
+    async def __call__(self, record: Record, error: Exception) -> None:
+        """Write the record and wait until it is acknowledged.
+
+        If the call is cancelled, the record may be written all the same.
+
+        Raises:
+            KafkaError: it could not be written.
+        """
+        kind = type(error)
+        origin = {
+            "topic": record.topic,
+            "partition": record.partition,
+            "offset": record.offset,
+            "timestamp": record.timestamp,
+            "error": f"{kind.__module__}.{kind.__qualname__}",
+            "message": error,
+        }
+        headers = [
+            *record.headers,
+            *((f"dead-letter-{k}", str(v).encode()) for k, v in origin.items()),
+        ]
+        await self._producer.send(
+            self._topic, record.value, key=record.key, headers=headers
+        )

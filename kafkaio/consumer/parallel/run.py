@@ -1,0 +1,333 @@
+"""``Consumer.run``: a handler for each record, many at a time.
+
+One task, the caller's, keeps the schedule filled; up to ``concurrency`` workers take
+records from it. A worker is a task for as long as there is work, not for one record:
+a record costs the handler's own coroutine and nothing else. Each worker has a cancel
+scope, by which the handler of a partition that was lost is cancelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+import anyio
+from anyio.abc import TaskGroup
+
+from kafkaio._machines.retries import Retry
+from kafkaio._machines.schedule import Job, Schedule
+from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.client.broadcast import Broadcast
+from kafkaio.consumer.sharing import let_go, shared
+from kafkaio.errors import ClosedError
+from kafkaio.types import Record, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio.consumer.engine import Engine
+
+__all__ = ["Handler", "OnDead", "Runner"]
+
+#: Works on one record.
+Handler: TypeAlias = Callable[[Record], Awaitable[object]]
+#: Takes a record whose handler has failed for good; it is finished when that returns.
+OnDead: TypeAlias = Callable[[Record, Exception], Awaitable[object]]
+
+
+class _Worker:
+    __slots__ = ("job", "scope", "wakeup")
+
+    def __init__(self) -> None:
+        self.job: Job | None = None
+        self.scope = anyio.CancelScope()
+        self.wakeup = Wakeup()
+
+
+class Runner:
+    """One call of ``Consumer.run``.
+
+    Args:
+        engine: the consumer's inner works.
+        handler: the user's.
+        schedule: says what may be begun.
+        concurrency: most handlers at a time.
+        retry: what is tried again; None for nothing.
+        on_dead: takes what failed for good; without it that ends the run.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        handler: Handler,
+        schedule: Schedule,
+        *,
+        concurrency: int,
+        retry: Retry | None,
+        on_dead: OnDead | None,
+    ) -> None:
+        self._engine = engine
+        self._reader = engine.reader
+        self._handler = handler
+        self._schedule = schedule
+        self._concurrency = concurrency
+        self._retry = retry
+        self._on_dead = on_dead
+        self._convert = engine.reader.deserialize
+        self._workers: list[_Worker] = []
+        self._idle: list[_Worker] = []
+        # One worker at most was woken and has not looked yet: it wakes the next.
+        self._is_waking = False
+        self._failure: Exception | None = None
+        self._is_draining = self._is_over = False
+        self._over = Broadcast()
+        self._group: TaskGroup | None = None
+        # Partitions of which something was finished since the last `sync`.
+        self._touched: set[TopicPartition] = set()
+        self._went_on = True
+
+    async def run(self) -> None:
+        """Work until the consumer closes or something fails.
+
+        Raises:
+            Exception: what a handler raised, or a reader would.
+        """
+        with shared(self._engine, self):
+            try:
+                async with anyio.create_task_group() as group:
+                    self._group = group
+                    await self._guard()
+                    group.cancel_scope.cancel()
+            finally:
+                self._is_over = True
+                self._over.tell()
+        if self._failure is not None:
+            raise self._failure
+
+    # What the consumer tells
+
+    @property
+    def has_order(self) -> bool:
+        """Records are finished in any order."""
+        return False
+
+    def assigned(self, tp: TopicPartition) -> None:
+        """Take records of it in from now on."""
+        if not self._is_draining:
+            self._schedule.open(tp)
+
+    def revoke_requested(self, tp: TopicPartition) -> None:
+        """Let it go when all up to the last record that was begun is finished."""
+        self._schedule.drain(tp)
+
+    def may_go(self, tp: TopicPartition) -> bool:
+        """Whether all of it that was begun is finished."""
+        return self._schedule.is_drained(tp)
+
+    def unassigned(self, tp: TopicPartition) -> None:
+        """It is gone: a handler that works on it still works in vain."""
+        self._schedule.close(tp)
+        for worker in self._workers:
+            job = worker.job
+            if job is not None and not self._schedule.is_current(job):
+                worker.scope.cancel()
+
+    def sync(self) -> None:
+        """Tell the ledger up to where each partition is finished."""
+        ledger = self._reader.ledger
+        for tp in self._touched:
+            if tp not in ledger:
+                continue
+            place = self._schedule.first_unfinished(tp)
+            if place is None:
+                ledger.finish_of(tp)
+            else:
+                ledger.finished_to(tp, place.offset, place.epoch)
+        self._touched.clear()
+
+    def committed(self) -> None:
+        """Nothing waits for commits."""
+
+    def shows_life(self) -> bool:
+        """Whether a handler has ended, or none was at work."""
+        went_on, self._went_on = self._went_on, False
+        return went_on or not self._schedule.running
+
+    async def drain(self) -> None:
+        """Wait until all up to the last record that was begun is finished."""
+        self._is_draining = True
+        for tp in self._schedule.partitions:
+            self._schedule.drain(tp)
+        self._engine.notify()
+        while not self._is_over:
+            await self._over.wait()
+
+    def stop(self) -> None:
+        """Cancel the handlers that are still at work."""
+        if self._group is not None:
+            self._group.cancel_scope.cancel()
+
+    # The caller's task: fill the schedule
+
+    async def _guard(self) -> None:
+        # What is raised in the task group itself would come out in a group of its own.
+        try:
+            await self._fill()
+        except Exception as error:  # noqa: BLE001  (raised again by run)
+            self._fail(error)
+
+    async def _fill(self) -> None:
+        engine, schedule = self._engine, self._schedule
+        while self._failure is None:
+            if not self._is_draining:
+                engine.check()
+                engine.reader.look()
+                self._take_in()
+            elif not schedule.in_hand:
+                return
+            schedule.wake(now())
+            self._wake_worker()
+            await engine.wait_for_news(schedule.next_wake())
+
+    def _take_in(self) -> None:
+        reader, schedule = self._reader, self._schedule
+        for tp in [buffer.tp for buffer in reader.buffers.ready]:
+            while room := schedule.room(tp):
+                piece = reader.take_of(tp, room, raw=True)
+                if piece is None:
+                    break
+                schedule.add(tp, piece)
+
+    # Workers
+
+    def _wake_worker(self) -> None:
+        if self._is_waking or not self._schedule.ready or self._group is None:
+            return
+        if self._idle:
+            self._idle.pop().wakeup.notify()
+        elif len(self._workers) < self._concurrency:
+            worker = _Worker()
+            self._workers.append(worker)
+            number = len(self._workers)
+            self._group.start_soon(self._work, worker, name=f"kafkaio run {number}")
+        else:
+            return
+        self._is_waking = True
+
+    async def _work(self, worker: _Worker) -> None:
+        self._is_waking = False
+        while True:
+            with worker.scope as scope:
+                while not scope.cancel_called:
+                    await self._take_jobs(worker)
+                    if not scope.cancel_called:
+                        await self._rest(worker)
+            # The partition it worked for was lost; there are others.
+            worker.scope = anyio.CancelScope()
+
+    async def _rest(self, worker: _Worker) -> None:
+        self._idle.append(worker)
+        try:
+            await worker.wakeup.wait()
+        finally:
+            if worker in self._idle:
+                self._idle.remove(worker)
+        self._is_waking = False
+
+    async def _take_jobs(self, worker: _Worker) -> None:
+        engine, handler, convert = self._engine, self._handler, self._convert
+        next_job = self._schedule.next
+        while (job := next_job()) is not None:
+            self._wake_worker()
+            worker.job = job
+            record = job.record
+            try:
+                await handler(record if convert is None else convert(record))
+            except Exception as error:  # noqa: BLE001  (retried, buried, or raised)
+                await self._failed(worker, job, error)
+            except BaseException:
+                self._cut_short(worker, job)
+                raise
+            else:
+                self._finished(job)
+            worker.job = None
+            if worker.scope.cancel_called:
+                return  # its handler would not be cancelled: the next one must not be
+            if engine.turns.is_due:
+                await engine.turns.give_way()
+
+    def _finished(self, job: Job) -> None:
+        self._went_on = True
+        schedule = self._schedule
+        tp = job.line.tp
+        has_room = schedule.finished(job)
+        self._touched.add(tp)
+        if has_room:
+            self._engine.notify()
+        elif not job.line.takes_more:
+            self._let_go(tp)
+
+    def _let_go(self, tp: TopicPartition) -> None:
+        if self._schedule.is_drained(tp):
+            self._engine.notify()
+            if not self._is_draining:
+                let_go(self._engine, tp)
+
+    async def _failed(self, worker: _Worker, job: Job, error: Exception) -> None:
+        schedule, delay = self._schedule, None
+        if self._retry is not None:
+            delay = self._retry.delay(error, job.attempts, roll())
+        if not schedule.is_current(job):
+            schedule.abandoned(job)
+        elif delay is not None:
+            self._try_again(job, delay, error)
+        elif self._on_dead is None:
+            self._give_up(job, error)
+        else:
+            await self._bury(worker, job, self._on_dead, error)
+
+    def _try_again(self, job: Job, delay: float, error: Exception) -> None:
+        self._engine.client.observer.retrying(
+            f"the handler of {_place(job.record)}", job.attempts, delay, error
+        )
+        self._went_on = True
+        self._schedule.try_again(job, now() + delay)
+        self._engine.notify()
+
+    async def _bury(
+        self, worker: _Worker, job: Job, on_dead: OnDead, error: Exception
+    ) -> None:
+        try:
+            await on_dead(job.record, error)
+        except Exception as worse:  # noqa: BLE001  (raised by run)
+            self._give_up(job, worse)
+        except BaseException:
+            self._cut_short(worker, job)
+            raise
+        else:
+            self._finished(job)
+
+    def _give_up(self, job: Job, error: Exception) -> None:
+        self._schedule.abandoned(job)
+        error.add_note(f"raised for {_place(job.record)}")
+        self._fail(error)
+
+    def _cut_short(self, worker: _Worker, job: Job) -> None:
+        # Cancelled: what was begun is not finished. If not by us, then nobody would
+        # ever learn that the record is stuck.
+        worker.job = None
+        self._schedule.abandoned(job)
+        assert self._group is not None
+        if not (worker.scope.cancel_called or self._group.cancel_scope.cancel_called):
+            place = _place(job.record)
+            self._fail(ClosedError(f"the handler of {place} was cancelled"))
+
+    def _fail(self, error: Exception) -> None:
+        if self._failure is None:
+            self._failure = error
+        elif error is not self._failure:
+            self._failure.add_note(f"and another: {error!r}")
+        self.stop()
+
+
+def _place(record: Record) -> str:
+    return f"{record.topic}-{record.partition} at offset {record.offset}"
