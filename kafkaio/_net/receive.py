@@ -1,8 +1,8 @@
 """Bytes from a socket into frames, without copying the large ones.
 
 Small frames arrive many at a time in one scratch buffer, and each is copied out of it.
-A frame that outgrows the scratch gets a buffer of its own size, and the socket then
-reads straight into that.
+A frame that outgrows the scratch gets memory of its own size from the thread's pool,
+and the socket then reads straight into that.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from kafkaio._net.frame_pool import frame_pool
 from kafkaio.protocol.framing import frame_size
 from kafkaio.protocol.message import Buffer
 
@@ -22,7 +23,8 @@ _LENGTH: Final = 4
 class FrameReceiver:
     """Where a transport puts bytes; hands each frame to a callback, without its length.
 
-    A frame is owned by whoever gets it: its bytes are never written to again.
+    The bytes of a frame are not written to while anyone refers to it, or to a view of
+    a part of it.
 
     Args:
         max_frame_size: a longer frame is refused before memory is set aside for it.
@@ -30,12 +32,14 @@ class FrameReceiver:
     """
 
     __slots__ = (
-        "_big", "_deliver", "_end", "_filled", "_max", "_scratch", "_start", "received"
+        "_big", "_deliver", "_end", "_filled", "_max", "_pool", "_scratch", "_start",
+        "received",
     )  # fmt: skip
 
     def __init__(self, max_frame_size: int, deliver: Callable[[Buffer], None]) -> None:
         self._max = max_frame_size
         self._deliver = deliver
+        self._pool = frame_pool()
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         # What the scratch holds and no frame has taken yet: _start <= _end. While a
         # frame has a buffer of its own, the scratch is empty.
@@ -86,7 +90,7 @@ class FrameReceiver:
         """The frame that begins in the scratch does not end in it."""
         here = self._scratch[self._start + _LENGTH : self._end]
         if size + _LENGTH > SCRATCH_BYTES:
-            big = memoryview(bytearray(size))
+            big = self._pool.take(size)
             big[: len(here)] = here
             self._big, self._filled = big, len(here)
             self._start = self._end = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
@@ -18,6 +19,7 @@ __all__ = ["NetSettings"]
 SOFTWARE_NAME: Final = "kafkaio"
 
 
+@cache
 def _software_version() -> str:
     try:
         return software_version(version(SOFTWARE_NAME))

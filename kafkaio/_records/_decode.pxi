@@ -119,7 +119,7 @@ cdef class RecordCursor:
     See `kafkaio._records._pure.RecordCursor`.
     """
 
-    cdef bytes _data
+    cdef Held _held
     cdef Place _place
     cdef const uint8_t *_at
     cdef const uint8_t *_end
@@ -145,7 +145,7 @@ cdef class RecordCursor:
         if total < 0:
             refuse(data, position, count, origin)
         self._place = place_of(origin)
-        self._data = data
+        self._held = Held(data)
         self._at = first + position
         self._end = end
         self._scan = scan
@@ -233,7 +233,7 @@ cdef class RecordCursor:
     cpdef RecordCursor copy(self):
         """Returns a cursor at the same place, which goes its own way."""
         cdef RecordCursor other = RecordCursor.__new__(RecordCursor)
-        other._data = self._data
+        other._held = self._held
         other._place = self._place
         other._at = self._at
         other._end = self._end
@@ -253,11 +253,20 @@ cdef class RecordCursor:
         piece._batch_end = self.next_offset
         return piece
 
+    cpdef detach(self):
+        """Keeps the bytes that are left, and nothing around them."""
+        if self._held is None or self._held.is_own():
+            return
+        cdef Py_ssize_t size = self._end - self._at
+        self._held = Held(PyBytes_FromStringAndSize(<const char *>self._at, size))
+        self._at = self._held.start()
+        self._end = self._at + size
+
     def stop(self):
         """Ends the iteration and lets go of the batch; ``next_offset`` stays."""
         self.remaining = 0
         self._at = self._end = NULL
-        self._data = None
+        self._held = None
 
     def __repr__(self):
         return f"<RecordCursor at {self.next_offset} | {self.remaining} remaining>"

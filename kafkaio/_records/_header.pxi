@@ -24,7 +24,8 @@ cdef class BatchHeader:
     See `kafkaio._records._header.BatchHeader`.
     """
 
-    cdef readonly bytes _data
+    cdef readonly object _data
+    cdef Held _held
     cdef readonly object compression
     cdef readonly object timestamp_type
     cdef readonly int64_t base_offset
@@ -44,14 +45,16 @@ cdef class BatchHeader:
     cdef readonly bint has_delete_horizon
     cdef readonly Py_ssize_t size_bytes
 
-    def __init__(self, bytes data not None):
-        cdef const uint8_t *at = <const uint8_t *>PyBytes_AS_STRING(data)
-        cdef Py_ssize_t size = PyBytes_GET_SIZE(data)
+    def __init__(self, data not None):
+        cdef Held held = Held(data)
+        cdef const uint8_t *at = held.start()
+        cdef Py_ssize_t size = held.size()
         cdef uint32_t attributes
         cdef int32_t last_delta
         if size < HEADER_SIZE:
             self.refuse(data)
         self._data = data
+        self._held = held
         self.size_bytes = size
         self.base_offset = <int64_t>big_endian(at, 8)
         self.leader_epoch = <int32_t>big_endian(at + 12, 4)
@@ -81,10 +84,16 @@ cdef class BatchHeader:
         self.last_offset = self.base_offset + last_delta
         self.next_offset = self.last_offset + 1
 
-    cdef refuse(self, bytes data):
+    cdef refuse(self, data):
         # The pure twin is what says which error it is, so that both say the same.
         PureHeader(data)
         raise CorruptRecord("a batch has an impossible header")
+
+    def detach(self):
+        """Keeps its own bytes. See `PureHeader.detach`."""
+        if not self._held.is_own():
+            self._data = bytes(self._data)
+            self._held = Held(self._data)
 
     def origin(self, topic, partition, int64_t start_offset):
         """What the batch's records share. See `PureHeader.origin`."""
@@ -106,15 +115,16 @@ cdef class BatchHeader:
 
     def cursor(
         self,
-        bytes data not None,
+        data not None,
         Py_ssize_t position,
         topic,
         partition,
         int64_t start_offset,
     ):
         """A cursor over the records. See `PureHeader.cursor`."""
-        cdef Py_ssize_t size = PyBytes_GET_SIZE(data)
-        cdef const uint8_t *first = <const uint8_t *>PyBytes_AS_STRING(data)
+        cdef Held held = self._held if data is self._data else Held(data)
+        cdef Py_ssize_t size = held.size()
+        cdef const uint8_t *first = held.start()
         cdef Py_ssize_t total = -1
         cdef RecordCursor made = RecordCursor.__new__(RecordCursor)
         made._scan.start_offset = start_offset
@@ -130,7 +140,7 @@ cdef class BatchHeader:
             total = validate(first + position, first + size, self.count, &made._scan)
         if total < 0:
             refuse(
-                data,
+                bytes(data),
                 position,
                 self.count,
                 self.origin(topic, partition, start_offset),
@@ -138,7 +148,7 @@ cdef class BatchHeader:
         made._place = new_place(
             topic, partition, self.timestamp_type, self.leader_epoch
         )
-        made._data = data
+        made._held = held
         made._at = first + position
         made._end = first + size
         made._batch_end = self.next_offset

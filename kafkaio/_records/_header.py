@@ -15,7 +15,7 @@ from kafkaio._records._layout import (
     TRANSACTIONAL,
     Origin,
 )
-from kafkaio._records.compression import Compression
+from kafkaio._records.compression import BytesLike, Compression
 from kafkaio.errors import CorruptRecord
 from kafkaio.types import TimestampType
 
@@ -30,7 +30,8 @@ class BatchHeader:
     """What a batch says of itself before its records.
 
     Args:
-        data: the whole batch, header included.
+        data: the whole batch, header included; referred to, and not to be changed
+            before `detach`.
 
     Attributes:
         base_offset: what the records' offset deltas count from.
@@ -80,7 +81,7 @@ class BatchHeader:
         "timestamp_type",
     )
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: BytesLike) -> None:
         if len(data) < BATCH_HEADER_SIZE:
             raise CorruptRecord(f"a batch of {len(data)} bytes is too short for one")
         (
@@ -98,7 +99,7 @@ class BatchHeader:
             self.base_sequence,
             self.count,
         ) = _HEADER.unpack_from(data)
-        self._data = data
+        self._data: BytesLike = data
         self.size_bytes = len(data)
         self.compression = _codec_of(attributes)
         self.timestamp_type = TimestampType(attributes & LOG_APPEND_TIME != 0)
@@ -114,6 +115,11 @@ class BatchHeader:
         self.next_offset = self.last_offset + 1
         if self.base_offset < 0 or self.last_offset >= _MAX_OFFSET:
             raise CorruptRecord(f"a batch claims the offset {self.base_offset}")
+
+    def detach(self) -> None:
+        """Keeps the batch's bytes for itself, and refers to nothing else any more."""
+        if not isinstance(self._data, bytes):
+            self._data = bytes(self._data)
 
     def origin(self, topic: str, partition: int, start_offset: int) -> Origin:
         """What the batch's records share, for the codecs to decode them."""
@@ -132,7 +138,7 @@ class BatchHeader:
 
     def cursor(
         self,
-        data: bytes,
+        data: BytesLike,
         position: int,
         topic: str,
         partition: int,
@@ -144,7 +150,8 @@ class BatchHeader:
             CorruptRecord: they cannot be decoded.
         """
         origin = self.origin(topic, partition, start_offset)
-        return RecordCursor(data, position, self.count, origin, self.next_offset)
+        owned = bytes(data)
+        return RecordCursor(owned, position, self.count, origin, self.next_offset)
 
 
 def _codec_of(attributes: int) -> Compression:

@@ -5,6 +5,34 @@
 # with what is left, never added to a pointer to see where it leads. What is wrong with
 # corrupt data is for the pure twin to say: see `refuse`.
 
+from cpython.buffer cimport (
+    PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+)
+from cpython.bytes cimport PyBytes_CheckExact
+
+# A buffer of somebody else's, for as long as this lives.
+@cython.final
+@cython.no_gc
+cdef class Held:
+    cdef Py_buffer _buffer
+
+    def __cinit__(self, object owner):
+        PyObject_GetBuffer(owner, &self._buffer, PyBUF_SIMPLE)
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self._buffer)
+
+    cdef inline const uint8_t *start(self) noexcept:
+        return <const uint8_t *>self._buffer.buf
+
+    cdef inline Py_ssize_t size(self) noexcept:
+        return self._buffer.len
+
+    cdef inline bint is_own(self) noexcept:
+        # Whether it is a bytes object, and no part of something larger.
+        return PyBytes_CheckExact(<object>self._buffer.obj)
+
+
 # What is known of a batch whose records are read.
 cdef struct Scan:
     int64_t start_offset

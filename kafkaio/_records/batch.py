@@ -99,9 +99,9 @@ def read_batches(
 ) -> Iterator[Batch]:
     """Yields the batches of one partition's records in a Fetch response, one by one.
 
-    Each batch is a copy, so ``data`` may be overwritten once the iteration is over. A
-    last batch that the broker cut off is left out; `first_batch_size` tells how much
-    room it needs where it is the only one.
+    The batches refer to ``data``, which must not change for as long as they are kept;
+    `RecordBatch.detach` ends that. A last batch that the broker cut off is left out;
+    `first_batch_size` tells how much room it needs where it is the only one.
 
     Args:
         data: the ``records`` field of the response.
@@ -120,12 +120,12 @@ def read_batches(
         size = _size_at(view, position)
         if size is None or position + size > len(view):
             return
-        raw = bytes(view[position : position + size])
+        raw = view[position : position + size]
         batch: Batch
         if raw[MAGIC_OFFSET] == 2:
             batch = RecordBatch(raw, decompressor, max_decompressed)
         else:
-            batch = LegacyBatch(raw, decompressor, max_decompressed)
+            batch = LegacyBatch(bytes(raw), decompressor, max_decompressed)
         if check_crcs:
             batch.check_crc()
         yield batch

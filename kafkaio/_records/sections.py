@@ -51,6 +51,9 @@ class Sectioned:
         """The records as bytes, decompressed anew by every call."""
         raise NotImplementedError
 
+    def detach(self) -> None:
+        """Keeps the batch's bytes for itself, and refers to nothing else any more."""
+
     def decode(self, topic: str, partition: int, start_offset: int = 0) -> list[Record]:
         """Decodes the records into a list.
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from kafkaio._records._impl import BatchHeader, RecordCursor, crc32c
 from kafkaio._records._layout import ATTRIBUTES_OFFSET, BATCH_HEADER_SIZE
-from kafkaio._records.compression import DEFAULT_LIMIT, Compression, Decompressor
+from kafkaio._records.compression import (
+    DEFAULT_LIMIT,
+    BytesLike,
+    Compression,
+    Decompressor,
+)
 from kafkaio._records.control import parse_control_type
 from kafkaio._records.sections import Section, Sectioned
 from kafkaio.errors import CorruptRecord
@@ -16,7 +21,8 @@ class RecordBatch(BatchHeader, Sectioned):
     """One batch of message format 2. Treat its attributes as read-only.
 
     Args:
-        data: the whole batch, header included.
+        data: the whole batch, header included; referred to, and not to be changed
+            before `detach`.
         decompressor: what decompresses the records.
         max_decompressed: bytes that the records may decompress to.
 
@@ -50,7 +56,7 @@ class RecordBatch(BatchHeader, Sectioned):
 
     def __init__(
         self,
-        data: bytes,
+        data: BytesLike,
         decompressor: Decompressor,
         max_decompressed: int = DEFAULT_LIMIT,
     ) -> None:
@@ -82,7 +88,8 @@ class RecordBatch(BatchHeader, Sectioned):
             CorruptRecord: the records cannot be decompressed.
         """
         origin = self.origin(topic, partition, start_offset)
-        return Section(*self._place(), self.count, origin)
+        data, position = self._place()
+        return Section(bytes(data), position, self.count, origin)
 
     def iterate(
         self, topic: str, partition: int, start_offset: int = 0
@@ -91,7 +98,7 @@ class RecordBatch(BatchHeader, Sectioned):
         data, position = self._place()
         return self.cursor(data, position, topic, partition, start_offset)
 
-    def _place(self) -> tuple[bytes, int]:
+    def _place(self) -> tuple[BytesLike, int]:
         # What holds the records, and where they begin in it.
         if self.compression is Compression.NONE:
             return self._data, BATCH_HEADER_SIZE

@@ -22,8 +22,8 @@ class Batch:
     """Consecutive records of one partition; at least one. Not to be changed.
 
     The records are made when they are asked for: iterate to have one at a time,
-    ``values()`` to have no records at all. While the batch is kept, so are the bytes
-    that it came in, decompressed; a record keeps only itself.
+    ``values()`` to have no records at all. While the batch is kept, so are its
+    bytes, decompressed; a record keeps only itself.
 
     Attributes:
         topic: name of the topic.
@@ -34,7 +34,15 @@ class Batch:
         pieces: what the records are made of; for kafkaio itself.
     """
 
-    __slots__ = ("_count", "_records", "assignment", "partition", "pieces", "topic")
+    __slots__ = (
+        "__weakref__",
+        "_count",
+        "_records",
+        "assignment",
+        "partition",
+        "pieces",
+        "topic",
+    )
 
     def __init__(
         self, tp: TopicPartition, pieces: list[Piece], assignment: int = -1
@@ -102,6 +110,12 @@ class Batch:
             ImportError: pyarrow is not installed: ``pip install 'kafkaio[arrow]'``.
         """
         return to_table([self], headers=headers)
+
+    def detach(self) -> None:
+        """Keep the bytes of these records, and nothing around them."""
+        for piece in self.pieces:
+            if not isinstance(piece, list):
+                piece.detach()
 
     @property
     def topic_partition(self) -> TopicPartition:

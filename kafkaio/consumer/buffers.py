@@ -1,8 +1,11 @@
 """What was fetched and not handed out yet.
 
-Batches are kept as they came, one copy of their bytes each; records are made of them
-when the user takes them: fetching ahead costs no objects. One batch per partition at
-most, its *chunk*, is decompressed and being handed out at a time.
+Batches are kept as they came, in the frame that an answer came in; records are made of
+them when the user takes them: fetching ahead costs no objects and no copies. One batch
+per partition at most, its *chunk*, is decompressed and being handed out at a time.
+
+A frame stays in memory until the last of its batches has been read, so that is how it
+is counted. What may stay for long, that of paused partitions, is copied out of it.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from kafkaio._records.batch import LegacyBatch, RecordBatch, RecordCursor
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
 
-__all__ = ["Buffers", "Failure", "Fetched", "PartitionBuffer", "Sieve"]
+__all__ = ["Buffers", "Failure", "Fetched", "Frame", "PartitionBuffer", "Sieve"]
 
 #: What decides which batches of one response the user gets to see.
 Sieve: TypeAlias = ReadCommitted | ReadUncommitted
@@ -37,6 +40,21 @@ class Failure:
     point: FetchPoint
 
 
+class Frame:
+    """What one answer came in, which every batch of it keeps in memory.
+
+    Attributes:
+        size: bytes of it that are records.
+        in_use: batches that were not read to their end yet.
+    """
+
+    __slots__ = ("in_use", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.in_use = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Fetched:
     """The usable part of one partition's response.
@@ -44,12 +62,18 @@ class Fetched:
     Attributes:
         batches: whole batches, in order.
         sieve: which of them the user gets to see.
+        frame: what they are in.
         failure: why there is no more after them, if there is a reason.
     """
 
     batches: list[RecordBatch | LegacyBatch]
     sieve: Sieve
+    frame: Frame
     failure: Failure | None = None
+
+
+#: A batch, what decides about it, and its frame: None where it has its own bytes.
+Waiting: TypeAlias = tuple[RecordBatch | LegacyBatch, Sieve, Frame | None]
 
 
 class PartitionBuffer:
@@ -59,6 +83,7 @@ class PartitionBuffer:
         chunk: the records left of the chunk, None where there is no chunk.
         count: records that the chunk had at first.
         epoch: leader epoch of the chunk.
+        frame: what the chunk is in; None where it has its bytes to itself.
         failure: raised when everything before it was handed out.
         is_queued: whether the buffer stands in the order of reading.
         size: bytes of the batches kept.
@@ -71,6 +96,7 @@ class PartitionBuffer:
         "count",
         "epoch",
         "failure",
+        "frame",
         "is_queued",
         "size",
         "tp",
@@ -79,12 +105,13 @@ class PartitionBuffer:
 
     def __init__(self, tp: TopicPartition) -> None:
         self.tp = tp
-        self.batches: deque[tuple[RecordBatch | LegacyBatch, Sieve]] = deque()
+        self.batches: deque[Waiting] = deque()
         self.size = 0
         self.waiting = 0
         self.failure: Failure | None = None
         self.is_queued = False
         self.chunk: RecordCursor | None = None
+        self.frame: Frame | None = None
         self.count = 0
         self.epoch = -1
 
@@ -114,19 +141,15 @@ class PartitionBuffer:
         self.count = chunk.remaining
         self.epoch = epoch
 
-    def clear_chunk(self) -> None:
-        """Forget the chunk."""
-        self.chunk = None
-        self.count = 0
-
 
 class Buffers:
     """Every partition's buffer, and the order in which they are read.
 
     Invariant: ``ready`` holds the buffers that are not empty and whose partition is
     not held back, each once (and one that was just emptied, until its turn is over).
-    ``size`` counts the partitions that are not held back: what a pause keeps must not
-    stop the fetching of others.
+    ``unread`` counts the batches that wait, and ``size`` the bytes that are kept for
+    them and for the chunks, both of the partitions that are not held back: what a
+    pause keeps must not stop the fetching of others.
     """
 
     def __init__(self) -> None:
@@ -134,6 +157,7 @@ class Buffers:
         self._held: set[TopicPartition] = set()
         self.ready: deque[PartitionBuffer] = deque()
         self.size = 0
+        self.unread = 0
 
     def get(self, tp: TopicPartition) -> PartitionBuffer | None:
         """The partition's buffer: None where nothing is kept of it."""
@@ -154,22 +178,40 @@ class Buffers:
         buffer = self._buffers.get(tp)
         if buffer is None:
             buffer = self._buffers[tp] = PartitionBuffer(tp)
+        frame = None if tp in self._held else fetched.frame
+        size = 0
         for batch in fetched.batches:
-            buffer.batches.append((batch, fetched.sieve))
-            buffer.size += batch.size_bytes
+            if frame is None:
+                batch.detach()
+            else:
+                self._use(frame)
+            buffer.batches.append((batch, fetched.sieve, frame))
+            size += batch.size_bytes
             buffer.waiting += batch.count
-        if tp not in self._held:
-            self.size += sum(batch.size_bytes for batch in fetched.batches)
+        buffer.size += size
+        if frame is not None:
+            self.unread += size
         buffer.failure = fetched.failure
         self._enqueue(buffer)
 
     def pop_batch(self, buffer: PartitionBuffer) -> None:
         """Take the first batch out: it is in the chunk now, or left out."""
-        batch, _ = buffer.batches.popleft()
-        buffer.size -= batch.size_bytes
+        self.clear_chunk(buffer)
+        batch, _, buffer.frame = buffer.batches.popleft()
+        size = batch.size_bytes
+        buffer.size -= size
         buffer.waiting -= batch.count
-        if buffer.tp not in self._held:
-            self.size -= batch.size_bytes
+        self.unread -= size
+        if buffer.frame is None:
+            self.size -= size
+
+    def clear_chunk(self, buffer: PartitionBuffer) -> None:
+        """Forget the chunk, which was read or is not wanted any more."""
+        buffer.chunk = None
+        buffer.count = 0
+        if buffer.frame is not None:
+            self._done_with(buffer.frame)
+            buffer.frame = None
 
     def rotate(self) -> None:
         """Let the next partition have its turn."""
@@ -184,11 +226,11 @@ class Buffers:
         """Hold a partition back, with what is kept of it."""
         if tp in self._held:
             return
+        self._held.add(tp)
         buffer = self._buffers.get(tp)
         if buffer is not None:
-            self.size -= buffer.size
+            self._set_apart(buffer)
             self._dequeue(buffer)
-        self._held.add(tp)
 
     def release(self, tp: TopicPartition) -> None:
         """Let a partition that was held back be read again."""
@@ -198,21 +240,54 @@ class Buffers:
         buffer = self._buffers.get(tp)
         if buffer is not None:
             self.size += buffer.size
+            self.unread += buffer.size
             self._enqueue(buffer)
 
     def drop(self, tp: TopicPartition) -> None:
         """Forget everything kept of a partition; it stays held back if it was."""
         buffer = self._buffers.pop(tp, None)
-        if buffer is None:
+        if buffer is None or tp in self._held:
             return
-        if tp not in self._held:
-            self.size -= buffer.size
-            self._dequeue(buffer)
+        self.unread -= buffer.size
+        for batch, _, frame in buffer.batches:
+            if frame is None:
+                self.size -= batch.size_bytes
+            else:
+                self._done_with(frame)
+        self.clear_chunk(buffer)
+        self._dequeue(buffer)
 
     def forget(self, tp: TopicPartition) -> None:
         """Forget a partition altogether, its pause included."""
         self.drop(tp)
         self._held.discard(tp)
+
+    def _set_apart(self, buffer: PartitionBuffer) -> None:
+        # Keep nothing but its own bytes, which do not count while it is held back.
+        apart: deque[Waiting] = deque()
+        for batch, sieve, frame in buffer.batches:
+            if frame is None:
+                self.size -= batch.size_bytes
+            else:
+                batch.detach()
+                self._done_with(frame)
+            apart.append((batch, sieve, None))
+        buffer.batches = apart
+        self.unread -= buffer.size
+        if buffer.chunk is not None and buffer.frame is not None:
+            buffer.chunk.detach()
+            self._done_with(buffer.frame)
+            buffer.frame = None
+
+    def _use(self, frame: Frame) -> None:
+        if not frame.in_use:
+            self.size += frame.size
+        frame.in_use += 1
+
+    def _done_with(self, frame: Frame) -> None:
+        frame.in_use -= 1
+        if not frame.in_use:
+            self.size -= frame.size
 
     def _enqueue(self, buffer: PartitionBuffer) -> None:
         if buffer.is_queued or buffer.is_empty or buffer.tp in self._held:

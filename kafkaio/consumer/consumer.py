@@ -440,7 +440,7 @@ class Consumer(Places, InParallel):
                 0 if coordinator is None else len(coordinator.to_be_revoked)
             ),
             fetches_in_flight=engine.fetcher.in_flight,
-            buffered_bytes=self._reader.buffers.size,
+            buffered_bytes=self._reader.buffers.unread,
             stale_answers=engine.fetcher.stale_answers,
         )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from weakref import ref
 
 from kafkaio._runtime.clock import now
 from kafkaio.consumer.batch import Batch, to_table
@@ -72,11 +74,28 @@ class BatchIterator(_Gathering[Batch]):
         max_wait: seconds to wait for that many, once there are any.
     """
 
+    def __init__(self, engine: Engine, max_records: int, max_wait: float) -> None:
+        super().__init__(engine, max_records, max_wait)
+        self._newest: Callable[[], Batch | None] = _nothing
+        self._older: Callable[[], Batch | None] = _nothing
+
     def _is_full(self) -> bool:
         return self._reader.has_full(self._max_records)
 
     def _gather(self, *, is_due: bool) -> Batch | None:
-        return self._reader.take_batch(self._max_records, prefer_full=not is_due)
+        batch = self._reader.take_batch(self._max_records, prefer_full=not is_due)
+        if batch is not None:
+            # While this one is worked on, the loop that asked for it may still name
+            # the one before. Whoever has an older one keeps it, perhaps for long.
+            older, self._newest = self._newest, ref(batch)
+            kept, self._older = self._older(), older
+            if kept is not None:
+                kept.detach()
+        return batch
+
+
+def _nothing() -> None:
+    """No batch."""
 
 
 class TableIterator(_Gathering["pa.Table"]):

@@ -50,7 +50,7 @@ class Reader:
         self.positions = Positions(self.policy)
         self.ledger = OffsetLedger()
         self.buffers = Buffers()
-        #: The fetcher wants to hear when no more bytes than that are buffered.
+        #: The fetcher wants to hear when no more bytes than that are unread.
         self.wake_below = -1
         #: Called then.
         self.on_room: Callable[[], None] = _nothing
@@ -280,6 +280,7 @@ class Reader:
             return None
         buffer = self._chunk
         assert buffer is not None
+        frames = [buffer.frame]
         pieces = [self._take_piece(buffer, max_records)]
         left = max_records - size_of(pieces[0])
         while left > 0 and not buffer.left and buffer.batches:
@@ -288,6 +289,7 @@ class Reader:
                 if not self._open_chunk(buffer):
                     break
                 self._begin(buffer)
+                frames.append(buffer.frame)
                 pieces.append(self._take_piece(buffer, left))
             except Exception:  # noqa: BLE001  (raised again by the next step)
                 break
@@ -295,7 +297,10 @@ class Reader:
         self._turn_over(buffer)
         self.must_look()
         number = self.ledger.number(buffer.tp)
-        return Batch(buffer.tp, pieces, -1 if number is None else number)
+        batch = Batch(buffer.tp, pieces, -1 if number is None else number)
+        if any(frame is not None and not frame.in_use for frame in frames):
+            batch.detach()  # nothing else keeps that frame: it counts no more
+        return batch
 
     def take_batches(self, max_records: int) -> list[Batch]:
         """Take what is at hand of any partitions, one after the other.
@@ -417,13 +422,14 @@ class Reader:
     def _close_chunk(self, buffer: PartitionBuffer) -> None:
         if self._chunk is buffer:
             self._drop_chunk(buffer)
-        buffer.clear_chunk()
+        self.buffers.clear_chunk(buffer)
+        self._made_room()
 
     def _open_chunk(self, buffer: PartitionBuffer) -> bool:
         # Decompress and check the next batch that has records for the user.
         tp = buffer.tp
         while buffer.batches:
-            batch, sieve = buffer.batches[0]
+            batch, sieve, _ = buffer.batches[0]
             position = self.positions[tp].position
             chunk: RecordCursor | None = None
             try:
@@ -433,10 +439,12 @@ class Reader:
                 error.add_note(f"{_name(tp)} at offset {position}")
                 raise
             self.buffers.pop_batch(buffer)
-            self._made_room()
             if chunk is not None and chunk.remaining:
                 buffer.open_chunk(chunk, batch.leader_epoch)
+                self._made_room()
                 return True
+            self.buffers.clear_chunk(buffer)
+            self._made_room()
             if batch.next_offset > position:
                 self.positions.advance(tp, batch.next_offset, batch.leader_epoch)
                 self.ledger.skipped(tp, batch.next_offset, batch.leader_epoch)
@@ -464,7 +472,7 @@ class Reader:
         self._on_news()
 
     def _made_room(self) -> None:
-        if self.buffers.size <= self.wake_below:
+        if self.buffers.unread <= self.wake_below:
             self.wake_below = -1
             self.on_room()
 

@@ -36,7 +36,7 @@ from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.supervisor import Child
 from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.buffers import Failure, Fetched, Sieve
+from kafkaio.consumer.buffers import Failure, Fetched, Frame, Sieve
 from kafkaio.consumer.fetch.node import NodeFetcher
 from kafkaio.consumer.reader import Reader
 from kafkaio.errors import CorruptRecord, KafkaError, RecordTooLarge
@@ -209,7 +209,7 @@ class Fetcher:
     def _wait_for_room(self) -> None:
         # Not with every batch that is taken: half an answer's worth is enough.
         step = self.config.max_partition_fetch_bytes // 2
-        self._reader.wake_below = max(0, self._reader.buffers.size - step)
+        self._reader.wake_below = max(0, self._reader.buffers.unread - step)
 
     def _share(self) -> int:
         budget = self.config.fetch_buffer_bytes // max(1, len(self._reader.positions))
@@ -251,6 +251,7 @@ class Fetcher:
         A large one takes milliseconds, so the loop gets its turn in between; whatever
         happens to the other partitions meanwhile is noticed.
         """
+        frame = Frame(sum(len(data.records or b"") for data in found.values()))
         end = now() + _SLICE
         for tp, data in found.items():
             if now() >= end:
@@ -262,21 +263,21 @@ class Fetcher:
             elif data.error_code:
                 self._on_error(point, data, response)
             else:
-                self._on_data(point, data)
+                self._on_data(point, data, frame)
 
-    def _on_data(self, point: FetchPoint, data: PartitionData) -> None:
+    def _on_data(self, point: FetchPoint, data: PartitionData, frame: Frame) -> None:
         tp = point.tp
         self.ends[tp] = LogEnds(
             data.log_start_offset, data.high_watermark, data.last_stable_offset
         )
         if data.records:
-            self._on_records(point, data)
+            self._on_records(point, data, frame)
         elif data.preferred_read_replica >= 0:
             until = now() + self.config.metadata_max_age_ms / 1000
             self._replicas[tp] = (data.preferred_read_replica, until)
             self.update()
 
-    def _on_records(self, point: FetchPoint, data: PartitionData) -> None:
+    def _on_records(self, point: FetchPoint, data: PartitionData, frame: Frame) -> None:
         assert data.records is not None
         batches: list[RecordBatch | LegacyBatch] = []
         failure: Failure | None = None
@@ -292,7 +293,7 @@ class Fetcher:
         elif batches:
             self._max_bytes.pop(point.tp, None)
         if batches or failure is not None:
-            fetched = Fetched(batches, self._sieve(data), failure)
+            fetched = Fetched(batches, self._sieve(data), frame, failure)
             self._reader.add(point.tp, fetched)
 
     def _read(self, data: PartitionData) -> Iterable[RecordBatch | LegacyBatch]:
@@ -348,7 +349,7 @@ class Fetcher:
 
     def _raise_later(self, point: FetchPoint, error: KafkaError) -> None:
         self._delay(point)
-        fetched = Fetched([], ReadUncommitted(), Failure(error, point))
+        fetched = Fetched([], ReadUncommitted(), Frame(0), Failure(error, point))
         self._reader.add(point.tp, fetched)
 
     def _on_out_of_range(self, point: FetchPoint) -> None:
@@ -356,7 +357,7 @@ class Fetcher:
             self._reader.reset_position(point.tp)
             return
         # There is data to read before it.
-        fetched = Fetched([], ReadUncommitted(), Failure(None, point))
+        fetched = Fetched([], ReadUncommitted(), Frame(0), Failure(None, point))
         self._reader.add(point.tp, fetched)
 
     def _retry(

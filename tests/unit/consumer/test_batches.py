@@ -8,6 +8,8 @@ import sys
 import pyarrow as pa
 import pytest
 
+from kafkaio import accelerated
+from kafkaio._net.frame_pool import frame_pool
 from kafkaio._records.batch import Compression
 from kafkaio.arrow import schema
 from kafkaio.consumer import Batch, Consumer
@@ -185,3 +187,56 @@ async def test_a_refusal_is_told_after_the_tables(logs: FakeLogs, make: MakeCons
             await anext(tables)
         logs.append("one", 0, b"b")
         assert (await anext(tables)).num_rows == 1
+
+
+async def test_a_kept_batch_keeps_no_more_than_its_records(
+    logs: FakeLogs, make: MakeConsumer
+):
+    count = 40
+    for n in range(count):
+        logs.append("one", 0, b"%d" % n * 5000)
+    pool = frame_pool()
+    async with make(**FIRST) as consumer:
+        await arrived(consumer, count)
+        batches = consumer.batches(max_records=3)
+        kept = [await anext(batches) for _ in range(6)]
+        # The newest two share the memory of what was received; the loop that takes
+        # them may have dropped them before it is used for anything else.
+        assert len(pool.lent) == 1
+        consumer.seek_to_end()
+        assert len(pool.lent) == int(accelerated)  # pure records are made at once
+        del kept[-2:]
+        assert not pool.lent
+        assert [batch.first_offset for batch in kept] == [0, 3, 6, 9]
+        for batch in kept:
+            wanted = range(batch.first_offset, batch.last_offset + 1)
+            assert batch.values() == [b"%d" % n * 5000 for n in wanted]
+
+
+async def test_a_batch_at_the_end_of_what_was_received_keeps_only_itself(
+    logs: FakeLogs, make: MakeConsumer
+):
+    for n in range(10):
+        logs.append("one", 0, b"%d" % n * 20_000)
+    async with make(**FIRST) as consumer:
+        await arrived(consumer, 10)
+        batch = await anext(consumer.batches(max_records=10))
+        assert not frame_pool().lent
+        assert len(batch) == 10
+        assert batch.values() == [b"%d" % n * 20_000 for n in range(10)]
+
+
+async def test_a_paused_partition_keeps_only_its_own_bytes(
+    logs: FakeLogs, make: MakeConsumer
+):
+    for n in range(10):
+        logs.append("one", 0, b"%d" % n * 20_000)
+    async with make(**FIRST) as consumer:
+        await arrived(consumer, 10)
+        assert (await anext(consumer)).offset == 0
+        assert len(frame_pool().lent) == 1
+        consumer.pause(ONE)
+        assert not frame_pool().lent
+        consumer.resume(ONE)
+        found = [await anext(consumer) for _ in range(9)]
+        assert [record.offset for record in found] == list(range(1, 10))

@@ -83,3 +83,19 @@ def test_frames_before_a_bad_one_are_delivered() -> None:
     with pytest.raises(ProtocolError):
         feed(receiver, framed(b"good") + b"\xff" * 8, [])
     assert got == [b"good"]
+
+
+def test_the_memory_of_a_large_frame_is_used_again_when_no_part_is_kept() -> None:
+    got: list[Buffer] = []
+    receiver = FrameReceiver(2**20, got.append)
+    sent = [payload(SCRATCH_BYTES * 2, seed) for seed in range(6)]
+    parts = []
+    for seed, data in enumerate(sent):
+        feed(receiver, framed(data), [])
+        frame = got.pop()
+        assert isinstance(frame, memoryview)
+        if seed % 2:
+            parts.append((data[1000:2000], frame[1000:2000]))
+        del frame
+    assert len({id(part.obj) for _, part in parts}) == 3
+    assert all(part == data for data, part in parts)

@@ -241,11 +241,34 @@ def test_reading_is_lazy() -> None:
         next(batches)
 
 
-def test_batches_outlive_the_buffer() -> None:
+def test_a_detached_batch_outlives_the_buffer() -> None:
     buffer = bytearray(encode_batch(SOME))
     batch = only(memoryview(buffer))
+    with pytest.raises(BufferError):
+        buffer.clear()  # the batch refers to it
+    batch.detach()
     buffer[:] = bytes(len(buffer))
     assert plain(batch.decode("t", 0)) == SOME
+    assert plain(list(batch.iterate("t", 0))) == SOME
+    batch.detach()
+    buffer.clear()
+
+
+def test_a_detached_cursor_outlives_the_buffer() -> None:
+    buffer = bytearray(encode_batch(SOME))
+    batch = only(memoryview(buffer))
+    cursor = batch.iterate("t", 0)
+    first = cursor.cut(1)
+    del batch
+    first.detach()
+    cursor.detach()
+    first.detach()
+    buffer[:] = bytes(len(buffer))
+    assert plain([*first, *cursor]) == SOME
+    buffer.clear()
+    cursor.stop()
+    cursor.detach()
+    assert list(cursor) == []
 
 
 def test_formats_may_be_mixed() -> None:

@@ -1,0 +1,126 @@
+"""Memory for large frames, used again as soon as nobody refers to it.
+
+Fresh memory is dear: the system clears every page of it, and again after each time
+that it was given back. What is decoded from a frame refers to its memory, through
+views, and may do so for as long as it likes; so memory is never given back to the
+pool. The pool sees by the count of references that all views of it are gone.
+"""
+
+from __future__ import annotations
+
+import sys
+from threading import local
+from typing import Final
+
+__all__ = ["KEPT_BYTES", "FramePool", "frame_pool"]
+
+#: Bytes that a thread's pool keeps at most, lent or not.
+KEPT_BYTES: Final = 24 * 2**20
+#: A buffer may be so many times as large as what is asked for.
+_SLACK: Final = 2
+#: What the C library is made to keep half of; see `_keep_what_is_freed`.
+_KEPT_BY_LIBRARY: Final = 32 * 2**20
+#: New buffers are a little too large, so that they fit frames of about that size.
+_STEP: Final = 65_536
+
+
+class FramePool:
+    """Lends memory, and lends it again when the last view of it is gone.
+
+    It must be used by one thread only. Where references cannot be counted exactly
+    (PyPy, or CPython without its global lock) memory is always fresh.
+
+    Args:
+        limit: bytes to keep, lent or not; memory beyond that is not used again.
+
+    Attributes:
+        kept: bytes kept now.
+    """
+
+    __slots__ = ("_buffers", "_limit", "kept")
+
+    def __init__(self, limit: int = KEPT_BYTES) -> None:
+        self._limit = limit if _COUNTS_ARE_EXACT else 0
+        self._buffers: list[bytearray] = []
+        self.kept = 0
+
+    def __repr__(self) -> str:
+        return f"<FramePool {sum(self.lent)} bytes lent | {self.kept} kept>"
+
+    @property
+    def lent(self) -> list[int]:
+        """The sizes of the memory kept that somebody still refers to."""
+        free = self._free()
+        return [len(b) for i, b in enumerate(self._buffers) if i not in free]
+
+    def take(self, size: int) -> memoryview:
+        """Memory of ``size`` bytes that nobody else refers to; it may hold anything."""
+        buffer = self._find(size)
+        if buffer is None:
+            buffer = self._make(size)
+        return memoryview(buffer)[:size]
+
+    def _find(self, size: int) -> bytearray | None:
+        best: bytearray | None = None
+        for index in self._free():
+            buffer = self._buffers[index]
+            is_fit = size <= len(buffer) <= _SLACK * size + _STEP
+            if is_fit and (best is None or len(buffer) < len(best)):
+                best = buffer
+        return best
+
+    def _make(self, size: int) -> bytearray:
+        capacity = -(-size // _STEP) * _STEP
+        if capacity > self._limit:
+            return bytearray(size)
+        for index in reversed(self._free()):
+            if self.kept + capacity <= self._limit:
+                break
+            self.kept -= len(self._buffers.pop(index))
+        buffer = bytearray(capacity)
+        if self.kept + capacity <= self._limit:
+            self._buffers.append(buffer)
+            self.kept += capacity
+        return buffer
+
+    def _free(self) -> list[int]:
+        buffers = self._buffers
+        return [i for i in range(len(buffers)) if _references(buffers, i) == _ALONE]
+
+
+def _references(buffers: list[bytearray], index: int) -> int:
+    return sys.getrefcount(buffers[index])
+
+
+def _counts_are_exact() -> bool:
+    has_lock = getattr(sys, "_is_gil_enabled", None)
+    return hasattr(sys, "getrefcount") and (has_lock is None or bool(has_lock()))
+
+
+_COUNTS_ARE_EXACT: Final = _counts_are_exact()
+#: What the count is for a buffer that only the pool refers to.
+_ALONE: Final = _references([bytearray()], 0) if _COUNTS_ARE_EXACT else 0
+
+
+def _keep_what_is_freed() -> None:
+    # What is made of large frames, values most of all, is freed about as fast as it
+    # is made. glibc gives free memory at the end of its heap back to the system from
+    # 128 KiB on, and has it cleared again page by page, which takes longer than all
+    # that is done to the data; unless it has seen a larger block come and go, as it
+    # would have without the pool: then it keeps twice as much. This block is never
+    # touched, so it costs no memory.
+    bytes(_KEPT_BY_LIBRARY // 2)
+
+
+class _PerThread(local):
+    def __init__(self) -> None:
+        _keep_what_is_freed()
+        self.pool = FramePool()
+
+
+_PER_THREAD: Final = _PerThread()
+
+
+def frame_pool() -> FramePool:
+    """The pool of the thread that asks: all of its connections share it."""
+    return _PER_THREAD.pool

@@ -1,0 +1,98 @@
+"""What is kept counts for as long as it is in memory, and no longer."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkaio._machines.read_committed import ReadUncommitted
+from kafkaio._records.batch import Decompressor, RecordBatch, encode_batch
+from kafkaio.consumer.buffers import Buffers, Fetched, Frame
+from kafkaio.types import TopicPartition
+
+PARTITIONS = [TopicPartition("t", number) for number in range(3)]
+ENCODED = encode_batch([(0, None, b"v" * 50, ())])
+
+
+def fetched(count: int, frame: Frame) -> Fetched:
+    view = memoryview(bytearray(ENCODED))
+    batches = [RecordBatch(view, Decompressor()) for _ in range(count)]
+    return Fetched([*batches], ReadUncommitted(), frame)
+
+
+def read_on(buffers: Buffers, tp: TopicPartition) -> None:
+    """What a reader does when it comes to the end of a chunk."""
+    buffer = buffers.get(tp)
+    if buffer is None or buffer not in buffers.ready:
+        return
+    buffers.clear_chunk(buffer)
+    if buffer.batches:
+        batch, _, _ = buffer.batches[0]
+        buffers.pop_batch(buffer)
+        buffer.open_chunk(batch.iterate("t", 0), -1)
+    buffers.drop_if_empty(buffer)
+
+
+def check(buffers: Buffers, held: set[TopicPartition], frames: list[Frame]) -> None:
+    found = [buffers.get(tp) for tp in PARTITIONS]
+    size = unread = 0
+    in_use: list[Frame] = []
+    for tp, buffer in zip(PARTITIONS, found, strict=True):
+        if buffer is None:
+            continue
+        assert buffer.size == len(buffer.batches) * len(ENCODED)
+        assert buffer.waiting == len(buffer.batches)
+        frames_here = [frame for _, _, frame in buffer.batches] + [buffer.frame]
+        if tp in held:
+            assert frames_here == [None] * len(frames_here)
+            assert all(type(batch._data) is bytes for batch, _, _ in buffer.batches)
+            continue
+        unread += buffer.size
+        size += sum(len(ENCODED) for _, _, frame in buffer.batches if frame is None)
+        in_use += [frame for frame in frames_here if frame is not None]
+    assert buffers.unread == unread
+    assert buffers.size == size + sum(frame.size for frame in {*in_use})
+    assert [frame.in_use for frame in frames] == [in_use.count(f) for f in frames]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["answer", "read", "hold", "release", "drop", "forget"]),
+            st.integers(0, 2),
+            st.integers(0, 3),
+        ),
+        max_size=40,
+    )
+)
+def test_a_frame_counts_while_anything_in_it_is_kept(
+    steps: list[tuple[str, int, int]],
+) -> None:
+    buffers = Buffers()
+    held: set[TopicPartition] = set()
+    frames: list[Frame] = []
+    for what, which, count in steps:
+        tp = PARTITIONS[which]
+        match what:
+            case "answer":
+                frame = Frame(1000 * (len(frames) + 1))
+                frames.append(frame)
+                for other in PARTITIONS[which:]:
+                    buffers.add(other, fetched(count, frame))
+            case "read":
+                read_on(buffers, tp)
+            case "hold":
+                buffers.hold(tp)
+                held.add(tp)
+            case "release":
+                buffers.release(tp)
+                held.discard(tp)
+            case "drop":
+                buffers.drop(tp)
+            case "forget":
+                buffers.forget(tp)
+                held.discard(tp)
+        check(buffers, held, frames)
+    for tp in PARTITIONS:
+        buffers.forget(tp)
+    assert buffers.size == buffers.unread == 0
