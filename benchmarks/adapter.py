@@ -117,21 +117,28 @@ class Kafkaio(Client):
 
     async def consume_all(self, topic, tally):
         await self.join(topic, "earliest")
-        buf, left = [], tally.target
-        row = as_row if tally.verify else None
+        if tally.verify:
+            await self.verify_all(tally)
+            return
+        left = tally.target
+        buf, full = [], min(BATCH, left)
         async for record in self.consumer:
-            if row is None:
-                record.key  # noqa: B018 - the bar is for both
-                buf.append(record.value)
-            else:
-                buf.append(row(record))
-            if len(buf) == 1000 or len(buf) == left:
-                left -= len(buf)
-                if not (tally.check(buf) if tally.verify else tally.take(buf)):
+            record.key  # noqa: B018 - every record's key and value are read
+            buf.append(record.value)
+            if len(buf) == full:
+                if not tally.take(buf):
                     break
-                buf = []
+                left -= full
+                buf, full = [], min(BATCH, left)
                 if tally.slow:
                     await asyncio.sleep(tally.nap())
+
+    async def verify_all(self, tally):
+        async for record in self.consumer:
+            if not tally.check([as_row(record)]):
+                break
+            if tally.slow and (nap := tally.nap()):
+                await asyncio.sleep(nap)
 
     async def read(self, on_record):
         async for record in self.consumer:

@@ -1,4 +1,4 @@
-"""What consuming costs as things grow: partitions, idle time, slowness, records.
+"""What consuming costs as things grow: partitions, idle time, slowness.
 
 Run it as ``python benchmarks/growth.py HOST:PORT``; ``run.py --serve`` starts a broker
 for it. Each line tells a figure and the bound that it is held to; the exit status is 1
@@ -12,7 +12,6 @@ import asyncio
 import gc
 import os
 import time
-import tracemalloc
 from pathlib import Path
 
 from consume import fill, iterate
@@ -113,26 +112,7 @@ async def slow(args: argparse.Namespace, bounds: Bounds) -> None:
     bounds.tell("memory of a slow consumer", (peak - before) / MIB, most, "MiB")
 
 
-async def records(args: argparse.Namespace, bounds: Bounds) -> None:
-    """Python memory that stays after many records, read again and again."""
-    topic = spec(args, 4, args.records)
-    async with await consumer_of(topic) as consumer:
-        await iterate(consumer, args.records)
-        tracemalloc.start()
-        before, seen = 0, 0
-        while seen < args.total:
-            consumer.seek_to_beginning()
-            await iterate(consumer, args.records)
-            consumer.seek_to_end()
-            gc.collect()
-            seen += args.records
-            before = before or tracemalloc.get_traced_memory()[0]
-        grown = tracemalloc.get_traced_memory()[0] - before
-        tracemalloc.stop()
-    bounds.tell(f"growth over {seen:,} records", grown / MIB, 1, "MiB")
-
-
-WORK = {f.__name__: f for f in (partitions, idle, slow, records)}
+WORK = {f.__name__: f for f in (partitions, idle, slow)}
 
 
 async def main() -> int:
@@ -144,7 +124,6 @@ async def main() -> int:
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--total", type=int, default=10_000_000)
     args = parser.parse_args()
     bounds = Bounds()
     for name in args.only or WORK:

@@ -1,9 +1,8 @@
-"""What producing costs as partitions grow, and whether memory grows with records.
+"""What producing costs as partitions grow.
 
 Run it as ``python benchmarks/growth_produce.py HOST:PORT [records]``; ``run.py
 --serve`` starts a broker for it. CPU time is of this process, per record, the best of
-several rounds, few and many partitions taking turns. Memory is what Python objects
-take up (tracemalloc), after each tenth of the records.
+several rounds, few and many partitions taking turns.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import asyncio
 import gc
 import sys
 import time
-import tracemalloc
 import uuid
 from collections.abc import Callable
 
@@ -87,22 +85,9 @@ async def partitions(bootstrap: str, records: int) -> None:
             )
 
 
-async def memory(bootstrap: str, records: int) -> None:
-    topic = await create(bootstrap, FEW)
-    async with kafkaio.Producer(bootstrap) as producer:
-        await produce(producer, topic, records // 10, no_key)
-        tracemalloc.start()
-        for tenth in range(1, 11):
-            await produce(producer, topic, records // 10, no_key)
-            gc.collect()
-            now, _ = tracemalloc.get_traced_memory()
-            print(f"{now / 1024:8.0f} KiB after {tenth * records // 10} records")
-
-
 async def main(bootstrap: str, records: int) -> None:
     print(f"codec: {'compiled' if kafkaio.accelerated else 'pure Python'}")
     await partitions(bootstrap, records)
-    await memory(bootstrap, records * 10)
 
 
 if __name__ == "__main__":
