@@ -42,6 +42,10 @@ class _Entry:
     handed_epoch: int = -1
     finished: int = -1
     finished_epoch: int = -1
+    # Whether the partition was open before, and how far it was handed out since. A seek
+    # changes neither.
+    is_again: bool = False
+    reach: int = -1
     # Whether ``finished`` moved since the last commit. A commit that the user chose,
     # ahead of it or behind, stays until then.
     is_due: bool = False
@@ -54,13 +58,15 @@ class _Entry:
 class OffsetLedger:
     """The offsets of every partition assigned now."""
 
-    __slots__ = ("_entries", "_kept", "_unfinished")
+    __slots__ = ("_closed", "_entries", "_kept", "_unfinished")
 
     def __init__(self) -> None:
         self._entries: dict[TopicPartition, _Entry] = {}
         # Invariant: exactly the partitions whose handed and finished differ.
         self._unfinished: set[TopicPartition] = set()
         self._kept: frozenset[TopicPartition] = frozenset()
+        # Every partition that was open once.
+        self._closed: set[TopicPartition] = set()
 
     def __repr__(self) -> str:
         return (
@@ -71,11 +77,12 @@ class OffsetLedger:
     def open(self, tp: TopicPartition, number: int) -> None:
         """Begin an assignment; what is known of an older one is forgotten."""
         self.close(tp)
-        self._entries[tp] = _Entry(number)
+        self._entries[tp] = _Entry(number, is_again=tp in self._closed)
 
     def close(self, tp: TopicPartition) -> None:
         """End an assignment. A partition that is not open stays so."""
-        self._entries.pop(tp, None)
+        if self._entries.pop(tp, None) is not None:
+            self._closed.add(tp)
         self._unfinished.discard(tp)
         self._kept -= {tp}
 
@@ -100,7 +107,8 @@ class OffsetLedger:
 
     def unpositioned(self, tp: TopicPartition) -> None:
         """Forget an open partition's position, which is being looked up anew."""
-        self._entries[tp] = _Entry(self._entries[tp].number)
+        old = self._entries[tp]
+        self._entries[tp] = _Entry(old.number, is_again=old.is_again, reach=old.reach)
         self._unfinished.discard(tp)
 
     def handed(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
@@ -109,6 +117,7 @@ class OffsetLedger:
         if offset <= entry.handed:
             return
         entry.handed, entry.handed_epoch = offset, epoch
+        entry.reach = max(entry.reach, offset)
         self._unfinished.add(tp)
 
     def skipped(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
@@ -199,6 +208,18 @@ class OffsetLedger:
             if entry.finished < offset.offset <= entry.handed:
                 self.finished_to(tp, offset.offset, offset.leader_epoch)
                 entry.is_due = False
+
+    def is_of_old(self, tp: TopicPartition, offset: int) -> bool:
+        """Whether the record there was handed out under an old assignment alone.
+
+        False where the partition is not open, or is for the first time.
+        """
+        entry = self._entries.get(tp)
+        return entry is not None and entry.is_again and offset >= entry.reach
+
+    def has_handed(self, tp: TopicPartition) -> bool:
+        """Whether a record was handed out under the present assignment."""
+        return (entry := self._entries.get(tp)) is not None and entry.reach >= 0
 
     def number(self, tp: TopicPartition) -> int | None:
         """The number of a partition's assignment: None where it is not open."""

@@ -37,7 +37,6 @@ from kafkaio.consumer.sharing import drained
 from kafkaio.consumer.wish import Wish
 from kafkaio.errors import (
     ClosedError,
-    PartitionLost,
     RequestTimeout,
     UsageError,
 )
@@ -432,21 +431,6 @@ class Engine:
         """Commit what is finished and not committed yet."""
         self.reader.sync()
         await self.commit(self.reader.ledger.due(partitions), within)
-
-    def fence(self, partitions: Collection[TopicPartition]) -> None:
-        """Refuse what this member may not commit: a broker would accept it.
-
-        Raises:
-            PartitionLost: a partition is not assigned to this member any more.
-        """
-        if not self.wish.is_subscription or self.coordinator is None:
-            return
-        gone = sorted(tp for tp in partitions if tp not in self.reader.ledger)
-        if gone:
-            raise PartitionLost(
-                f"{gone[0].topic}-{gone[0].partition} is not assigned to this "
-                "consumer any more"
-            )
 
     def group_committer(self) -> OffsetCommitter:
         """What commits for the group.

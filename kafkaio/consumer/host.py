@@ -17,9 +17,9 @@ from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.consumer.events import Callbacks
 from kafkaio.consumer.rebalances import RebalanceFeed
 from kafkaio.consumer.wish import Wish
-from kafkaio.errors import KafkaError
+from kafkaio.errors import KafkaError, PartitionLost
 from kafkaio.protocol.messages.metadata import MetadataRequest
-from kafkaio.types import TopicPartition
+from kafkaio.types import Record, TopicPartition
 
 if TYPE_CHECKING:
     from kafkaio.consumer.engine import Engine
@@ -47,6 +47,8 @@ class Host:
         # Lost before the last poll returned, which told of them; and since.
         self._lost_told: frozenset[TopicPartition] = _NOTHING
         self._lost_since: frozenset[TopicPartition] = _NOTHING
+        # Lost, and the user has heard neither of that nor of a new assignment.
+        self._unheard: frozenset[TopicPartition] = _NOTHING
 
     # What the user hears and says
 
@@ -60,6 +62,36 @@ class Host:
     def lost_now(self) -> frozenset[TopicPartition]:
         """Partitions that the last poll told to be lost, or that were lost since."""
         return self._lost_told | self._lost_since
+
+    def fence(self, partitions: Collection[TopicPartition]) -> None:
+        """Refuse what this member may not commit: a broker would accept it.
+
+        Raises:
+            PartitionLost: a partition is not assigned to this member any more, or was
+                lost and is assigned again, which the user cannot know of yet.
+        """
+        if not self._is_member:
+            return
+        ledger = self.engine.reader.ledger
+        for tp in sorted(partitions):
+            is_unheard = tp in self._unheard and not ledger.has_handed(tp)
+            if tp not in ledger or is_unheard:
+                raise _lost(tp, "is not assigned to this consumer any more")
+
+    def fence_record(self, record: Record) -> None:
+        """Refuse a record of an assignment that has ended, if there is another now.
+
+        Raises:
+            PartitionLost: it was not handed out under the present assignment.
+        """
+        tp = record.topic_partition
+        if self._is_member and self.engine.reader.ledger.is_of_old(tp, record.offset):
+            raise _lost(tp, "was taken, and given back, since the record was read")
+
+    @property
+    def _is_member(self) -> bool:
+        engine = self.engine
+        return engine.wish.is_subscription and engine.coordinator is not None
 
     def delay(self, partitions: Collection[TopicPartition]) -> bool:
         """Keep the partitions through the next step; False if it is too late for some.
@@ -93,6 +125,7 @@ class Host:
         """A poll returns, and tells all news."""
         self.has_news = False
         self._lost_told, self._lost_since = self._lost_since, _NOTHING
+        self._unheard = _NOTHING
         if self.engine.coordinator is not None:
             self.engine.coordinator.told()
             self.engine.coordinator.clear_lost()
@@ -153,6 +186,7 @@ class Host:
         mine = partitions & set(self.engine.reader.positions)
         self.has_news = True
         self._lost_since |= mine
+        self._unheard |= mine
         self._let_go(partitions)
         self.feed.lost(mine)
         self.engine.reader.tell()
@@ -165,6 +199,8 @@ class Host:
         self._watch(owned)
         for tp in sorted(added):
             self.engine.reader.assign(tp, has_commits=True)
+        if self.callbacks.on_assigned or self.feed.is_heard:
+            self._unheard -= added
         self.feed.assigned(added)
         await self.callbacks.assigned(added)
 
@@ -235,6 +271,10 @@ class Host:
             engine.fetcher.forget(tp)
         if partitions:
             engine.look()
+
+
+def _lost(tp: TopicPartition, why: str) -> PartitionLost:
+    return PartitionLost(f"{tp.topic}-{tp.partition} {why}")
 
 
 class Assigner:

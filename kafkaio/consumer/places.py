@@ -182,7 +182,7 @@ class Places:
             await engine.commit_finished(self._within(timeout))
             return
         commit = self._commit_of(what)
-        engine.fence(commit.offsets)
+        engine.host.fence(commit.offsets)
         await engine.commit(commit, self._within(timeout))
 
     async def committed(
@@ -251,6 +251,7 @@ class Places:
                 )
             what = what.last
         if isinstance(what, Record):
+            self._engine.host.fence_record(what)
             after = OffsetAndMetadata(what.offset + 1, leader_epoch=what.leader_epoch)
             return ledger.commit_of({what.topic_partition: after})
         return ledger.commit_of(

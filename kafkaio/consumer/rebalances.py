@@ -301,6 +301,11 @@ class RebalanceFeed:
         self._has_ended = False
         self._failure: BaseException | None = None
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._listeners)
+
     def attach(self, group: HoldingGroup) -> None:
         """The assignments are those of this group."""
         self._group = group
@@ -385,8 +390,7 @@ class RebalanceFeed:
 
     def release_soon(self, offers: list[Hold]) -> None:
         """End these holds in the loop's own time; from any thread."""
-        if self._loop is None:
-            return
+        assert self._loop is not None  # offers are made in it
         with contextlib.suppress(RuntimeError):  # the loop is closed, and all with it
             for offer in offers:
                 self._loop.call_soon_threadsafe(offer.release)

@@ -115,6 +115,45 @@ def test_a_commit_of_an_assignment_that_ended_changes_nothing():
     assert "0 partitions" in repr(made)
 
 
+def test_what_is_kept_is_not_finished_by_a_step() -> None:
+    made = OffsetLedger()
+    for tp in (A, B):
+        made.open(tp, 1)
+        made.positioned(tp, 0, committed=True)
+        made.handed(tp, 5)
+    made.keep([A])
+    made.keep([B])
+    made.finish()
+    assert made.has_unfinished([A])
+    assert made.due().offsets == {}
+    made.close(B)
+    made.keep([])
+    made.finish()
+    assert made.due().offsets == {A: OffsetAndMetadata(5)}
+
+
+def test_records_of_an_old_assignment_are_known_for_that() -> None:
+    made = OffsetLedger()
+    made.open(A, 1)
+    made.positioned(A, 0, committed=True)
+    assert not made.has_handed(A)
+    made.handed(A, 5)
+    assert made.has_handed(A)
+    assert not made.is_of_old(A, 9)  # there was no other assignment
+    made.close(A)
+    assert not made.is_of_old(A, 4)
+    made.open(A, 2)
+    assert made.is_of_old(A, 4)
+    made.positioned(A, 3, committed=True)
+    made.handed(A, 4)
+    assert made.is_of_old(A, 4)
+    assert not made.is_of_old(A, 3)
+    made.unpositioned(A)
+    assert not made.is_of_old(A, 3)  # a seek back takes nothing back
+    assert not made.is_of_old(B, 0)
+    assert not made.has_handed(B)
+
+
 class LedgerLaws(RuleBasedStateMachine):
     """committed <= finished <= handed, and nothing of another assignment counts."""
 
