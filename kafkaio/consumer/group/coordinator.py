@@ -97,7 +97,7 @@ class GroupCoordinator:
         self._failure: BaseException | None = None
         self._first = Broadcast()
         self._ended = Broadcast()
-        self._is_joined = False
+        self._is_joined = self._is_draining = False
         self._has_run = self._has_ended = False
         self._lost = frozenset[TopicPartition]()
         self._lost_count = self._rebalances = 0
@@ -305,8 +305,7 @@ class GroupCoordinator:
         at = now()
         while self._failure is None:
             self._effects.extend(self._member.tick(at))
-            while self._effects:
-                self._perform(self._effects.popleft())
+            self._drain()
             self._watch()
             if self._member.has_ended:
                 await self._callbacks.drained()
@@ -328,8 +327,23 @@ class GroupCoordinator:
             self._wakeup.notify()
 
     def _feed(self, effects: Collection[fx.Effect]) -> None:
+        # What the machine has decided is done at once: a user who reads on meanwhile
+        # could otherwise step past a request that nobody has been told of.
         self._effects.extend(effects)
+        self._drain()
         self._wakeup.notify()
+
+    def _drain(self) -> None:
+        if self._tasks is None or self._is_draining:
+            return
+        self._is_draining = True
+        try:
+            while self._effects:
+                self._perform(self._effects.popleft())
+        except Exception as error:  # noqa: BLE001  (raised again by run)
+            self._failure = self._failure or error
+        finally:
+            self._is_draining = False
 
     def _perform(self, effect: fx.Effect) -> None:
         match effect:

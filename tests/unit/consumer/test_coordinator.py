@@ -563,3 +563,36 @@ def test_a_group_needs_a_name() -> None:
     committer = OffsetCommitter(client, named, GroupMetadata)
     with pytest.raises(UsageError, match="group_id"):
         GroupCoordinator(client, config, FakeHost(), committer)
+
+
+@virtual
+async def test_a_request_is_told_before_anything_else_can_happen() -> None:
+    async with FakeCluster(nodes=1, topics={"t": 2}) as cluster:
+        group = FakeGroup(cluster)
+        async with Member(cluster) as one:
+            one.host.busy = set(one.group.assignment)
+            one.group.subscribe(frozenset({"u"}))
+            # Else a user who reads on in this very turn of the loop would step past it.
+            assert one.host.of("requested") == [frozenset(one.host.busy)]
+            one.group.told()
+            one.group.step_taken()
+            await until(lambda: one.host.of("revoking") == [one.host.busy])
+        group.close()
+
+
+@virtual
+async def test_a_host_that_fails_ends_the_membership() -> None:
+    async with FakeCluster(nodes=1, topics={"t": 2}) as cluster:
+        group = FakeGroup(cluster)
+        one = await Member(cluster).start()
+        await one.group.wait_joined()
+
+        def fail(*args: object) -> None:
+            raise ZeroDivisionError("mine")
+
+        one.host.revoke_requested = fail  # type: ignore[method-assign]
+        one.group.unsubscribe()
+        await one.ended.wait()
+        assert isinstance(one.error, ZeroDivisionError)
+        await one.stop()
+        group.close()

@@ -1,0 +1,369 @@
+"""Partitions that are handed over while their owner still works on them (KIP-983)."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from kafkaio import Lost, PartitionLost, Revoked, RevokeRequested
+from kafkaio.consumer import Consumer, Rebalance
+from kafkaio.producer import Producer
+from kafkaio.testing import Broker
+from kafkaio.testing.kafka import Kafka
+from kafkaio.types import TopicPartition
+
+COUNT = 6
+pytestmark = [
+    pytest.mark.timeout(120),
+    pytest.mark.kafka("embedded", "real", partitions=COUNT),
+]
+COOPERATIVE, EAGER = "cooperative-sticky", "range"
+
+
+@pytest.fixture(params=[COOPERATIVE, EAGER])
+def assignor(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@dataclass
+class Log:
+    """Who read what, in the order in which it was read."""
+
+    entries: list[tuple[float, str, TopicPartition, int]] = field(default_factory=list)
+
+    def of(self, tp: TopicPartition) -> list[tuple[float, str, int]]:
+        return [(at, name, offset) for at, name, p, offset in self.entries if p == tp]
+
+    def check(self, topic: str, sent: int) -> None:
+        """Every record was read, once and in order, whoever read it."""
+        for number in range(COUNT):
+            offsets = [o for *_, o in self.of(TopicPartition(topic, number))]
+            twice = [o for o, times in Counter(offsets).items() if times > 1]
+            assert not twice, f"read more than once of {number}: {twice}"
+            assert offsets == list(range(len(offsets)))
+        assert len(self.entries) == sent
+
+
+class Member:
+    """A member of a group that reads, and keeps what it is asked for a while."""
+
+    def __init__(
+        self,
+        name: str,
+        kafka: Kafka | Broker,
+        topic: str,
+        assignor: str,
+        log: Log,
+        **options: object,
+    ) -> None:
+        settings: dict[str, object] = {
+            "heartbeat_interval_ms": 200,
+            "session_timeout_ms": 10_000,
+            "auto_offset_reset": "earliest",
+            "enable_auto_commit": False,
+            "partition_assignment_strategy": (assignor,),
+        }
+        self.name = name
+        self.consumer = Consumer(
+            kafka.bootstrap_servers,
+            topics=topic,
+            **(settings | options),  # type: ignore[arg-type]  # options by name
+        )
+        self.log = log
+        self.keeps = 0.0
+        self.done: dict[TopicPartition, int] = {}
+        self.lost: list[frozenset[TopicPartition]] = []
+        self.events: list[Rebalance] = []
+        self.holds: list[tuple[float, float, frozenset[TopicPartition]]] = []
+
+    async def read(self) -> None:
+        """Work on records at once; commit them when they are asked for."""
+        loop = asyncio.get_running_loop()
+        while True:
+            poll = await self.consumer.poll(timeout=0.2)
+            for record in poll.records:
+                tp = record.topic_partition
+                self.log.entries.append((loop.time(), self.name, tp, record.offset))
+                self.done[tp] = record.offset + 1
+            if poll.lost:
+                self.lost.append(poll.lost)
+
+    async def listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        async for event in self.consumer.rebalances():
+            self.events.append(event)
+            match event:
+                case RevokeRequested(partitions):
+                    async with event.hold() as held:
+                        assert held == partitions
+                        began = loop.time()
+                        await asyncio.sleep(self.keeps)
+                        mine = {tp: at for tp, at in self.done.items() if tp in held}
+                        await self.consumer.commit(mine)
+                        self.holds.append((began, loop.time(), partitions))
+                case Revoked(partitions) | Lost(partitions):
+                    for tp in partitions:
+                        self.done.pop(tp, None)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Member]:
+        """Be a member of the group, within the block."""
+        async with asyncio.TaskGroup() as tasks:
+            listening = tasks.create_task(self.listen())
+            await asyncio.sleep(0)
+            async with self.consumer:
+                reading = tasks.create_task(self.read())
+                try:
+                    yield self
+                finally:
+                    reading.cancel()
+            await listening
+
+
+async def until(condition: Callable[[], object], limit: float = 60.0) -> None:
+    async with asyncio.timeout(limit):
+        while not condition():  # noqa: ASYNC110  (any of several objects may change)
+            await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def traffic(kafka: Kafka | Broker, topic: str) -> AsyncIterator[Counter[int]]:
+    """Send records to every partition all the while; counts those that were sent."""
+    sent: Counter[int] = Counter()
+
+    async def send() -> None:
+        async with Producer(kafka.bootstrap_servers) as producer:
+            while not is_over.is_set():
+                for number in range(COUNT):
+                    await producer.send(topic, b"%d" % sent[number], partition=number)
+                    sent[number] += 1
+                await asyncio.sleep(0.02)
+
+    is_over = asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(send())
+        yield sent
+        is_over.set()
+
+
+def group() -> str:
+    return f"group-{uuid.uuid4().hex[:8]}"
+
+
+async def test_the_others_run_on_while_partitions_are_handed_over(
+    kafka_broker: Kafka | Broker, kafka_topic: str, assignor: str
+) -> None:
+    log, name = Log(), group()
+    one, two, three = (
+        Member(who, kafka_broker, kafka_topic, assignor, log, group_id=name)
+        for who in ("one", "two", "three")
+    )
+
+    def shares(*members: Member) -> list[int]:
+        return [len(member.consumer.assignment) for member in members]
+
+    async with one.running(), two.running():
+        await until(lambda: shares(one, two) == [3, 3])
+        one.holds.clear()
+        two.holds.clear()
+        one.keeps = two.keeps = 3.0
+        async with traffic(kafka_broker, kafka_topic) as sent:
+            await until(lambda: len(log.entries) > 50)
+            async with three.running():
+                await until(lambda: shares(one, two, three) == [2, 2, 2])
+                one.keeps = two.keeps = 0.0
+                moved = three.consumer.assignment
+                holds = [h for h in one.holds + two.holds if h[2] & moved]
+                await until(lambda: all(log.of(tp)[-1][1] == "three" for tp in moved))
+        await until(lambda: len(log.entries) == sent.total())
+    log.check(kafka_topic, sent.total())
+    assert frozenset().union(*(tps for *_, tps in holds)) >= moved
+    for began, ended, held in holds:
+        for tp in held & moved:
+            (first, *_) = (at for at, who, _ in log.of(tp) if who == "three")
+            assert first > ended  # its commit came before
+        while_held = [p for at, _, p, _ in log.entries if began + 0.5 < at < ended]
+        assert not set(while_held) & held
+        if assignor == COOPERATIVE:
+            # Fifty rounds a second are sent; this asks for no more than ten of them.
+            assert ended - began >= 3.0
+            others = Counter(while_held)
+            stay = {TopicPartition(kafka_topic, n) for n in range(COUNT)} - moved
+            assert min(others[tp] for tp in stay) > 20
+
+
+async def work(
+    consumer: Consumer, log: Log, name: str, seconds: float, delays: Counter[str]
+) -> None:
+    """The KIP's own loop: records are worked on beside it, and finish in any order."""
+    loop = asyncio.get_running_loop()
+    working: dict[TopicPartition, set[int]] = {}
+    ends: dict[TopicPartition, int] = {}
+
+    async def handle(tp: TopicPartition, offset: int) -> None:
+        await asyncio.sleep(seconds * (1 + offset % 3))
+        working[tp].discard(offset)
+
+    committed: dict[TopicPartition, int] = {}
+
+    def finished() -> dict[TopicPartition, int]:
+        """What was not committed yet: nothing of what has been given up."""
+        found = {tp: min(working[tp], default=end) for tp, end in ends.items()}
+        return {tp: at for tp, at in found.items() if committed.get(tp, 0) < at}
+
+    async with asyncio.TaskGroup() as tasks:
+        while True:
+            poll = await consumer.poll(timeout=0.1, max_records=50)
+            for record in poll.records:
+                tp, offset = record.topic_partition, record.offset
+                log.entries.append((loop.time(), name, tp, offset))
+                working.setdefault(tp, set()).add(offset)
+                ends[tp] = offset + 1
+                tasks.create_task(handle(tp, offset))
+            done = finished()
+            await consumer.commit(done)
+            committed |= done
+            # A record may have finished during that commit: it is not done before it
+            # is committed.
+            if busy := {
+                tp for tp in poll.to_be_revoked if committed.get(tp) != ends.get(tp)
+            }:
+                assert consumer.delay_revoke(busy)
+                delays[name] += 1
+            assert not poll.lost
+            for tp in ends.keys() - consumer.assignment:
+                assert not working[tp]  # it stayed until all of it was done
+                assert committed.pop(tp) == ends.pop(tp)
+                del working[tp]
+
+
+async def test_the_loop_of_the_kip(
+    kafka_broker: Kafka | Broker, kafka_topic: str, assignor: str
+) -> None:
+    log, name, delays = Log(), group(), Counter[str]()
+    members = [
+        Member(who, kafka_broker, kafka_topic, assignor, log, group_id=name)
+        for who in ("one", "two", "three")
+    ]
+
+    async def be(member: Member) -> None:
+        async with member.consumer as consumer:
+            await work(consumer, log, member.name, 0.2, delays)
+
+    async with asyncio.TaskGroup() as tasks, asyncio.timeout(90):
+        running = [tasks.create_task(be(member)) for member in members[:2]]
+        async with traffic(kafka_broker, kafka_topic) as sent:
+            await until(lambda: {"one", "two"} <= {who for _, who, *_ in log.entries})
+            running.append(tasks.create_task(be(members[2])))
+            await until(lambda: any(who == "three" for _, who, *_ in log.entries))
+        await until(lambda: len(log.entries) >= sent.total())
+        for task in running:
+            task.cancel()
+    log.check(kafka_topic, sent.total())
+    assert delays
+
+
+async def test_past_the_deadline_only_what_was_kept_is_lost(
+    kafka_broker: Kafka | Broker, kafka_topic: str, assignor: str
+) -> None:
+    log, name = Log(), group()
+    options: dict[str, object] = {"group_id": name, "max_poll_interval_ms": 6000}
+    one, two = (
+        Member(who, kafka_broker, kafka_topic, assignor, log, **options)
+        for who in ("one", "two")
+    )
+    async with asyncio.TaskGroup() as tasks, asyncio.timeout(90), one.consumer:
+        first = one.consumer
+        reading = tasks.create_task(one.read())
+        starting = tasks.create_task(two.consumer.start())
+        event = await first.wait_for_revoke()
+        hold = event.hold()
+        assert hold.take() == event.partitions
+        await until(lambda: one.lost)
+        assert one.lost == [event.partitions]
+        assert asyncio.get_running_loop().time() >= event.deadline
+        with pytest.raises(PartitionLost):
+            await first.commit(dict.fromkeys(event.partitions, 0))
+        hold.release()
+        assert not first.delay_revoke(event.partitions)
+        kept = first.assignment
+        if assignor == COOPERATIVE:
+            # The deadline was kept to, so that the others did not go as well.
+            assert len(kept) == COUNT - len(event.partitions)
+        await starting
+        reading_too = tasks.create_task(two.read())
+        await until(lambda: len(first.assignment | two.consumer.assignment) == COUNT)
+        await until(lambda: len(first.assignment) == len(two.consumer.assignment) == 3)
+        assert kept & first.assignment == kept
+        reading.cancel()
+        reading_too.cancel()
+        await two.consumer.close()
+
+
+async def test_finished_records_are_committed_before_they_move(
+    kafka_broker: Kafka | Broker, kafka_topic: str, assignor: str
+) -> None:
+    """Rule 8, with the automatic commits far apart; and nobody holds anything."""
+    log, name = Log(), group()
+    options: dict[str, object] = {
+        "group_id": name,
+        "enable_auto_commit": True,
+        "auto_commit_interval_ms": 60_000,
+    }
+    one, two = (
+        Member(who, kafka_broker, kafka_topic, assignor, log, **options)
+        for who in ("one", "two")
+    )
+    async with asyncio.TaskGroup() as tasks, one.consumer:
+        reading = [tasks.create_task(one.read())]
+        async with traffic(kafka_broker, kafka_topic) as sent:
+            await until(lambda: len(log.entries) > 50)
+            async with two.consumer:
+                reading.append(tasks.create_task(two.read()))
+                await until(lambda: len(two.consumer.assignment) == 3)
+                moved = two.consumer.assignment
+                await until(lambda: any(who == "two" for _, who, *_ in log.entries))
+                # Who leaves hands its finished records over as well.
+                reading.pop().cancel()
+                await asyncio.sleep(0.5)
+                await finish(two)
+        await until(lambda: len(log.entries) >= sent.total())
+        for task in reading:
+            task.cancel()
+    log.check(kafka_topic, sent.total())
+    assert all({who for _, who, _ in log.of(tp)} == {"one", "two"} for tp in moved)
+
+
+async def finish(member: Member) -> None:
+    """Ask for one step more, so that what was handed out last is finished."""
+    loop = asyncio.get_running_loop()
+    member.consumer.pause(*member.consumer.assignment)
+    poll = await member.consumer.poll(timeout=0.1)
+    for record in poll.records:
+        tp, offset = record.topic_partition, record.offset
+        member.log.entries.append((loop.time(), member.name, tp, offset))
+
+
+async def test_closing_hands_over_what_is_held(
+    kafka_broker: Kafka | Broker, kafka_topic: str, assignor: str
+) -> None:
+    log, name = Log(), group()
+    one, two = (
+        Member(who, kafka_broker, kafka_topic, assignor, log, group_id=name)
+        for who in ("one", "two")
+    )
+    one.keeps = 1.0
+    async with traffic(kafka_broker, kafka_topic) as sent:
+        async with one.running():
+            await until(lambda: len(log.entries) > 50)
+        assert one.holds
+        assert isinstance(one.events[-1], Revoked)
+    async with two.running():
+        await until(lambda: len(log.entries) >= sent.total())
+    log.check(kafka_topic, sent.total())
