@@ -33,7 +33,7 @@ async def serve(bootstrap: str, done: Counter[bytes], enough: int) -> None:
     async for line in process.stdout:
         output.append(line)
         done[line.strip()] += line.startswith(b"done ")
-        if done.total() == enough:
+        if line.startswith(b"done ") and done.total() == enough:
             process.send_signal(signal.SIGTERM)
     assert await process.wait() == 0, output
     assert output[0] == b"ready\n"
