@@ -133,6 +133,38 @@ class OffsetOutOfRange(BrokerError):
     """The position is outside the log and ``auto_offset_reset`` is ``none``."""
 
 
+class LogTruncated(OffsetOutOfRange):
+    """The log lost records that were read, and ``auto_offset_reset`` is ``none``.
+
+    That happens when a replica that lacks them becomes the leader (an unclean
+    election; KIP-320). Seek to ``diverging_offset`` to read what the log has instead.
+
+    Attributes:
+        topic: the topic.
+        partition: the number of its partition.
+        position: offset of the next record that would have been read.
+        diverging_offset: the first offset at which the log may differ from what was
+            read, -1 if it is not known.
+    """
+
+    def __init__(
+        self, topic: str, partition: int, position: int, diverging_offset: int
+    ) -> None:
+        super().__init__(
+            f"{topic}-{partition} was read up to offset {position}, but its log "
+            f"differs from offset {diverging_offset} on"
+            if diverging_offset >= 0
+            else f"{topic}-{partition} was read up to offset {position}, but its log "
+            "has lost that part",
+            code=1,
+            name="OFFSET_OUT_OF_RANGE",
+        )
+        self.topic = topic
+        self.partition = partition
+        self.position = position
+        self.diverging_offset = diverging_offset
+
+
 class Fenced(BrokerError):
     """A newer producer or group member with the same identity took our place."""
 

@@ -24,7 +24,13 @@ __all__ = ["THROTTLED_FROM", "ApiVersions", "next_attempt", "software_version"]
 # Versions that a broker advertises but does not serve to clients: 4.x names Produce
 # 0-2 only for the sake of an old librdkafka; AddPartitionsToTxn 4 and 5 are for
 # brokers among themselves.
-_FLOORS: Final[Mapping[int, int]] = MappingProxyType({ApiKey.PRODUCE: 3})
+_FLOORS: Final[Mapping[int, int]] = MappingProxyType(
+    {
+        ApiKey.PRODUCE: 3,
+        # Before, only who may act on the cluster was allowed to ask (KIP-320).
+        ApiKey.OFFSET_FOR_LEADER_EPOCH: 3,
+    }
+)
 _CAPS: Final[Mapping[int, int]] = MappingProxyType({ApiKey.ADD_PARTITIONS_TO_TXN: 3})
 
 #: The version of each API from which the client must pause by itself (KIP-219). An

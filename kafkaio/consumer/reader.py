@@ -23,7 +23,7 @@ from kafkaio.consumer.batch import Batch, Piece, size_of
 from kafkaio.consumer.buffers import Buffers, Fetched, PartitionBuffer
 from kafkaio.consumer.deserializing import deserializing
 from kafkaio.consumer.sharing import Sharing
-from kafkaio.errors import CorruptRecord, OffsetOutOfRange
+from kafkaio.errors import CorruptRecord, LogTruncated, OffsetOutOfRange
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.types import Record, TopicPartition
 
@@ -176,7 +176,8 @@ class Reader:
         Raises:
             Exception: whatever the background reported; each report is raised once.
             OffsetOutOfRange: a partition has no position and no policy to find one;
-                raised by every step until a seek.
+                raised by every step until a seek. `LogTruncated` if that is so because
+                its log lost what was read.
         """
         self.raise_errors()
         for tp in self.positions.stranded():
@@ -191,6 +192,9 @@ class Reader:
     def raise_stranded(self, tp: TopicPartition) -> None:
         """Raise if a partition has no position, and nothing will find one."""
         if tp in self.positions.stranded():
+            cut = self.positions[tp].cut
+            if cut is not None:
+                raise LogTruncated(tp.topic, tp.partition, cut.position, cut.end)
             raise OffsetOutOfRange(
                 f"{_name(tp)} has no valid position and auto_offset_reset is none: "
                 "seek, or choose a policy",
@@ -470,6 +474,14 @@ class Reader:
         self.must_look()
         self._on_change()
         self._on_news()
+
+    def leader_seen(self, tp: TopicPartition, leader_epoch: int) -> None:
+        """A partition has that leader: what the one before sent ahead may not hold."""
+        if self.positions[tp].leader_epoch < leader_epoch:
+            self._leave_chunk(tp)  # the machine must know how far it was read
+            if self.positions.leader_seen(tp, leader_epoch):
+                self.buffers.drop(tp)
+                self._on_change()
 
     def _made_room(self) -> None:
         if self.buffers.unread <= self.wake_below:

@@ -113,6 +113,9 @@ class Fetcher:
         """Something changed (positions, metadata, room): every loop looks again."""
         positions = self._reader.positions
         self._brokers = len({self._node_of(tp) for tp in positions} - {None})
+        for tp in positions:
+            if (view := self.client.cluster.partition(tp)) is not None:
+                self._reader.leader_seen(tp, view.leader_epoch)
         leaderless = set()
         for point in positions.fetchable(now()):
             node_id = self._node_of(point.tp)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 import anyio
@@ -17,10 +16,10 @@ import anyio
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._machines.reactions import Step, reaction
-from kafkaio._net.lane import Lane
 from kafkaio._runtime.clock import now, roll, wall_ms
 from kafkaio.client.client import Client
-from kafkaio.errors import KafkaError, KafkaTimeout, NetworkError, RequestTimeout
+from kafkaio.consumer.fetch.asking import Round, ask_leader
+from kafkaio.errors import NetworkError, RequestTimeout
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.messages.list_offsets import (
@@ -31,7 +30,7 @@ from kafkaio.protocol.messages.list_offsets import (
 )
 from kafkaio.types import OffsetAndTimestamp, TopicPartition
 
-__all__ = ["EARLIEST", "LATEST", "OffsetLookup", "Round"]
+__all__ = ["EARLIEST", "LATEST", "OffsetLookup"]
 
 #: Times with a meaning of their own in ListOffsets.
 LATEST: Final = -1
@@ -41,21 +40,6 @@ _CONSUMER: Final = -1
 _NO_OFFSET: Final = -1
 #: From this version on ListOffsets carries a timeout (KIP-1075).
 _WITH_TIMEOUT: Final = 10
-
-
-@dataclass(slots=True)
-class Round:
-    """What one round of questions brought.
-
-    Attributes:
-        found: offsets by partition; None where there is no such offset.
-        failed: errors that asking again cannot mend.
-        again: partitions to ask for again, and why.
-    """
-
-    found: dict[TopicPartition, OffsetAndTimestamp | None] = field(default_factory=dict)
-    failed: dict[TopicPartition, KafkaError] = field(default_factory=dict)
-    again: dict[TopicPartition, KafkaError] = field(default_factory=dict)
 
 
 class OffsetLookup:
@@ -104,7 +88,9 @@ class OffsetLookup:
                 attempt += 1
         return found
 
-    async def _pause(self, result: Round, attempt: int, deadline: float) -> None:
+    async def _pause(
+        self, result: Round[OffsetAndTimestamp], attempt: int, deadline: float
+    ) -> None:
         delay = self._backoff.delay(attempt, roll())
         if now() + delay >= deadline:
             tp, cause = next(iter(result.again.items()))
@@ -116,7 +102,7 @@ class OffsetLookup:
 
     async def resets(
         self, resets: Mapping[TopicPartition, Reset], *, within: float
-    ) -> Round:
+    ) -> Round[OffsetAndTimestamp]:
         """Look up where each reset leads, in one round of questions.
 
         A time before now is looked up in two steps, the end first: where no record is
@@ -143,9 +129,11 @@ class OffsetLookup:
             result.found |= {tp: o for tp, o in later.found.items() if o is not None}
         return result
 
-    async def ask(self, times: Mapping[TopicPartition, int], *, within: float) -> Round:
+    async def ask(
+        self, times: Mapping[TopicPartition, int], *, within: float
+    ) -> Round[OffsetAndTimestamp]:
         """Ask every leader once."""
-        result = Round()
+        result = Round[OffsetAndTimestamp]()
         by_leader: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
         cluster = self._client.cluster
         for tp, time in times.items():
@@ -168,24 +156,18 @@ class OffsetLookup:
         leader: int,
         times: Mapping[TopicPartition, int],
         within: float,
-        result: Round,
+        result: Round[OffsetAndTimestamp],
     ) -> None:
         limit = max(0.001, min(within, self._request_timeout))
-        try:
-            with anyio.fail_after(limit):
-                connection = await self._client.connection(leader, Lane.SHARED)
-                version = connection.versions.usable(ListOffsetsRequest)
-                request = self._request(times, version, limit)
-                response = await connection.call(request, timeout=limit)
-        except KafkaError as error:
-            passes = isinstance(error, NetworkError | KafkaTimeout) and error.retriable
-            failures = result.again if passes else result.failed
-            failures |= dict.fromkeys(times, error)
-            return
-        except TimeoutError as error:
-            failure = RequestTimeout(f"broker {leader} did not answer in {limit:.1f} s")
-            failure.__cause__ = error
-            result.again |= dict.fromkeys(times, failure)
+        response = await ask_leader(
+            self._client,
+            leader,
+            ListOffsetsRequest,
+            lambda version: self._request(times, version, limit),
+            limit,
+            (result, times),
+        )
+        if response is None:
             return
         answered = {
             TopicPartition(topic.name, item.partition_index): item
@@ -221,7 +203,7 @@ class OffsetLookup:
         self,
         tp: TopicPartition,
         item: ListOffsetsPartitionResponse | None,
-        result: Round,
+        result: Round[OffsetAndTimestamp],
     ) -> None:
         name = f"{tp.topic}-{tp.partition}"
         if item is None:

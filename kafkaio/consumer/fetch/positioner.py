@@ -1,9 +1,12 @@
-"""The task that finds a position for every partition that has none.
+"""The task that finds a position for every partition that has none, and proves it.
 
 Committed offsets are looked up first, all in one request. What has none is reset: each
 leader is asked for all its partitions at once, and beside the others, so that one that
 is slow delays no other's partitions. Those that fail together are asked for again
 together. A partition without a known leader waits for metadata, and not for a time.
+
+A position that was found under another leader than the partition has now is validated
+the same way: the leader is asked whether its log has what was read (KIP-320).
 """
 
 from __future__ import annotations
@@ -11,18 +14,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from kafkaio._machines.backoff import Backoff
-from kafkaio._machines.positions import Reset, Token
+from kafkaio._machines.positions import Reset, Token, Unproven
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.client import Client
-from kafkaio.consumer.fetch.lookup import OffsetLookup, Round
+from kafkaio.consumer.fetch.asking import Round
+from kafkaio.consumer.fetch.epochs import EpochEnd, EpochLookup
+from kafkaio.consumer.fetch.lookup import OffsetLookup
 from kafkaio.consumer.reader import Reader
 from kafkaio.errors import KafkaError, KafkaTimeout, MembershipError
-from kafkaio.types import OffsetAndMetadata, TopicPartition
+from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 __all__ = ["FetchCommitted", "Positioner"]
 
@@ -31,6 +36,8 @@ FetchCommitted = Callable[
     [Collection[TopicPartition], float],
     Awaitable[Mapping[TopicPartition, OffsetAndMetadata | None]],
 ]
+
+T = TypeVar("T")
 
 _WHAT: Final = "look-up of positions"
 
@@ -59,12 +66,13 @@ class Positioner:
         self._client = client
         self._reader = reader
         self._lookup = lookup
+        self._epochs = EpochLookup(client)
         self._committed = committed
         self._on_found = on_found
         self._start_soon = start_soon
         self._wakeup = Wakeup()
-        # Leaders with a question under way.
-        self._busy: set[int] = set()
+        # Leaders with a question under way, by kind.
+        self._busy: set[tuple[str, int]] = set()
         # The view of the cluster whose gaps were asked about.
         self._asked_view = -1
         config = client.config
@@ -83,20 +91,51 @@ class Positioner:
             if unpositioned:
                 await self._load_committed(unpositioned)
                 self._on_found()
-            for leader, wanted in self._resetting().items():
-                if leader not in self._busy:
-                    self._busy.add(leader)
-                    reset = partial(self._reset, leader, wanted)
-                    self._start_soon(reset, f"reset positions at broker {leader}")
+            for leader, wanted in self._by_leader(positions.resetting(now())).items():
+                self._ask("reset", leader, partial(self._reset, leader, wanted))
+            for leader, unproven in self._by_leader(self._unproven()).items():
+                self._ask("validate", leader, partial(self._validate, leader, unproven))
             if not unpositioned:
                 await self._wakeup.wait(positions.next_retry(now()))
 
-    def _resetting(self) -> dict[int, dict[TopicPartition, tuple[Token, Reset]]]:
+    def _ask(self, kind: str, leader: int, question: Child) -> None:
+        # One question of a kind at a time; who comes later is asked about next.
+        if (kind, leader) in self._busy:
+            return
+        self._busy.add((kind, leader))
+
+        async def ask() -> None:
+            try:
+                await question()
+            finally:
+                self._busy.discard((kind, leader))
+            self._on_found()
+            self.wake()
+
+        self._start_soon(ask, f"{kind} positions at broker {leader}")
+
+    def _unproven(self) -> dict[TopicPartition, Unproven]:
+        # What was read under the leader of now is in its log: nobody is asked.
+        positions = self._reader.positions
+        left: dict[TopicPartition, Unproven] = {}
+        for tp, unproven in positions.validating(now()).items():
+            view = self._client.cluster.partition(tp)
+            leader_epoch = -1 if view is None else view.leader_epoch
+            if view is not None and leader_epoch in {-1, unproven.epoch}:
+                positions.validated(tp, unproven.token, leader_epoch)
+            else:
+                left[tp] = unproven
+                continue
+            self._on_found()
+        return left
+
+    def _by_leader(
+        self, items: Mapping[TopicPartition, T]
+    ) -> dict[int, dict[TopicPartition, T]]:
         cluster = self._client.cluster
-        by_leader: dict[int, dict[TopicPartition, tuple[Token, Reset]]]
-        by_leader = defaultdict(dict)
+        by_leader: dict[int, dict[TopicPartition, T]] = defaultdict(dict)
         leaderless: set[str] = set()
-        for tp, wanted in self._reader.positions.resetting(now()).items():
+        for tp, wanted in items.items():
             leader = cluster.leader(tp)
             if leader is None:
                 leaderless.add(tp.topic)
@@ -141,18 +180,16 @@ class Positioner:
     async def _reset(
         self, leader: int, wanted: Mapping[TopicPartition, tuple[Token, Reset]]
     ) -> None:
-        try:
-            result = await self._lookup.resets(
-                {tp: reset for tp, (_, reset) in wanted.items()}, within=self._timeout
-            )
-        finally:
-            self._busy.discard(leader)
+        del leader  # who leads which is looked up anew
+        result = await self._lookup.resets(
+            {tp: reset for tp, (_, reset) in wanted.items()}, within=self._timeout
+        )
         self._take(wanted, result)
-        self._on_found()
-        self.wake()
 
     def _take(
-        self, wanted: Mapping[TopicPartition, tuple[Token, Reset]], result: Round
+        self,
+        wanted: Mapping[TopicPartition, tuple[Token, Reset]],
+        result: Round[OffsetAndTimestamp],
     ) -> None:
         reader = self._reader
         failures: dict[tuple[TopicPartition, Token], KafkaError] = {}
@@ -168,6 +205,47 @@ class Positioner:
                 missing = KafkaError(f"{tp} has no offset to begin at")
                 failures[tp, token] = result.again.get(tp, missing)
         self._retry(failures)
+
+    async def _validate(
+        self, leader: int, wanted: Mapping[TopicPartition, Unproven]
+    ) -> None:
+        epochs = {tp: unproven.epoch for tp, unproven in wanted.items()}
+        result = await self._epochs.ask(leader, epochs)
+        reader = self._reader
+        failures: dict[tuple[TopicPartition, Token], KafkaError] = {}
+        for tp, unproven in wanted.items():
+            if tp in result.found:
+                self._on_epoch_end(tp, unproven, result.found[tp])
+            elif tp in result.failed:
+                reader.fail(result.failed[tp])
+                failures[tp, unproven.token] = result.failed[tp]
+            else:
+                failures[tp, unproven.token] = result.again[tp]
+        if result.again:
+            self._client.request_refresh(*sorted({tp.topic for tp in result.again}))
+        self._retry(failures)
+
+    def _on_epoch_end(
+        self, tp: TopicPartition, unproven: Unproven, end: EpochEnd | None
+    ) -> None:
+        reader, token = self._reader, unproven.token
+        if end is None or end.offset >= unproven.offset:
+            # Whose leader cannot tell is taken at its word, whichever leader it is.
+            view = self._client.cluster.partition(tp)
+            asked = -1 if view is None else view.leader_epoch
+            epoch = asked if end is None else end.leader_epoch
+            reader.positions.validated(tp, token, epoch)
+            return
+        cut = reader.positions.diverged(
+            tp, token, end.offset, end.epoch, end.leader_epoch
+        )
+        if cut is None:
+            return
+        if reader.positions[tp].position >= 0:
+            reader.ledger.positioned(tp, end.offset, end.epoch, committed=False)
+        else:
+            reader.ledger.unpositioned(tp)
+        reader.tell()
 
     def _retry(
         self, failures: Mapping[tuple[TopicPartition, Token], KafkaError]

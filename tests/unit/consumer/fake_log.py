@@ -32,6 +32,11 @@ from kafkaio.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from kafkaio.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
 from tests.fakes.broker import FakeCluster, FakeNode
 
 
@@ -44,6 +49,7 @@ class Log:
         self.last_stable: int | None = None
         self.batches: list[tuple[int, int, int, bytes]] = []
         self.aborted: list[tuple[int, int, int]] = []
+        self.epochs: list[tuple[int, int]] = []
 
     def append(
         self,
@@ -57,7 +63,23 @@ class Log:
         batch = encode_batch(
             records, base_offset=self.end, leader_epoch=epoch, compression=compression
         )
+        if not self.epochs or self.epochs[-1][0] != epoch:
+            self.epochs.append((epoch, self.end))
         return self.raw(batch, len(records), timestamp)
+
+    def truncate(self, offset: int) -> None:
+        """Lose what an unclean election loses; ``offset`` begins a batch."""
+        self.batches = [batch for batch in self.batches if batch[1] < offset]
+        self.epochs = [(epoch, at) for epoch, at in self.epochs if at < offset]
+        self.end = offset
+
+    def epoch_end(self, asked: int) -> tuple[int, int]:
+        """The last epoch up to ``asked`` that the log has, and where it ends."""
+        known = [epoch for epoch, _ in self.epochs if epoch <= asked]
+        if not known:
+            return -1, -1
+        later = [at for epoch, at in self.epochs if epoch > asked]
+        return known[-1], min(later, default=self.end)
 
     def raw(self, batch: bytes, count: int, timestamp: int = 1000) -> int:
         base = self.end
@@ -106,6 +128,7 @@ class FakeLogs:
         self._grown: list[asyncio.Future[None]] = []
         cluster.on(ApiKey.FETCH, self.fetch)
         cluster.on(ApiKey.LIST_OFFSETS, self.list_offsets)
+        cluster.on(ApiKey.OFFSET_FOR_LEADER_EPOCH, self.epoch_ends)
         cluster.on(ApiKey.OFFSET_COMMIT, self.commit)
         cluster.on(ApiKey.OFFSET_FETCH, self.offset_fetch)
 
@@ -272,6 +295,36 @@ class FakeLogs:
                 if timestamp >= item.timestamp:
                     answer.offset, answer.timestamp = base, timestamp
                     break
+        return answer
+
+    def epoch_ends(
+        self, node: FakeNode, header: Any, request: Any
+    ) -> OffsetForLeaderEpochResponse:
+        assert request.replica_id == -1
+        return OffsetForLeaderEpochResponse(
+            topics=[
+                OffsetForLeaderTopicResult(
+                    topic=topic.topic,
+                    partitions=[
+                        self._epoch_end(node, topic.topic, p) for p in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    def _epoch_end(self, node: FakeNode, topic: str, asked: Any) -> EpochEndOffset:
+        answer = EpochEndOffset(partition=asked.partition)
+        state = self.cluster.partition(topic, asked.partition)
+        if (topic, asked.partition) in self.refusals:
+            answer.error_code = self.refusals[topic, asked.partition]
+        elif state.leader != node.node_id:
+            answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        elif asked.current_leader_epoch not in {-1, state.epoch}:
+            answer.error_code = ErrorCode.FENCED_LEADER_EPOCH
+        else:
+            log = self.log(topic, asked.partition)
+            answer.leader_epoch, answer.end_offset = log.epoch_end(asked.leader_epoch)
         return answer
 
     def commit(self, node: FakeNode, header: Any, request: Any) -> OffsetCommitResponse:

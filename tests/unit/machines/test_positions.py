@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kafkaio._machines.positions import (
     TRANSITIONS,
+    Cut,
     Event,
     FetchPoint,
     Positions,
@@ -16,6 +17,7 @@ from kafkaio._machines.positions import (
     ResetTo,
     Stage,
     Token,
+    Unproven,
 )
 from kafkaio.errors import InternalError
 from kafkaio.types import TopicPartition
@@ -31,9 +33,10 @@ def positions(policy: Reset | None = LATEST, *partitions: TopicPartition) -> Pos
     return made
 
 
-def fetching(offset: int = 10) -> Positions:
-    made = positions()
+def fetching(offset: int = 10, policy: Reset | None = LATEST) -> Positions:
+    made = positions(policy)
     assert made.committed_found(A, made[A].token, offset, 2)
+    made.validated(A, made[A].token, 2)
     return made
 
 
@@ -59,6 +62,10 @@ def test_the_committed_offset_comes_first():
     assert made.fetchable(0) == []
     assert not made.is_settled()
     assert made.committed_found(A, token, 7, 3)
+    assert made.validating(0) == {A: Unproven(made[A].token, 7, 3)}
+    assert made.fetchable(0) == []
+    assert not made.is_settled()
+    made.validated(A, made[A].token, 5)
     assert made.fetchable(0) == [FetchPoint(A, 7, made[A].token)]
     assert (made[A].position, made[A].position_epoch) == (7, 3)
     assert made.is_settled()
@@ -212,6 +219,72 @@ def test_a_position_never_goes_back_by_itself():
     assert made[A].position == 15
 
 
+# ---- agreeing with the leader (KIP-320) ---------------------------------------------
+
+
+def test_a_position_without_an_epoch_is_taken_at_its_word():
+    made = positions()
+    made.seek(A, 4)
+    assert made.fetchable(0)
+    assert not made.leader_seen(A, 7)
+    assert made[A].leader_epoch == 7
+
+
+def test_another_leader_has_to_agree():
+    made = fetching(10)
+    (point,) = made.fetchable(0)
+    made.fetched(A, 20)
+    made.advance(A, 12, 3)
+    assert not made.leader_seen(A, 2)  # the one that it was validated with
+    assert not made.leader_seen(A, -1)
+    assert not made.leader_seen(A, 3)  # which wrote the last record itself
+    assert made.leader_seen(A, 4)
+    assert not made.leader_seen(A, 5)  # asked about already
+    assert made.validating(0) == {A: Unproven(made[A].token, 12, 3)}
+    assert made.fetchable(0) == []
+    assert not made.accepts(point)
+    made.retry_later(A, made[A].token, 1.0)
+    assert made.validating(0) == {}
+    made.validated(A, made[A].token, 4)
+    assert (made[A].attempts, made[A].leader_epoch) == (0, 4)
+    assert [p.offset for p in made.fetchable(0)] == [12]
+    assert not made.accepts(point)
+    made.validated(A, made[A].token, 9)  # nobody asked
+    assert made[A].leader_epoch == 4
+
+
+def test_a_cut_log_is_read_from_the_cut():
+    made = fetching(10)
+    made.leader_seen(A, 4)
+    old = made[A].token
+    assert made.diverged(A, old, 6, 1, 4) == Cut(10, 6)
+    entry = made[A]
+    assert entry.stage is Stage.FETCHING
+    assert (entry.position, entry.position_epoch, entry.leader_epoch) == (6, 1, 4)
+    assert made.diverged(A, old, 3, 1, 4) is None
+    assert made.diverged(A, entry.token, 3, 1, 4) is None
+    assert not made.leader_seen(A, 4)
+
+
+def test_a_log_that_knows_nothing_of_what_was_read_is_reset():
+    made = fetching(10)
+    made.leader_seen(A, 4)
+    assert made.diverged(A, made[A].token, -1, -1, 4) == Cut(10, -1)
+    assert made.resetting(0) == {A: (made[A].token, LATEST)}
+
+
+@pytest.mark.parametrize("end", [6, -1])
+def test_a_cut_log_without_a_policy_strands(end: int):
+    made = fetching(10, policy=None)
+    made.leader_seen(A, 4)
+    assert made.diverged(A, made[A].token, end, 1, 4) == Cut(10, end)
+    assert set(made.stranded()) == {A}
+    assert made[A].cut == Cut(10, end)
+    made.seek(A, 6)
+    assert made[A].cut is None
+    assert made.fetchable(0)
+
+
 @pytest.mark.parametrize(("stage", "event"), list(itertools.product(Stage, Event)))
 def test_the_whole_table(stage: Stage, event: Event):
     made = positions(None)
@@ -219,6 +292,8 @@ def test_the_whole_table(stage: Stage, event: Event):
         assert made.committed_missing(A, made[A].token)
     elif stage is Stage.FETCHING:
         made.seek(A, 1)
+    elif stage is Stage.VALIDATING:
+        made.seek(A, 1, 0)
     elif stage is Stage.RESETTING:
         made.seek_to(A, EARLIEST)
     assert made[A].stage is stage
@@ -251,9 +326,9 @@ class PositionLaws(RuleBasedStateMachine):
         self.tokens = [self.made[A].token]
         self.low = -1
 
-    @rule(offset=st.integers(0, 50))
-    def seek(self, offset: int) -> None:
-        self.made.seek(A, offset)
+    @rule(offset=st.integers(0, 50), epoch=st.integers(-1, 3))
+    def seek(self, offset: int, epoch: int) -> None:
+        self.made.seek(A, offset, epoch)
         self.low = offset
         self.remember()
 
@@ -301,6 +376,31 @@ class PositionLaws(RuleBasedStateMachine):
             self.remember()
         else:
             assert self.made[A].position == before
+
+    @precondition(lambda self: self.made[A].stage is Stage.FETCHING)
+    @rule(epoch=st.integers(0, 5))
+    def leader(self, epoch: int) -> None:
+        before = self.made[A].position
+        assert self.made.leader_seen(A, epoch) == bool(self.made.validating(0))
+        assert self.made[A].position == before
+        self.remember()
+
+    @precondition(lambda self: self.made[A].stage is Stage.VALIDATING)
+    @rule(index=st.integers(0, 3), end=st.integers(-1, 50))
+    def answer_about_the_epoch(self, index: int, end: int) -> None:
+        token = self.tokens[-1 - index % len(self.tokens)]
+        position = self.made[A].position
+        is_current = token == self.made[A].token
+        if end >= position:
+            self.made.validated(A, token, 5)
+            assert (self.made[A].stage is Stage.FETCHING) == is_current
+            return
+        cut = self.made.diverged(A, token, end, 0, 5)
+        assert cut == (Cut(position, end) if is_current else None)
+        if is_current:
+            assert self.made[A].position == end
+            self.low = end
+            self.remember()
 
     def remember(self) -> None:
         if self.made[A].token != self.tokens[-1]:

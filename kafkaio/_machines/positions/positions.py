@@ -7,10 +7,17 @@ Theory. A partition goes through stages::
     UNPOSITIONED -- none, no policy -------> STRANDED
     FETCHING ------ out of range, a policy -> RESETTING
     FETCHING ------ out of range, no policy -> STRANDED
+    FETCHING ------ another leader -------> VALIDATING -- log agrees -> FETCHING
+    VALIDATING ---- log is cut, a policy -> FETCHING at the cut, or RESETTING
+    VALIDATING ---- log is cut, no policy -> STRANDED
 
 A seek leads from every stage to FETCHING, a seek to the beginning or the end to
-RESETTING. Pausing and the request to give the partition up are beside the stages:
-they hold fetching or delivery back and move no position.
+RESETTING. A position whose leader epoch is known, from a commit, a seek or the record
+before it, is validated with every leader that it meets (KIP-320): after an unclean
+election the new leader's log may lack what was read.
+
+Pausing and the request to give the partition up are beside the stages: they hold
+fetching or delivery back and move no position.
 
 There are two offsets: ``fetch_offset`` is where the next request reads, ``position``
 is the next record to hand out; what is between them is buffered.
@@ -23,129 +30,23 @@ is dropped before it reaches the table, so a seek during a look-up wins.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-from enum import Enum, auto
-from typing import Final, NamedTuple
 
-from kafkaio.config.checks import iso_duration_ms
+from kafkaio._machines.positions.stages import (
+    SOUGHT,
+    TRANSITIONS,
+    Cut,
+    Event,
+    FetchPoint,
+    PartitionPosition,
+    Reset,
+    Stage,
+    Token,
+    Unproven,
+)
 from kafkaio.errors import InternalError
 from kafkaio.types import TopicPartition
 
-__all__ = [
-    "TRANSITIONS",
-    "Event",
-    "FetchPoint",
-    "PartitionPosition",
-    "Positions",
-    "Reset",
-    "ResetTo",
-    "Stage",
-    "Token",
-]
-
-
-class Stage(Enum):
-    """What has to happen next with a partition."""
-
-    UNPOSITIONED = auto()  #: look for a committed offset
-    RESETTING = auto()  #: look up the offset that the reset asks for
-    FETCHING = auto()  #: there is a position
-    STRANDED = auto()  #: no position and no policy: only a seek helps
-
-
-class Event(Enum):
-    """What moves a partition from stage to stage."""
-
-    COMMITTED = auto()
-    UNCOMMITTED = auto()
-    FOUND = auto()
-    OUT_OF_RANGE = auto()
-    NO_POLICY = auto()
-    SEEK = auto()
-    RESET_ASKED = auto()
-
-
-TRANSITIONS: Final = {
-    (Stage.UNPOSITIONED, Event.COMMITTED): Stage.FETCHING,
-    (Stage.UNPOSITIONED, Event.UNCOMMITTED): Stage.RESETTING,
-    (Stage.UNPOSITIONED, Event.NO_POLICY): Stage.STRANDED,
-    (Stage.RESETTING, Event.FOUND): Stage.FETCHING,
-    (Stage.FETCHING, Event.OUT_OF_RANGE): Stage.RESETTING,
-    (Stage.FETCHING, Event.NO_POLICY): Stage.STRANDED,
-    **{(stage, Event.SEEK): Stage.FETCHING for stage in Stage},
-    **{(stage, Event.RESET_ASKED): Stage.RESETTING for stage in Stage},
-}
-
-
-#: Stages with a look-up to do.
-_SOUGHT: Final = (Stage.UNPOSITIONED, Stage.RESETTING)
-
-
-class ResetTo(Enum):
-    """What a reset looks for."""
-
-    EARLIEST = auto()
-    LATEST = auto()
-    DURATION = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Reset:
-    """Where a reset leads: the log's start, its end, or a time before now.
-
-    Attributes:
-        to: what to look for.
-        duration_ms: how far back, for ``DURATION``.
-    """
-
-    to: ResetTo
-    duration_ms: int = 0
-
-    @classmethod
-    def of(cls, policy: str) -> Reset | None:
-        """Read ``auto_offset_reset``; None is ``none``."""
-        kind, _, duration = policy.partition(":")
-        if kind == "by_duration":
-            return cls(ResetTo.DURATION, iso_duration_ms(duration) or 0)
-        resets = {"earliest": ResetTo.EARLIEST, "latest": ResetTo.LATEST}
-        return cls(resets[kind]) if kind in resets else None
-
-
-class Token(NamedTuple):
-    """What a look-up or a fetch was started for."""
-
-    number: int
-    era: int
-
-
-class FetchPoint(NamedTuple):
-    """A partition to fetch, and from where."""
-
-    tp: TopicPartition
-    offset: int
-    token: Token
-
-
-@dataclass(slots=True)
-class PartitionPosition:
-    """The state of one partition. Only `Positions` changes it."""
-
-    number: int
-    reset: Reset | None
-    stage: Stage = Stage.UNPOSITIONED
-    era: int = 0
-    position: int = -1
-    position_epoch: int = -1
-    fetch_offset: int = -1
-    is_paused: bool = False
-    is_revoking: bool = False
-    retry_at: float = 0.0
-    attempts: int = 0
-
-    @property
-    def token(self) -> Token:
-        """What a look-up or a fetch that starts now must carry."""
-        return Token(self.number, self.era)
+__all__ = ["Positions"]
 
 
 class Positions:
@@ -274,6 +175,78 @@ class Positions:
         entry.reset = self._policy
         return self._without_offset(tp, entry, Event.OUT_OF_RANGE)
 
+    # Agreeing with the leader
+
+    def leader_seen(self, tp: TopicPartition, leader_epoch: int) -> bool:
+        """The partition has that leader: is what was read under another in its log?
+
+        Returns:
+            Whether the position has to be validated now, for which everything that is
+            buffered has to be dropped.
+        """
+        entry = self._partitions[tp]
+        if entry.stage is not Stage.FETCHING or leader_epoch <= entry.leader_epoch:
+            return False
+        if entry.position_epoch in {-1, leader_epoch}:
+            entry.leader_epoch = leader_epoch
+            return False
+        self._fire(tp, entry, Event.UNPROVEN)
+        self.fetch_again(tp)
+        return True
+
+    def validating(self, now: float) -> dict[TopicPartition, Unproven]:
+        """Partitions whose position is to be validated now."""
+        return {
+            tp: Unproven(entry.token, entry.position, entry.position_epoch)
+            for tp, entry in self._due(Stage.VALIDATING, now)
+        }
+
+    def validated(self, tp: TopicPartition, token: Token, leader_epoch: int) -> None:
+        """The leader of that epoch has all that was read, or need not be asked."""
+        entry = self._validating(tp, token)
+        if entry is not None:
+            self._fire(tp, entry, Event.PROVEN)
+            entry.leader_epoch = leader_epoch
+            entry.retry_at = 0.0
+            entry.attempts = 0
+
+    def diverged(
+        self, tp: TopicPartition, token: Token, end: int, epoch: int, leader_epoch: int
+    ) -> Cut | None:
+        """The leader's log lacks what was read: go back, or strand without a policy.
+
+        Args:
+            tp: the partition.
+            token: what the question was asked for.
+            end: the offset up to which the log may still agree, -1 if unknown.
+            epoch: the epoch of the record before ``end``.
+            leader_epoch: the leader that said so.
+
+        Returns:
+            What was lost: None where the answer came too late to matter.
+        """
+        entry = self._validating(tp, token)
+        if entry is None:
+            return None
+        cut = Cut(entry.position, end)
+        if self._policy is None:
+            self._without_offset(tp, entry, Event.OUT_OF_RANGE)
+            entry.cut = cut
+        elif end < 0:
+            entry.reset = self._policy
+            self._without_offset(tp, entry, Event.OUT_OF_RANGE)
+        else:
+            self._fire(tp, entry, Event.CUT)
+            self._put(entry, end, epoch)
+            entry.leader_epoch = leader_epoch
+        return cut
+
+    def _validating(self, tp: TopicPartition, token: Token) -> PartitionPosition | None:
+        entry = self._current(tp, token)
+        if entry is None or entry.stage is not Stage.VALIDATING:
+            return None
+        return entry
+
     def retry_later(self, tp: TopicPartition, token: Token, until: float) -> None:
         """A look-up or fetch failed: leave the partition alone until then."""
         entry = self._current(tp, token)
@@ -292,7 +265,7 @@ class Positions:
         """Read on at ``offset``. Look-ups and fetches under way are void."""
         entry = self._partitions[tp]
         self._fire(tp, entry, Event.SEEK)
-        self._set(entry, offset, epoch)
+        self._set(tp, entry, offset, epoch)
 
     def seek_to(self, tp: TopicPartition, reset: Reset) -> None:
         """Look a new position up, whatever it is now."""
@@ -352,7 +325,7 @@ class Positions:
         """Whether no partition waits for its position any more."""
         return all(
             entry.is_revoking
-            for stage in _SOUGHT
+            for stage in SOUGHT
             for entry in self._stages[stage].values()
         )
 
@@ -374,7 +347,7 @@ class Positions:
         if entry is None:
             return False
         self._fire(tp, entry, event)
-        self._set(entry, offset, epoch)
+        self._set(tp, entry, offset, epoch)
         return True
 
     def _without_offset(
@@ -396,7 +369,14 @@ class Positions:
             self._stages[stage][tp] = entry
             entry.stage = stage
 
-    def _set(self, entry: PartitionPosition, offset: int, epoch: int) -> None:
+    def _set(
+        self, tp: TopicPartition, entry: PartitionPosition, offset: int, epoch: int
+    ) -> None:
+        self._put(entry, offset, epoch)
+        if epoch >= 0:
+            self._fire(tp, entry, Event.UNPROVEN)
+
+    def _put(self, entry: PartitionPosition, offset: int, epoch: int) -> None:
         self._unset(entry)
         entry.position = entry.fetch_offset = offset
         entry.position_epoch = epoch
@@ -404,5 +384,7 @@ class Positions:
     def _unset(self, entry: PartitionPosition) -> None:
         entry.era += 1
         entry.position = entry.fetch_offset = entry.position_epoch = -1
+        entry.leader_epoch = -1
+        entry.cut = None
         entry.retry_at = 0.0
         entry.attempts = 0
