@@ -13,6 +13,7 @@
     │   ├── AuthorizationError          the principal may not do that
     │   ├── UnknownTopicOrPartition     no such topic or partition, even after retries
     │   ├── OffsetOutOfRange            and no reset policy to follow
+    │   │   └── LogTruncated            the log lost what was read
     │   ├── Fenced                      a newer producer or member took our place
     │   └── GroupError                  the group coordinator refused
     ├── NetworkError                    the way to the broker failed; all are retriable
@@ -56,6 +57,7 @@ __all__ = [
     "InternalError",
     "KafkaError",
     "KafkaTimeout",
+    "LogTruncated",
     "MembershipError",
     "NetworkError",
     "OffsetOutOfRange",

@@ -23,8 +23,8 @@ from kafkaio.consumer.batch import Batch, Piece, size_of
 from kafkaio.consumer.buffers import Buffers, Fetched, PartitionBuffer
 from kafkaio.consumer.deserializing import deserializing
 from kafkaio.consumer.sharing import Sharing
-from kafkaio.errors import CorruptRecord, LogTruncated, OffsetOutOfRange
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.consumer.stranded import stranded
+from kafkaio.errors import CorruptRecord
 from kafkaio.types import Record, TopicPartition
 
 __all__ = ["Reader"]
@@ -192,15 +192,7 @@ class Reader:
     def raise_stranded(self, tp: TopicPartition) -> None:
         """Raise if a partition has no position, and nothing will find one."""
         if tp in self.positions.stranded():
-            cut = self.positions[tp].cut
-            if cut is not None:
-                raise LogTruncated(tp.topic, tp.partition, cut.position, cut.end)
-            raise OffsetOutOfRange(
-                f"{_name(tp)} has no valid position and auto_offset_reset is none: "
-                "seek, or choose a policy",
-                code=ErrorCode.OFFSET_OUT_OF_RANGE,
-                name=ErrorCode.OFFSET_OUT_OF_RANGE.name,
-            )
+            raise stranded(tp, self.positions[tp].cut)
 
     def finish(self) -> None:
         """Everything handed out so far is finished."""

@@ -118,6 +118,7 @@ class FakeLogs:
         self.cluster = cluster
         self.logs: dict[tuple[str, int], Log] = {}
         self.committed: dict[tuple[str, int], int] = {}
+        self.committed_epochs: dict[tuple[str, int], int] = {}
         self.commits: list[dict[tuple[str, int], int]] = []
         self.grants_sessions = True
         self.cuts_batches = False
@@ -366,6 +367,9 @@ class FakeLogs:
                                 OffsetFetchResponsePartitions(
                                     partition_index=n,
                                     committed_offset=self.committed.get(
+                                        (by_id.get(t.topic_id, t.name), n), -1
+                                    ),
+                                    committed_leader_epoch=self.committed_epochs.get(
                                         (by_id.get(t.topic_id, t.name), n), -1
                                     ),
                                 )
