@@ -467,14 +467,6 @@ class Reader:
         self._on_change()
         self._on_news()
 
-    def leader_seen(self, tp: TopicPartition, leader_epoch: int) -> None:
-        """A partition has that leader: what the one before sent ahead may not hold."""
-        if self.positions[tp].leader_epoch < leader_epoch:
-            self._leave_chunk(tp)  # the machine must know how far it was read
-            if self.positions.leader_seen(tp, leader_epoch):
-                self.buffers.drop(tp)
-                self._on_change()
-
     def _made_room(self) -> None:
         if self.buffers.unread <= self.wake_below:
             self.wake_below = -1

@@ -22,7 +22,7 @@ from typing import Final
 
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.fetch_session import FetchTarget
-from kafkaio._machines.positions import FetchPoint
+from kafkaio._machines.positions import FetchPoint, Stage
 from kafkaio._machines.reactions import Reaction, Step, reaction
 from kafkaio._machines.read_committed import ReadCommitted, ReadUncommitted
 from kafkaio._records.batch import (
@@ -113,9 +113,7 @@ class Fetcher:
         """Something changed (positions, metadata, room): every loop looks again."""
         positions = self._reader.positions
         self._brokers = len({self._node_of(tp) for tp in positions} - {None})
-        for tp in positions:
-            if (view := self.client.cluster.partition(tp)) is not None:
-                self._reader.leader_seen(tp, view.leader_epoch)
+        self._see_leaders()
         leaderless = set()
         for point in positions.fetchable(now()):
             node_id = self._node_of(point.tp)
@@ -131,6 +129,19 @@ class Fetcher:
         self.wake()
         for node in self._nodes.values():
             node.beside.wake()
+
+    def _see_leaders(self) -> None:
+        # What a leader sent ahead may not be in the log of the next one.
+        reader = self._reader
+        for tp in reader.positions:
+            view, entry = self.client.cluster.partition(tp), reader.positions[tp]
+            if view is None or entry.stage is not Stage.FETCHING:
+                continue
+            if view.leader_epoch <= entry.leader_epoch:
+                continue
+            reader.set_aside()  # the machine must know how far it was read
+            if reader.positions.leader_seen(tp, view.leader_epoch):
+                reader.buffers.drop(tp)
 
     def wake(self) -> None:
         """There is room, or something else may be fetched: every loop looks again."""
