@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import UUID
 
-__all__ = ["ASSIGNORS", "DEFAULT_ASSIGNOR", "Slot", "Spec", "range_", "uniform"]
+from kafkaio.testing.groups.java import java_order, text_hash, uuid_hash
+
+__all__ = ["ASSIGNORS", "Slot", "Spec", "range_", "uniform"]
 
 #: A topic's id and the number of a partition.
 Slot: TypeAlias = tuple[UUID, int]
@@ -30,8 +32,11 @@ class Spec:
     instances: Mapping[str, str]
 
     def order(self, members: list[str]) -> list[str]:
-        """Sort members; a static one keeps its place when its member id changes."""
-        return sorted(members, key=lambda one: self.instances.get(one, one))
+        """Sort members: static ones first, whose member ids do not matter."""
+        static = self.instances
+        return sorted(
+            members, key=lambda one: (one not in static, static.get(one, one))
+        )
 
     def slots(self) -> list[Slot]:
         """Return every partition that anybody wants, in order."""
@@ -67,6 +72,8 @@ def range_(spec: Spec) -> dict[str, frozenset[Slot]]:
 
 def uniform(spec: Spec) -> dict[str, frozenset[Slot]]:
     """Spread the partitions evenly and move as few as possible."""
+    if len(set(spec.subscriptions.values())) == 1:
+        return _uniform_alike(spec)
     slots = spec.slots()
     found = _keep(spec, set(slots))
     taken = {slot for mine in found.values() for slot in mine}
@@ -77,6 +84,39 @@ def uniform(spec: Spec) -> dict[str, frozenset[Slot]]:
             found[min(able, key=lambda one: len(found[one]))].add(slot)
     while _even_out(spec, members, found):
         pass
+    return {member: frozenset(mine) for member, mine in found.items()}
+
+
+def _uniform_alike(spec: Spec) -> dict[str, frozenset[Slot]]:
+    """Assign where all members read the same, step by step as Kafka does."""
+    members = java_order(spec.subscriptions, text_hash)
+    topics = java_order(spec.subscriptions[members[0]], uuid_hash)
+    everything = [
+        (topic, number)
+        for topic in topics
+        for number in range(spec.partitions.get(topic, 0))
+    ]
+    kept = _keep(spec, set(everything))
+    given = {slot for mine in kept.values() for slot in mine}
+    unassigned = [slot for slot in everything if slot not in given]
+    share, extra = divmod(len(everything), len(members))
+    place = {slot: number for number, slot in enumerate(everything)}
+    found: dict[str, list[Slot]] = {}
+    for member in members:
+        quota = share + (extra > 0)
+        mine = sorted(kept[member], key=lambda slot: place[slot])
+        found[member] = mine[:quota]
+        unassigned += mine[quota:]
+        if extra > 0 and len(mine) >= quota:
+            extra -= 1
+    # What is free, and who has room, are taken from the end.
+    for member in reversed(members):
+        room = share - len(found[member])
+        if extra > 0 and room >= 0:
+            room += 1
+            extra -= 1
+        for _ in range(room):
+            found[member].append(unassigned.pop())
     return {member: frozenset(mine) for member, mine in found.items()}
 
 
@@ -112,5 +152,5 @@ def _even_out(spec: Spec, members: list[str], found: dict[str, set[Slot]]) -> bo
     return False
 
 
-DEFAULT_ASSIGNOR = "uniform"
-ASSIGNORS: Mapping[str, Assignor] = {"uniform": uniform, "range": range_}
+#: By name; the first is the default, and wins if as many members want another.
+ASSIGNORS: dict[str, Assignor] = {"uniform": uniform, "range": range_}

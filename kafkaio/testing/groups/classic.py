@@ -13,6 +13,7 @@ from kafkaio.protocol.messages.join_group import (
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
 from kafkaio.testing.groups.classic_member import Joining, Member, State, Syncing
 from kafkaio.testing.groups.config import GroupConfig
+from kafkaio.testing.groups.java import java_order, text_hash
 
 __all__ = ["ClassicGroup"]
 
@@ -78,10 +79,6 @@ class ClassicGroup:
             self._add(f"{joining.client_id}-{joining.new_id}", joining, reply, now)
 
     def _refuse(self, joining: Joining) -> ErrorCode:
-        config = self._config
-        timeout = joining.session_timeout
-        if not config.min_session_timeout <= timeout <= config.max_session_timeout:
-            return ErrorCode.INVALID_SESSION_TIMEOUT
         if joining.member_id not in self.members and self._is_full:
             return ErrorCode.GROUP_MAX_SIZE_REACHED
         if not self._supports(joining):
@@ -211,7 +208,8 @@ class ClassicGroup:
         """Begin a rebalance, or go on with the one that is under way."""
         if self.state is not State.PREPARING:
             for member in self.members.values():
-                member.assignment = b""
+                if self.state is State.COMPLETING:
+                    member.assignment = b""
                 if member.sync_reply is not None:
                     self._fail_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
                     member.heard(now)
@@ -277,7 +275,8 @@ class ClassicGroup:
         for member in self.members.values():
             best = next(name for name, _ in member.protocols if name in common)
             votes[best] = votes.get(best, 0) + 1
-        return max(votes, key=lambda name: votes[name])
+        # With as many votes for several, the first in Java's hash map wins.
+        return max(java_order(votes, text_hash), key=lambda name: votes[name])
 
     # Syncing, heartbeats, leaving
 
@@ -343,9 +342,8 @@ class ClassicGroup:
         A member in the middle of a rebalance may commit until the generation is made,
         not while it waits for the assignment.
         """
-        if not self.members:
-            is_simple = generation < 0 and not member_id and instance_id is None
-            return ErrorCode.NONE if is_simple else ErrorCode.UNKNOWN_MEMBER_ID
+        if generation < 0 and self.state is State.EMPTY:
+            return ErrorCode.NONE
         member, error = self._find(member_id, instance_id)
         if member is None:
             return error
@@ -364,6 +362,9 @@ class ClassicGroup:
         if instance_id is None and self._pending.pop(member_id, None) is not None:
             if self.state is State.PREPARING:
                 self._maybe_complete(now)
+            elif self.state is not State.EMPTY:
+                # As Kafka, though nobody who is here is concerned.
+                self._prepare(now)
             return ErrorCode.NONE
         member, error = self._find(member_id, instance_id)
         if member is None:
@@ -387,7 +388,8 @@ class ClassicGroup:
             if deadline <= now:
                 del self._pending[member_id]
         for member in list(self.members.values()):
-            if member.session_deadline <= now:
+            # The end of one session may have ended a rebalance, and removed others.
+            if member.session_deadline <= now and member.id in self.members:
                 self.remove(member, now)
         if self._sync_deadline <= now:
             self._sync_deadline = inf
@@ -421,6 +423,10 @@ class ClassicGroup:
         return member, ErrorCode.NONE
 
     def _forget(self, member: Member) -> None:
+        if member.join_reply is not None:
+            # Without its id: the client is to begin anew.
+            self._fail_join(member.join_reply, ErrorCode.UNKNOWN_MEMBER_ID, "")
+            member.join_reply = None
         self._fail_parked(member, ErrorCode.UNKNOWN_MEMBER_ID)
         del self.members[member.id]
         self._unsynced.discard(member.id)

@@ -98,8 +98,6 @@ class Member:
 
     def update(self, joining: Joining) -> None:
         """Take over what a rejoining member says of itself."""
-        self.client_id = joining.client_id
-        self.client_host = joining.client_host
         self.session_timeout = joining.session_timeout
         self.rebalance_timeout = joining.rebalance_timeout
         self.protocols = joining.protocols

@@ -11,7 +11,6 @@ from uuid import UUID
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing.groups.assignors import (
     ASSIGNORS,
-    DEFAULT_ASSIGNOR,
     Slot,
     Spec,
 )
@@ -60,7 +59,7 @@ class ConsumerGroup:
         self, group_id: str, config: GroupConfig, topics: Home, now_ms: int = 0
     ) -> None:
         self.id = group_id
-        self.epoch = 0
+        self.epoch = 1
         self.members: dict[str, ConsumerMember] = {}
         self.static: dict[str, str] = {}
         self.target: dict[str, frozenset[Slot]] = {}
@@ -74,7 +73,6 @@ class ConsumerGroup:
         self._matches: dict[str, frozenset[str]] = {}
         self._regex_due = inf
         self._assigned_at = -inf
-        self._assign_due = inf
 
     @property
     def state(self) -> str:
@@ -93,13 +91,16 @@ class ConsumerGroup:
     @property
     def assignor(self) -> str:
         """The assignor that most members want, the default if none says."""
-        votes = Counter(one.assignor for one in self.members.values() if one.assignor)
-        return max(votes, key=lambda name: votes[name]) if votes else DEFAULT_ASSIGNOR
+        return max(ASSIGNORS, key=lambda name: self._votes[name])
+
+    @property
+    def _votes(self) -> Counter[str]:
+        return Counter(one.assignor for one in self.members.values() if one.assignor)
 
     @property
     def deadline(self) -> float:
         """When ``tick`` is due next."""
-        times = [self._regex_due, self._assign_due]
+        times = [self._regex_due]
         for one in self.members.values():
             times += (one.session_deadline, one.revoke_deadline)
         return min(times)
@@ -117,23 +118,24 @@ class ConsumerGroup:
         member, error = self._member(beat)
         if member is None:
             return error
-        is_new = member.id not in self.members
         self._enter(member)
         before = member.subscription
         member.update(beat)
-        is_changed = is_new or member.subscription != before
+        is_changed = member.subscription != before
         if is_changed:
             self._find_matches(now)
         if self._look_at_topics() or is_changed:
             self.epoch += 1
-        self._assign(now)
+        self._assign(member, now)
         member.session_deadline = now + self._config.consumer_session_timeout
-        changed = self._reconcile(member, beat, now)
+        changed = self._reconcile(member, beat, now, is_changed=is_changed)
         shows = changed or beat.is_full
         assignment = frozenset(member.assigned) if shows else None
         return Reply(ErrorCode.NONE, None, member.epoch, assignment)
 
-    def _reconcile(self, member: ConsumerMember, beat: Beat, now: float) -> bool:
+    def _reconcile(
+        self, member: ConsumerMember, beat: Beat, now: float, *, is_changed: bool
+    ) -> bool:
         taken = frozenset(
             slot
             for one in self.members.values()
@@ -144,7 +146,11 @@ class ConsumerGroup:
         # Whoever joins anew has nothing, whatever it had.
         owned = frozenset[Slot]() if beat.epoch == 0 else beat.owned
         target = self.target.get(member.id, frozenset())
-        changed = member.reconcile(target, self.target_epoch, owned, taken)
+        unwanted = frozenset[Slot]()
+        if is_changed:
+            wanted = self._wanted(member)
+            unwanted = frozenset(one for one in member.assigned if one[0] not in wanted)
+        changed = member.reconcile(target, self.target_epoch, owned, taken, unwanted)
         if changed and member.state is MemberState.UNREVOKED:
             member.revoke_deadline = now + member.rebalance_timeout
         return changed
@@ -153,7 +159,7 @@ class ConsumerGroup:
         """Find or make the member that a heartbeat is from; else say what is wrong."""
         if beat.instance_id is not None:
             known = self.static.get(beat.instance_id)
-            if known is not None and known != beat.member_id:
+            if known is not None and (known != beat.member_id or beat.epoch == 0):
                 return self._successor(beat, self.members[known])
             if known is None and beat.epoch > 0:
                 return None, Reply(
@@ -202,9 +208,6 @@ class ConsumerGroup:
         self, beat: Beat, member: ConsumerMember
     ) -> tuple[ConsumerMember | None, Reply]:
         if member.is_away:
-            if beat.epoch == 0:
-                member.epoch = member.previous_epoch = 0
-                return member, Reply(ErrorCode.NONE)
             return None, _fenced("larger", member.epoch)
         if beat.epoch > member.epoch:
             return None, _fenced("larger", member.epoch)
@@ -249,42 +252,46 @@ class ConsumerGroup:
             member.revoke_deadline = inf
             member.session_deadline = now + self._config.consumer_session_timeout
         else:
-            self.fence(member, now)
+            self.fence(member)
         return Reply(ErrorCode.NONE, None, beat.epoch)
 
     def leave(self, member_id: str, instance_id: str | None, now: float) -> ErrorCode:
         """Remove a member that an administrator names."""
-        if not member_id and instance_id is not None:
-            member_id = self.static.get(instance_id, "")
+        if instance_id is not None:
+            known = self.static.get(instance_id, "")
+            if known and member_id not in {"", known}:
+                return ErrorCode.FENCED_INSTANCE_ID
+            member_id = known
         member = self.members.get(member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        self.fence(member, now)
+        self.fence(member)
         return ErrorCode.NONE
 
-    def fence(self, member: ConsumerMember, now: float) -> None:
+    def fence(self, member: ConsumerMember) -> None:
         """Remove a member; what it had is free for the others."""
         del self.members[member.id]
         self.target.pop(member.id, None)
         if member.instance_id is not None:
             self.static.pop(member.instance_id, None)
+        # The next heartbeat has the target computed.
+        self._look_at_topics()
         self.epoch += 1
-        self._assign(now)
 
-    def rebalance(self, now: float) -> None:
-        """Make the group compute its target anew."""
+    def rebalance(self) -> None:
+        """Have the next heartbeat compute the target; one by hand is there at once."""
         self.epoch += 1
-        self._assign(now)
+        if self.manual is not None:
+            self.target, self.target_epoch = dict(self.manual), self.epoch
 
     def tick(self, now: float) -> None:
         """Do what is due: sessions and revocations that took too long, and patterns."""
         for member in list(self.members.values()):
             if min(member.session_deadline, member.revoke_deadline) <= now:
-                self.fence(member, now)
+                self.fence(member)
         is_changed = self._regex_due <= now and self._match(now)
-        if self._look_at_topics() or is_changed:
+        if is_changed:
             self.epoch += 1
-        self._assign(now)
 
     def move(self, now: float) -> None:
         """Start every session anew: another node is the coordinator from now on."""
@@ -322,6 +329,11 @@ class ConsumerGroup:
         matches = self._matches.get(member.regex or "", frozenset())
         return member.names | matches
 
+    def _wanted(self, member: ConsumerMember) -> frozenset[UUID]:
+        """Return the ids of the topics that a member reads and that there are."""
+        names = self.topics_of(member) & self._shape.keys()
+        return frozenset(self._shape[name][0] for name in names)
+
     def _find_matches(self, now: float) -> None:
         """Have patterns that are new matched soon: an answer does not wait for it."""
         patterns = {one.regex for one in self.members.values() if one.regex}
@@ -358,31 +370,33 @@ class ConsumerGroup:
         self._shape = shape
         return is_changed
 
-    def _assign(self, now: float) -> None:
+    def _assign(self, member: ConsumerMember, now: float) -> None:
         if self.target_epoch == self.epoch:
             return
         due = self._assigned_at + self._config.assignment_interval
         if now < due:
-            self._assign_due = due
             return
-        self._assign_due = inf
         self._assigned_at = now
         self.target_epoch = self.epoch
         if self.manual is not None:
             self.target = dict(self.manual)
         elif self.members:
-            self.target = ASSIGNORS[self.assignor](self._spec())
+            self.target = ASSIGNORS[self._chosen(member)](self._spec())
+
+    def _chosen(self, member: ConsumerMember) -> str:
+        """Return the assignor to ask, which may not be the one that is told.
+
+        If as many members want another, Kafka prefers what only the member wants that
+        has the target computed.
+        """
+        votes = self._votes
+        if member.assignor and votes[member.assignor] == max(votes.values()) == 1:
+            return member.assignor
+        return self.assignor
 
     def _spec(self) -> Spec:
         return Spec(
-            subscriptions={
-                one.id: frozenset(
-                    self._shape[name][0]
-                    for name in self.topics_of(one)
-                    if name in self._shape
-                )
-                for one in self.members.values()
-            },
+            subscriptions={one.id: self._wanted(one) for one in self.members.values()},
             partitions=dict(self._shape.values()),
             current=self.target,
             instances={member: instance for instance, member in self.static.items()},

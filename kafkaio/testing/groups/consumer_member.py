@@ -108,6 +108,7 @@ class ConsumerMember:
         target_epoch: int,
         owned: frozenset[Slot] | None,
         taken: frozenset[Slot],
+        unwanted: frozenset[Slot] = frozenset(),
     ) -> bool:
         """Go a step towards the target.
 
@@ -116,6 +117,8 @@ class ConsumerMember:
             target_epoch: of which epoch the target is.
             owned: what it says it has; None if it does not say.
             taken: partitions that other members have not released.
+            unwanted: what it has just unsubscribed from, and is to give up though it
+                has not yet given up something else.
 
         Returns:
             Whether what it may read has changed.
@@ -123,12 +126,19 @@ class ConsumerMember:
         if self.state is MemberState.UNREVOKED:
             # All or nothing: one partition still held keeps every one of them.
             if owned is None or owned & self.revoking.keys():
-                return False
+                return self._drop(unwanted)
             self.revoking.clear()
             self.revoke_deadline = inf
         elif self.state is MemberState.STABLE and self.epoch == target_epoch:
             return False
         return self._advance(target, target_epoch, owned, taken)
+
+    def _drop(self, unwanted: frozenset[Slot]) -> bool:
+        dropped = unwanted & self.assigned.keys()
+        self.revoking |= {slot: self.assigned.pop(slot) for slot in dropped}
+        if dropped:
+            self.previous_epoch = self.epoch
+        return bool(dropped)
 
     def _advance(
         self,
@@ -142,6 +152,7 @@ class ConsumerMember:
         if leaving and (owned is None or owned & leaving):
             self.revoking = {slot: self.assigned.pop(slot) for slot in leaving}
             self.state = MemberState.UNREVOKED
+            self.previous_epoch = self.epoch
             return True
         kept = {slot: since for slot, since in self.assigned.items() if slot in target}
         missing = target - before
@@ -149,6 +160,6 @@ class ConsumerMember:
         self.assigned = kept | dict.fromkeys(free, target_epoch)
         unreleased = missing - free
         self.state = MemberState.UNRELEASED if unreleased else MemberState.STABLE
-        if self.epoch != target_epoch:
-            self.previous_epoch, self.epoch = self.epoch, target_epoch
+        # Also where both are the same: Kafka forgets the previous epoch then.
+        self.previous_epoch, self.epoch = self.epoch, target_epoch
         return frozenset(self.assigned) != before

@@ -220,7 +220,7 @@ class GroupCoordinator:
             if isinstance(group, ClassicGroup):
                 group.remove(group.members[member_id], now)
             else:
-                group.fence(group.members[member_id], now)
+                group.fence(group.members[member_id])
 
     def rebalance(self, group_id: str) -> None:
         """Force a rebalance of a group.
@@ -230,7 +230,10 @@ class GroupCoordinator:
         """
         group = self.groups[group_id]
         with self.at_work(group) as now:
-            group.rebalance(now)
+            if isinstance(group, ClassicGroup):
+                group.rebalance(now)
+            else:
+                group.rebalance()
 
     def assign(
         self, group_id: str, targets: Mapping[str, Mapping[str, Iterable[int]]] | None

@@ -57,7 +57,7 @@ def subscribed_topics(group: ClassicGroup | ConsumerGroup) -> frozenset[str] | N
 
 
 def classic_group(group: ClassicGroup) -> DescribedGroup:
-    """Describe a classic group; what members say and have, only when it is settled."""
+    """Describe a classic group; what members say, only when it is settled."""
     is_stable = group.state is State.STABLE
     protocol = group.protocol if is_stable and group.protocol else ""
     return DescribedGroup(
@@ -72,7 +72,7 @@ def classic_group(group: ClassicGroup) -> DescribedGroup:
                 client_id=one.client_id,
                 client_host=one.client_host,
                 member_metadata=one.metadata(protocol) if is_stable else b"",
-                member_assignment=one.assignment if is_stable else b"",
+                member_assignment=one.assignment,
             )
             for one in group.members.values()
         ],
@@ -90,8 +90,8 @@ def consumer_member(group: ConsumerGroup, member: ConsumerMember, home: Home) ->
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.names),
-        subscribed_topic_regex=member.regex,
-        assignment=_assignment(member.assigned, home),
+        subscribed_topic_regex=member.regex or "",
+        assignment=_assignment([*member.assigned, *member.revoking], home),
         target_assignment=_assignment(target, home),
         member_type=1,
     )

@@ -41,8 +41,6 @@ async def handle(
 
 
 def _delete(coordinator: GroupCoordinator, node_id: int, group_id: str) -> ErrorCode:
-    if not group_id:
-        return ErrorCode.INVALID_GROUP_ID
     error = coordinator.refuse(node_id, group_id)
     if error:
         return error

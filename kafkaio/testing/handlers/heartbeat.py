@@ -26,6 +26,8 @@ async def handle(
     del header, connection
     assert isinstance(request, HeartbeatRequest)
     coordinator = coordinator_of(node.cluster)
+    if not request.group_id:
+        return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     error = coordinator.refuse(node.node_id, request.group_id)
     if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         # As Kafka: the member need not know, its session begins when all is loaded.

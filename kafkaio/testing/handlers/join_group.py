@@ -54,6 +54,9 @@ def _refuse(
     error = coordinator.refuse(node_id, request.group_id)
     if error:
         return error
+    config, timeout = coordinator.config, request.session_timeout_ms / 1000
+    if not config.min_session_timeout <= timeout <= config.max_session_timeout:
+        return ErrorCode.INVALID_SESSION_TIMEOUT
     if request.member_id and coordinator.find(request.group_id) is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
     return ErrorCode.NONE

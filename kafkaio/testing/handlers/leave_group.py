@@ -30,6 +30,8 @@ async def handle(
     del connection
     assert isinstance(request, LeaveGroupRequest)
     coordinator = coordinator_of(node.cluster)
+    if not request.group_id:
+        return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     error = coordinator.refuse(node.node_id, request.group_id)
     if error:
         return LeaveGroupResponse(error_code=error)

@@ -39,6 +39,7 @@ async def handle(
     if not error:
         error = _check(coordinator, request, version)
     positions: dict[Place, Committed] = {}
+    is_heard = False
     answer = OffsetCommitResponse()
     home = coordinator.home
     for topic in request.topics:
@@ -51,17 +52,19 @@ async def handle(
         answered = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
         answer.topics.append(answered)
         for one in topic.partitions:
-            code = connection.error_for(name or "", one.partition_index) or error
+            code = connection.error_for(name or "", one.partition_index)
             if not code and not 0 <= one.partition_index < count:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if count else unknown
+            code = code or error
             if not code and name is not None:
+                is_heard = True
                 code = _keep(coordinator, request, (name, one), positions)
             answered.partitions.append(
                 OffsetCommitResponsePartition(
                     partition_index=one.partition_index, error_code=code
                 )
             )
-    if positions:
+    if is_heard:
         coordinator.commit(request.group_id, positions)
     return answer
 

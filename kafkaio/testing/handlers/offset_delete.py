@@ -32,6 +32,8 @@ async def handle(
     del header, connection
     assert isinstance(request, OffsetDeleteRequest)
     coordinator = coordinator_of(node.cluster)
+    if not request.group_id:
+        return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     error = coordinator.refuse(node.node_id, request.group_id)
     group = coordinator.find(request.group_id)
     if not error and group is None:
@@ -52,10 +54,10 @@ async def handle(
         count = coordinator.home.partition_count(topic.name)
         for one in topic.partitions:
             code = ErrorCode.NONE
-            if subscribed is None or topic.name in subscribed:
-                code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-            elif not 0 <= one.partition_index < count:
+            if not 0 <= one.partition_index < count:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif subscribed is None or topic.name in subscribed:
+                code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
             else:
                 coordinator.forget(request.group_id, (topic.name, one.partition_index))
             answered.partitions.append(

@@ -167,6 +167,4 @@ def _check(coordinator: GroupCoordinator, asked: OffsetFetchRequestGroup) -> Err
     group = coordinator.find(asked.group_id)
     if isinstance(group, ConsumerGroup):
         return group.check_commit(asked.member_id or "", asked.member_epoch)
-    if group is None:
-        return ErrorCode.GROUP_ID_NOT_FOUND
     return ErrorCode.NONE

@@ -10,11 +10,12 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import Syncing
-from kafkaio.testing.groups.coordinator import coordinator_of
+from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
 
 __all__ = ["VERSIONS", "handle"]
 
 VERSIONS = (0, 5)
+_FIRST_WITH_PROTOCOL = 5
 
 
 async def handle(
@@ -24,10 +25,10 @@ async def handle(
     connection: ServerConnection,
 ) -> SyncGroupResponse:
     """Serve one request; a follower's answer waits for the leader's request."""
-    del header, connection
+    del connection
     assert isinstance(request, SyncGroupRequest)
     coordinator = coordinator_of(node.cluster)
-    error = coordinator.refuse(node.node_id, request.group_id)
+    error = _refuse(coordinator, node, header, request)
     if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         # As Kafka: whatever was joined before the move has to be joined again.
         error = ErrorCode.REBALANCE_IN_PROGRESS
@@ -51,3 +52,17 @@ async def handle(
     )
     assert isinstance(answer, SyncGroupResponse)
     return answer
+
+
+def _refuse(
+    coordinator: GroupCoordinator,
+    node: Node,
+    header: RequestHeader,
+    request: SyncGroupRequest,
+) -> ErrorCode:
+    names = request.protocol_type, request.protocol_name
+    if header.request_api_version >= _FIRST_WITH_PROTOCOL and None in names:
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    return coordinator.refuse(node.node_id, request.group_id)

@@ -73,7 +73,7 @@ def test_one_member_has_everything_at_once() -> None:
     driver = Driver()
     assert driver.group.state == "Empty"
     reply = driver.join("a")
-    assert (reply.error, reply.epoch, numbers(reply)) == (0, 1, {0, 1, 2, 3})
+    assert (reply.error, reply.epoch, numbers(reply)) == (0, 2, {0, 1, 2, 3})
     assert driver.group.state == "Stable"
     assert driver.beat("a").assignment is None
 
@@ -91,16 +91,16 @@ def test_a_member_gets_nothing_before_the_other_gives_it_up() -> None:
     driver = Driver()
     driver.join("a")
     second = driver.join("b")
-    assert (second.epoch, numbers(second)) == (2, set())
+    assert (second.epoch, numbers(second)) == (3, set())
     assert driver.group.state == "Reconciling"
     revoked = driver.beat("a")
-    assert revoked.epoch == 1  # the old one, until it has acknowledged
+    assert revoked.epoch == 2  # the old one, until it has acknowledged
     kept = numbers(revoked)
     assert len(kept) == 2
     assert driver.beat("b").assignment is None
     assert driver.beat("a").assignment is None  # silence acknowledges nothing
     driver.owned["a"] = kept
-    assert driver.ack("a").epoch == 2
+    assert driver.ack("a").epoch == 3
     assert numbers(driver.beat("b")) == {0, 1, 2, 3} - kept
     assert driver.group.state == "Stable"
 
@@ -112,7 +112,7 @@ def test_an_acknowledgement_is_for_all_or_for_nothing() -> None:
     kept = numbers(driver.beat("a"))
     pending = min({0, 1, 2, 3} - kept)
     reply = driver.beat("a", owned=driver.slots(kept | {pending}))
-    assert (reply.epoch, reply.assignment) == (1, None)
+    assert (reply.epoch, reply.assignment) == (2, None)
     assert driver.beat("b").assignment is None
 
 
@@ -158,11 +158,11 @@ def test_leaving_frees_partitions_at_once() -> None:
 def test_epochs_that_are_not_the_members_are_fenced() -> None:
     driver = Driver()
     driver.join("a")
-    assert driver.send("a", 2).error == ErrorCode.FENCED_MEMBER_EPOCH
+    assert driver.send("a", 3).error == ErrorCode.FENCED_MEMBER_EPOCH
     driver.join("b")
     driver.settle()
-    assert driver.epochs["a"] == 2
-    assert driver.send("a", 1).error == ErrorCode.FENCED_MEMBER_EPOCH
+    assert driver.epochs["a"] == 3
+    assert driver.send("a", 2).error == ErrorCode.FENCED_MEMBER_EPOCH
     assert driver.send("x", 1).error == ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -172,10 +172,45 @@ def test_the_previous_epoch_is_good_with_nothing_owned_that_is_not_assigned() ->
     driver.join("b")
     driver.settle()
     owned = driver.slots(driver.owned["a"])
-    assert driver.send("a", 1, owned=owned).epoch == 2
+    assert driver.send("a", 2, owned=owned).epoch == 3
     everything = driver.slots(range(4))
-    fenced = driver.send("a", 1, owned=everything)
+    fenced = driver.send("a", 2, owned=everything)
     assert fenced.error == ErrorCode.FENCED_MEMBER_EPOCH
+
+
+def test_the_previous_epoch_is_forgotten_while_a_member_waits_for_others() -> None:
+    driver = Driver()
+    driver.join("a")
+    driver.join("b")
+    driver.join("c")
+    assert driver.beat("b").epoch == 4  # from 3, and nothing is free for it yet
+    assert driver.send("b", 3, owned=frozenset()).epoch == 4
+    assert driver.beat("b").epoch == 4
+    fenced = driver.send("b", 3, owned=frozenset())
+    assert fenced.error == ErrorCode.FENCED_MEMBER_EPOCH
+
+
+def test_what_is_unsubscribed_is_given_up_though_something_else_is_not_yet() -> None:
+    driver = Driver()
+    driver.home.topics["u"] = 2
+    driver.join("a", names=frozenset({"t", "u"}))
+    driver.join("b", names=frozenset({"u"}))
+    kept = driver.beat("a").assignment
+    assert kept is not None
+    reply = driver.beat("a", names=frozenset({"u"}))
+    assert reply.epoch == 2
+    assert reply.assignment == {
+        one for one in kept if one[0] == driver.home.topic_id("u")
+    }
+    assert driver.beat("a", names=frozenset({"u"})).assignment is None
+
+
+def test_a_member_that_reads_nothing_does_not_move_the_group_on() -> None:
+    driver = Driver()
+    assert driver.join("a", names=frozenset()).epoch == 1
+    assert driver.join("b", names=frozenset()).epoch == 1
+    driver.send("b", -1)
+    assert (driver.group.epoch, driver.group.state) == (2, "Assigning")
 
 
 def test_a_member_may_join_anew_and_keeps_its_target() -> None:
@@ -195,7 +230,7 @@ def test_joining_anew_acknowledges_what_was_to_be_revoked() -> None:
     driver.join("b")
     driver.beat("a")
     reply = driver.join("a")
-    assert (reply.epoch, len(numbers(reply))) == (2, 2)
+    assert (reply.epoch, len(numbers(reply))) == (3, 2)
 
 
 def test_a_subscription_that_changes_moves_the_group_on() -> None:
@@ -205,7 +240,7 @@ def test_a_subscription_that_changes_moves_the_group_on() -> None:
     driver.beat("a", names=frozenset({"u"}))
     reply = driver.beat("a", owned=frozenset())
     assert reply.assignment == {(driver.home.topic_id("u"), 0)}
-    assert driver.group.epoch == 2
+    assert driver.group.epoch == 3
 
 
 def test_a_topic_that_grows_or_comes_moves_the_group_on() -> None:
@@ -229,11 +264,10 @@ def test_a_full_group() -> None:
 def test_the_target_waits_for_the_assignment_interval() -> None:
     driver = Driver(assignment_interval=1.0)
     assert numbers(driver.join("a")) == {0, 1, 2, 3}
-    assert driver.join("b").epoch == 1
+    assert driver.join("b").epoch == 2
+    assert driver.beat("a").assignment is None
     assert driver.group.state == "Assigning"
-    assert driver.group.deadline == 1.0
     driver.now = 1.0
-    driver.group.tick(1.0)
     assert len(numbers(driver.beat("a"))) == 2
 
 
@@ -247,12 +281,23 @@ def test_the_assignor_is_the_one_that_most_want() -> None:
     assert driver.owned == {"a": {0, 1}, "b": {2, 3}}
 
 
+def test_of_two_assignors_the_one_that_only_this_member_wants_is_taken() -> None:
+    driver = Driver()
+    driver.join("z", assignor="range")
+    driver.join("y", assignor="uniform")
+    assert driver.group.target["z"] == driver.slots({0, 1})  # which it keeps
+    driver.group.epoch += 1
+    driver.beat("z")
+    assert driver.group.target["z"] == driver.slots({2, 3})  # by name
+    assert driver.group.assignor == "uniform"
+
+
 def test_a_target_by_hand() -> None:
     driver = Driver()
     driver.join("a")
     driver.join("b")
     driver.group.manual = {"b": driver.slots({3})}  # type: ignore[dict-item]
-    driver.group.rebalance(0.0)
+    driver.group.rebalance()
     driver.settle()
     assert driver.owned == {"a": set(), "b": {3}}
 
@@ -313,7 +358,7 @@ def test_a_static_member_that_left_for_a_while_takes_its_place_again() -> None:
     assert driver.send("a", -2, instance_id="i").epoch == -2
     driver.beat("b")
     assert driver.group.epoch == epoch
-    assert driver.send("a", 1, instance_id="i").error == ErrorCode.FENCED_MEMBER_EPOCH
+    assert driver.send("a", 2, instance_id="i").error == ErrorCode.FENCED_MEMBER_EPOCH
     reply = driver.join("a2", instance_id="i")
     assert (numbers(reply), reply.epoch) == (had, epoch)
     assert driver.send("a", 2, instance_id="i").error == ErrorCode.FENCED_INSTANCE_ID
@@ -330,8 +375,9 @@ def test_a_static_member_may_return_under_its_id() -> None:
 def test_the_place_of_a_static_member_is_its_own_until_it_left() -> None:
     driver = Driver()
     driver.join("a", instance_id="i")
-    reply = driver.join("a2", instance_id="i")
-    assert reply.error == ErrorCode.UNRELEASED_INSTANCE_ID
+    for member_id in ("a", "a2"):
+        reply = driver.join(member_id, instance_id="i")
+        assert reply.error == ErrorCode.UNRELEASED_INSTANCE_ID
 
 
 def test_a_static_member_that_does_not_return_is_removed() -> None:
@@ -354,6 +400,8 @@ def test_an_administrator_removes_members() -> None:
     driver = Driver()
     driver.join("a", instance_id="i")
     assert driver.group.leave("x", None, 0.0) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert driver.group.leave("x", "i", 0.0) == ErrorCode.FENCED_INSTANCE_ID
+    assert driver.group.leave("a", "other", 0.0) == ErrorCode.UNKNOWN_MEMBER_ID
     assert driver.group.leave("", "i", 0.0) == ErrorCode.NONE
     assert not driver.group.members
 
@@ -367,19 +415,19 @@ def test_commits() -> None:
     assert check("", -1) == ErrorCode.NONE
     driver.join("a")
     assert check("", -1) == ErrorCode.UNKNOWN_MEMBER_ID
-    assert check("a", 1) == ErrorCode.NONE
-    assert check("a", 2) == ErrorCode.STALE_MEMBER_EPOCH
+    assert check("a", 2) == ErrorCode.NONE
+    assert check("a", 3) == ErrorCode.STALE_MEMBER_EPOCH
     driver.join("b")
     driver.owned["a"] = numbers(driver.beat("a"))
     pending = driver.slots(range(4))
-    assert check("a", 1, pending) == ErrorCode.NONE  # type: ignore[arg-type]
+    assert check("a", 2, pending) == ErrorCode.NONE  # type: ignore[arg-type]
     driver.settle()
     kept, gone = driver.owned["a"], driver.owned["b"]
-    assert check("a", 1) == ErrorCode.STALE_MEMBER_EPOCH
-    assert check("a", 1, driver.slots(kept)) == ErrorCode.NONE  # type: ignore[arg-type]
+    assert check("a", 2) == ErrorCode.STALE_MEMBER_EPOCH
+    assert check("a", 2, driver.slots(kept)) == ErrorCode.NONE  # type: ignore[arg-type]
     mixed = driver.slots(kept | gone)
-    assert check("a", 1, mixed) == ErrorCode.STALE_MEMBER_EPOCH  # type: ignore[arg-type]
-    assert check("b", 1, driver.slots(gone)) == (  # type: ignore[arg-type]
+    assert check("a", 2, mixed) == ErrorCode.STALE_MEMBER_EPOCH  # type: ignore[arg-type]
+    assert check("b", 2, driver.slots(gone)) == (  # type: ignore[arg-type]
         ErrorCode.STALE_MEMBER_EPOCH
     )
 

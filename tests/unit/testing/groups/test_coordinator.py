@@ -272,10 +272,10 @@ async def test_a_group_without_members_may_change_its_protocol(
         owned=frozenset(),
     )
     with coordinator.at_work(group) as now:
-        assert group.heartbeat(beat, now).epoch == 1
+        assert group.heartbeat(beat, now).epoch == 2
     assert coordinator.classic("g") is None
     coordinator.rebalance("g")
-    assert group.epoch == 2
+    assert group.epoch == 3
     coordinator.expel("g", "m")
     clock.seconds = 1.0
     assert group.empty_since_ms == 0
@@ -317,6 +317,8 @@ async def test_a_target_by_hand(home: FakeHome, clock: Clock) -> None:
     with pytest.raises(KeyError, match="none"):
         coordinator.assign("g", {"m": {"none": [1]}})
     coordinator.assign("g", None)
+    with coordinator.at_work(group) as now:
+        group.heartbeat(beat, now)
     assert len(group.target["m"]) == 2
     coordinator.commit("classic", {})
     with pytest.raises(TypeError, match="the leader"):

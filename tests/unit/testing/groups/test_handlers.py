@@ -198,6 +198,9 @@ async def test_errors_of_joins(asker: Asker, version: int) -> None:
     assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     answer = await asker.join(version=version, group_id="")
     assert answer.error_code == ErrorCode.INVALID_GROUP_ID
+    for milliseconds in (5_999, 1_800_001):
+        answer = await asker.join(version=version, session_timeout_ms=milliseconds)
+        assert answer.error_code == ErrorCode.INVALID_SESSION_TIMEOUT
 
 
 async def test_what_concerns_another_node(asker: Asker) -> None:
@@ -205,7 +208,7 @@ async def test_what_concerns_another_node(asker: Asker) -> None:
     code = ErrorCode.NOT_COORDINATOR
     for request, version in (
         (JoinGroupRequest(group_id="g"), 9),
-        (SyncGroupRequest(group_id="g"), 5),
+        (SyncGroupRequest(group_id="g"), 4),
         (HeartbeatRequest(group_id="g"), 4),
         (LeaveGroupRequest(group_id="g"), 5),
         (OffsetFetchRequest(group_id="g"), 7),
@@ -232,7 +235,7 @@ async def test_while_a_coordinator_loads(asker: Asker) -> None:
     assert (await asker.join()).error_code == loading
     beat = await asker.ask(HeartbeatRequest(group_id="g"), 4)
     assert beat.error_code == 0
-    sync = await asker.ask(SyncGroupRequest(group_id="g"), 5)
+    sync = await asker.ask(SyncGroupRequest(group_id="g"), 4)
     assert sync.error_code == ErrorCode.REBALANCE_IN_PROGRESS
     assert await asker.commit(9) == loading
 
@@ -289,8 +292,24 @@ async def test_leaving(asker: Asker, version: int) -> None:
     ]
 
 
+async def test_a_group_without_a_name(asker: Asker) -> None:
+    for request, version in (
+        (SyncGroupRequest(), 4),
+        (HeartbeatRequest(), 4),
+        (LeaveGroupRequest(), 5),
+        (OffsetDeleteRequest(), 0),
+    ):
+        answer = await asker.ask(request, version)
+        assert answer.error_code == ErrorCode.INVALID_GROUP_ID  # type: ignore[attr-defined]
+
+
+async def test_a_sync_that_does_not_name_its_protocol(asker: Asker) -> None:
+    answer = await asker.ask(SyncGroupRequest(group_id="g"), 5)
+    assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
 async def test_groups_that_are_not_there(asker: Asker) -> None:
-    sync = await asker.ask(SyncGroupRequest(group_id="g"), 5)
+    sync = await asker.ask(SyncGroupRequest(group_id="g"), 4)
     assert sync.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     leave = await asker.ask(LeaveGroupRequest(group_id="g"), 2)
     assert leave.error_code == ErrorCode.UNKNOWN_MEMBER_ID
@@ -392,9 +411,9 @@ async def test_fetches_of_members(asker: Asker) -> None:
         answer = await asker.ask(OffsetFetchRequest(groups=[asked]), 9)
         return answer.groups[0].error_code
 
-    assert await code("m", 1) == ErrorCode.GROUP_ID_NOT_FOUND
+    assert await code("m", 1) == 0  # a group that is not there has committed nothing
     await asker.beat()
-    assert await code("m", 1) == 0
+    assert await code("m", 2) == 0
     assert await code("m", 0) == ErrorCode.STALE_MEMBER_EPOCH
     assert await code("x", 1) == ErrorCode.UNKNOWN_MEMBER_ID
     assert await code(None, -1) == 0
@@ -410,11 +429,11 @@ async def test_commits_of_members(asker: Asker) -> None:
 
 async def test_commits_of_consumer_protocol_members(asker: Asker) -> None:
     await asker.beat()
-    assert await asker.commit(10, member=("m", 1)) == 0
-    assert await asker.commit(9, member=("m", 1)) == 0
+    assert await asker.commit(10, member=("m", 2)) == 0
+    assert await asker.commit(9, member=("m", 2)) == 0
     stale = ErrorCode.STALE_MEMBER_EPOCH
-    assert await asker.commit(9, member=("m", 2)) == stale
-    old = await asker.commit(8, member=("m", 1))
+    assert await asker.commit(9, member=("m", 3)) == stale
+    old = await asker.commit(8, member=("m", 2))
     assert old == ErrorCode.UNSUPPORTED_VERSION
 
 
@@ -477,7 +496,7 @@ async def test_describing_groups_of_the_consumer_protocol(asker: Asker) -> None:
     assert (await describe()).error_code == ErrorCode.GROUP_ID_NOT_FOUND  # type: ignore[attr-defined]
     await asker.beat(rack_id="r")
     found = await describe()
-    assert (found.group_state, found.group_epoch) == ("Stable", 1)  # type: ignore[attr-defined]
+    assert (found.group_state, found.group_epoch) == ("Stable", 2)  # type: ignore[attr-defined]
     assert found.assignor_name == "uniform"  # type: ignore[attr-defined]
     (member,) = found.members  # type: ignore[attr-defined]
     assert (member.member_id, member.rack_id, member.member_type) == ("m", "r", 1)
@@ -514,11 +533,10 @@ async def test_listing(asker: Asker, version: int) -> None:
 
 @pytest.mark.parametrize("version", range(3))
 async def test_deleting(asker: Asker, version: int) -> None:
-    async def delete(group: str = "g") -> int:
-        request = DeleteGroupsRequest(groups_names=[group])
+    async def delete() -> int:
+        request = DeleteGroupsRequest(groups_names=["g"])
         return (await asker.ask(request, version)).results[0].error_code
 
-    assert await delete("") == ErrorCode.INVALID_GROUP_ID
     assert await delete() == ErrorCode.GROUP_ID_NOT_FOUND
     await asker.beat()
     assert await delete() == ErrorCode.NON_EMPTY_GROUP
@@ -532,13 +550,13 @@ async def test_deleting(asker: Asker, version: int) -> None:
 
 async def test_a_members_first_heartbeat(asker: Asker) -> None:
     answer = await asker.beat()
-    assert (answer.error_code, answer.member_epoch) == (0, 1)
+    assert (answer.error_code, answer.member_epoch) == (0, 2)
     assert answer.heartbeat_interval_ms == 5000
     assert answer.assignment is not None
     (topic,) = answer.assignment.topic_partitions
     assert topic.topic_id == asker.broker.topics["t"].topic_id
     assert topic.partitions == [0, 1]
-    assert (await asker.beat(epoch=1)).assignment is None
+    assert (await asker.beat(epoch=2)).assignment is None
     assert (await asker.beat(epoch=-1)).member_epoch == -1
 
 

@@ -1,0 +1,69 @@
+"""The two brokers, with the same settings where they have to do with answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+from uuid import UUID
+
+from kafkaio.protocol.messages import CreateTopicsRequest, MetadataRequest
+from kafkaio.protocol.messages.create_topics import CreatableTopic
+from kafkaio.protocol.messages.metadata import MetadataRequestTopic
+from kafkaio.testing import Broker
+from kafkaio.testing.kafka import Kafka
+from kafkaio.testing.kafka.properties import Value
+from tests.integration.differential.offsets import PARTITIONS, TOPICS
+from tests.integration.differential.pair import Side
+
+#: What differs from the quick settings that a real Kafka of ours has for tests.
+_PROPERTIES: Final[Mapping[str, Value]] = {
+    "broker.rack": "r1",
+    "group.consumer.assignment.interval.ms": 0,
+    "group.consumer.heartbeat.interval.ms": 5000,
+    "group.consumer.session.timeout.ms": 45_000,
+    "group.min.session.timeout.ms": 6000,
+    "group.consumer.migration.policy": "bidirectional",
+}
+
+
+def real() -> Kafka:
+    """Return a real Kafka 4.3 of one node that was not started yet."""
+    return Kafka(brokers=1, version="4.3", config=_PROPERTIES)
+
+
+@asynccontextmanager
+async def beside(servers: str) -> AsyncIterator[Broker]:
+    """Run an embedded broker that has the same topics, with the same ids.
+
+    With them, because Java's maps go through topics in the order of their ids, and
+    the uniform assignor follows it.
+
+    Args:
+        servers: where the real broker is; topics that it lacks are created.
+    """
+    side = Side(servers)
+    try:
+        ids = await _topics(side)
+    finally:
+        side.close()
+    broker = Broker(first_node_id=1, racks=["r1"], default_partitions=2)
+    async with broker:
+        for name, topic_id in ids.items():
+            broker._cluster.create_topic(name, PARTITIONS, 1, topic_id=topic_id)
+        yield broker
+
+
+async def _topics(side: Side) -> dict[str, UUID]:
+    topics = [
+        CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=1)
+        for name in TOPICS
+    ]
+    await side.ask(CreateTopicsRequest(topics=topics, timeout_ms=10_000), 7)
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in TOPICS])
+    while True:
+        found = (await side.ask(asked, 12)).topics
+        if not any(one.error_code for one in found):
+            return {one.name or "": one.topic_id for one in found}
+        await asyncio.sleep(0.02)

@@ -1,0 +1,275 @@
+"""The same requests to the embedded broker and to a real Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from copy import deepcopy
+from typing import Final
+from uuid import UUID
+
+from kafkaio.protocol.headers import (
+    decode_api_versions,
+    decode_response,
+    encode_request,
+)
+from kafkaio.protocol.message import Request, Response, ResponseT
+from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
+from tests.integration.differential.plain import Names, Plain, differences
+
+#: How long the two may take to come to the same.
+PATIENCE: Final = 10.0
+_TOLD: Final = 24
+_LONGEST_LINE: Final = 600
+
+#: A request, or what makes it when a broker's own names must be inside bytes.
+Ask = Request[Response] | Callable[[Names], Request[Response]]
+
+
+class Difference(AssertionError):
+    """The two brokers do not answer alike; the message shows where and after what."""
+
+
+class Link(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(self) -> None:
+        self.frames: deque[bytes] = deque()
+        self.is_lost = False
+        self._data = bytearray()
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        while len(self._data) >= 4:
+            end = 4 + int.from_bytes(self._data[:4])
+            if len(self._data) < end:
+                return
+            self.frames.append(bytes(self._data[4:end]))
+            del self._data[:end]
+
+    def connection_lost(self, cause: Exception | None) -> None:
+        del cause
+        self.is_lost = True
+
+    def send(self, frame: bytes) -> None:
+        assert self._transport is not None
+        self._transport.write(frame)
+
+    def close(self) -> None:
+        assert self._transport is not None
+        self._transport.abort()
+
+
+class Side:
+    """One of the brokers: its address, its connections and its own names."""
+
+    def __init__(self, address: str) -> None:
+        host, _, port = address.partition(",")[0].rpartition(":")
+        self.address = host, int(port)
+        self.names = Names()
+        self._links: dict[str, Link] = {}
+
+    async def link(self, who: str) -> Link:
+        found = self._links.get(who)
+        if found is None or found.is_lost:
+            loop = asyncio.get_running_loop()
+            _, found = await loop.create_connection(Link, *self.address)
+            self._links[who] = found
+        return found
+
+    async def ask(self, request: Request[ResponseT], version: int) -> ResponseT:
+        """Ask this broker alone."""
+        link = await self.link("alone")
+        link.send(encode_request(request, version, 7, "alone"))
+        async with asyncio.timeout(PATIENCE):
+            while not link.frames:  # noqa: ASYNC110  (a link has no event to wait for)
+                await asyncio.sleep(0.001)
+        kind = request.response_type()
+        return decode_response(kind, version, link.frames.popleft())[1]
+
+    def close(self) -> None:
+        for link in self._links.values():
+            if not link.is_lost:
+                link.close()
+
+
+class Waiting:
+    """A request that was sent to both and may not have been answered yet."""
+
+    def __init__(self, request: Request[Response], version: int, who: str) -> None:
+        self.request = request
+        self.version = version
+        self.who = who
+        #: The answer, once both have given the same.
+        self.answer: Plain = None
+        self._links: list[Link] = []
+        self._sides: list[Side] = []
+
+    @property
+    def label(self) -> str:
+        """What was asked, on one line."""
+        return f"{self.who} v{self.version} {_short(self.request)}"
+
+    def answered(self) -> list[bool]:
+        """Say which of the two have answered, or hung up."""
+        return [bool(one.frames) or one.is_lost for one in self._links]
+
+    async def send(self, side: Side, ask: Ask) -> None:
+        link = await side.link(self.who)
+        request = deepcopy(ask) if isinstance(ask, Request) else ask(side.names)
+        request = side.names.real(request)
+        link.send(encode_request(request, self.version, 7, self.who))
+        self._links.append(link)
+        self._sides.append(side)
+
+    def take(self) -> list[Plain]:
+        """Return both answers; a broken connection is one, too."""
+        return [
+            self._read(side, link.frames.popleft()) if link.frames else "hung up"
+            for side, link in zip(self._sides, self._links, strict=True)
+        ]
+
+    def _read(self, side: Side, frame: bytes) -> Plain:
+        if isinstance(self.request, ApiVersionsRequest):
+            return side.names.plain(decode_api_versions(self.version, frame))
+        kind = self.request.response_type()
+        return side.names.plain(decode_response(kind, self.version, frame)[1])
+
+
+class Pair:
+    """Both brokers. Whatever is asked must be answered alike, or it raises."""
+
+    def __init__(self, embedded: str, real: str) -> None:
+        self.sides = [Side(embedded), Side(real)]
+        #: The stand-ins of topic ids, by the names of topics.
+        self.ids: dict[str, UUID] = {}
+        self._waiting: list[Waiting] = []
+        self._told: deque[str] = deque(maxlen=_TOLD)
+
+    async def start(self, ask: Ask, version: int, who: str = "anyone") -> Waiting:
+        """Send a request whose answer may take its time; then ``settle``."""
+        request = ask if isinstance(ask, Request) else ask(Names())
+        waiting = Waiting(request, version, who)
+        self._told.append(waiting.label)
+        for side in self.sides:
+            await waiting.send(side, ask)
+        self._waiting.append(waiting)
+        return waiting
+
+    async def ask(
+        self,
+        ask: Ask,
+        version: int,
+        who: str = "anyone",
+        pick: Callable[[Plain], Plain] | None = None,
+    ) -> Plain:
+        """Ask both something that is answered at once.
+
+        Args:
+            ask: the request.
+            version: in which version.
+            who: on whose connection.
+            pick: leaves out of an answer what is not this script's.
+
+        Raises:
+            Difference: the answers are not the same.
+        """
+        waiting = await self.start(ask, version, who)
+        await self._until(lambda: all(waiting.answered()), waiting)
+        self._compare(waiting, pick)
+        return waiting.answer
+
+    async def agree(self, ask: Ask, version: int, who: str = "anyone") -> Plain:
+        """Ask until both answer the same: of what takes its time to get round.
+
+        Raises:
+            Difference: the answers remain different.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + PATIENCE
+        while True:
+            try:
+                return await self.ask(ask, version, who)
+            except Difference:
+                if loop.time() > until:
+                    raise
+            await asyncio.sleep(0.02)
+
+    async def settle(self) -> None:
+        """Wait until the same requests are answered by both, and compare the answers.
+
+        Raises:
+            Difference: one answers what the other does not, or something else.
+        """
+        await asyncio.sleep(0.01)
+        await self._until(
+            lambda: all(len(set(one.answered())) == 1 for one in self._waiting),
+            *self._waiting,
+        )
+        for waiting in list(self._waiting):
+            if all(waiting.answered()):
+                self._compare(waiting)
+
+    @contextmanager
+    def named(self, name: str) -> Iterator[None]:
+        """Have a difference tell in which script it was found."""
+        try:
+            yield
+        except Difference as found:
+            raise Difference(f"{name}: {found}") from None
+
+    def close(self) -> None:
+        """End all connections."""
+        for side in self.sides:
+            side.close()
+
+    async def _until(self, condition: Callable[[], bool], *asked: Waiting) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not condition():  # noqa: ASYNC110  (two connections may change)
+                    await asyncio.sleep(0.001)
+        except TimeoutError:
+            open_ = [
+                f"{one.label}\n    answered by embedded, real: {one.answered()}"
+                for one in asked
+                if not all(one.answered())
+            ]
+            raise self._difference(open_) from None
+
+    def _compare(
+        self, waiting: Waiting, pick: Callable[[Plain], Plain] | None = None
+    ) -> None:
+        self._waiting.remove(waiting)
+        ours, real = map(pick, waiting.take()) if pick else waiting.take()
+        found = differences(ours, real, type(waiting.request).__name__)
+        if found:
+            raise self._difference([waiting.label, *found])
+        waiting.answer = real
+        self._told.append(f"    = {_short(real)}")
+
+    def _difference(self, lines: list[str]) -> Difference:
+        before = "\n".join(f"  {line}" for line in self._told)
+        return Difference("\n".join([*lines, "after", before]))
+
+
+def _short(answer: object) -> str:
+    """Return an answer on one line, what is long in it cut."""
+    return re.sub(r"(.)\1{40,}", r"\1...", repr(answer))[:_LONGEST_LINE]
+
+
+@asynccontextmanager
+async def paired(embedded: str, real: str) -> AsyncIterator[Pair]:
+    """Connect to both for the time of a script."""
+    pair = Pair(embedded, real)
+    try:
+        yield pair
+    finally:
+        pair.close()

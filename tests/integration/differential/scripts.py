@@ -1,0 +1,25 @@
+"""Every script by its name, and how one is run."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from random import Random
+from typing import Final
+
+from tests.integration.differential.classic_groups import classic_groups
+from tests.integration.differential.consumer_groups import consumer_groups
+from tests.integration.differential.offsets import get_ready, simple_groups
+from tests.integration.differential.pair import Pair
+
+Script = Callable[[Pair, Random, str], Awaitable[None]]
+
+SCRIPTS: Final[Mapping[str, Script]] = {
+    one.__name__: one  # type: ignore[attr-defined]  # functions have names
+    for one in (simple_groups, classic_groups, consumer_groups)
+}
+
+
+async def run(name: str, pair: Pair, seed: int, unique: str) -> None:
+    """Run one script with dice of that seed; ``unique`` begins the names it makes."""
+    await get_ready(pair)
+    await SCRIPTS[name](pair, Random(seed), unique)

@@ -1,0 +1,56 @@
+"""The embedded broker answers as a real Kafka 4.3 does.
+
+Scripts drawn from seeds send the same requests to both; ``differential/plain.py``
+states what is not compared, and why. A failure names its script and seed: run it with
+``KAFKAIO_SEEDS=17`` (or ``KAFKAIO_SEEDS=0-999`` for a long run) and ``-k SCRIPT``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from uuid import uuid4
+
+import pytest
+import pytest_asyncio
+
+from kafkaio.testing import Broker
+from kafkaio.testing.kafka import Kafka
+from tests.integration.differential import brokers, scripts
+from tests.integration.differential.pair import paired
+
+pytestmark = [
+    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.asyncio(loop_scope="module"),
+]
+
+#: So many seeds of each script are run unless the environment says which.
+SEEDS = 12
+
+
+def seeds() -> range:
+    first, _, last = os.environ.get("KAFKAIO_SEEDS", f"0-{SEEDS - 1}").partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Kafka]:
+    with brokers.real() as kafka:
+        yield kafka
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def embedded(kafka: Kafka) -> AsyncIterator[Broker]:
+    async with brokers.beside(kafka.bootstrap_servers) as broker:
+        yield broker
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("script", scripts.SCRIPTS)
+async def test_the_answers_are_the_same(
+    script: str, kafka: Kafka, embedded: Broker
+) -> None:
+    for seed in seeds():
+        async with paired(embedded.bootstrap_servers, kafka.bootstrap_servers) as pair:
+            with pair.named(f"{script}, seed {seed}"):
+                await scripts.run(script, pair, seed, f"{script}-{uuid4().hex[:6]}")
