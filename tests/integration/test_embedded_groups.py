@@ -9,6 +9,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 from aiokafka import AIOKafkaConsumer
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import (
+    StickyPartitionAssignor,
+)
 from confluent_kafka import Consumer as ConfluentConsumer
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
@@ -109,7 +116,13 @@ async def test_a_coordinator_that_moves_is_found_again(broker: Broker) -> None:
         assert len(member.assignment) == 4
 
 
-async def test_members_of_aiokafka(broker: Broker) -> None:
+@pytest.mark.parametrize(
+    "assignor",
+    [RangePartitionAssignor, RoundRobinPartitionAssignor, StickyPartitionAssignor],
+)
+async def test_members_of_aiokafka(
+    broker: Broker, assignor: type[AbstractPartitionAssignor]
+) -> None:
     async with AsyncExitStack() as stack:
         members = []
         for _ in range(2):
@@ -119,6 +132,7 @@ async def test_members_of_aiokafka(broker: Broker) -> None:
                 group_id="aio",
                 auto_offset_reset="earliest",
                 heartbeat_interval_ms=100,
+                partition_assignment_strategy=[assignor],
             )
             await member.start()
             stack.push_async_callback(member.stop)
@@ -131,6 +145,17 @@ async def test_members_of_aiokafka(broker: Broker) -> None:
                 for member in members:
                     found = await member.getmany(timeout_ms=50)
                     seen.update(one.value for it in found.values() for one in it)
+        admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
+        await admin.start()
+        stack.push_async_callback(admin.close)
+        await members[0].commit()
+        await members[1].commit()
+        assert await admin.list_consumer_groups() == [("aio", "consumer")]
+        (described,) = await admin.describe_consumer_groups(["aio"])
+        ((_, _, state, _, protocol, told, *_),) = described.groups
+        assert (state, protocol, len(told)) == ("Stable", assignor.name, 2)
+        offsets = await admin.list_consumer_group_offsets("aio")
+        assert sum(one.offset for one in offsets.values()) == COUNT
 
 
 @pytest.mark.parametrize(
