@@ -17,10 +17,17 @@ from kafkaio.errors import CorruptRecord
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Buffer
 from kafkaio.testing.broker.producers import ProducerBatch
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.log import BatchHeader, read_header
+from kafkaio.testing.broker.refusal import Malformed, Refusal
+from kafkaio.testing.log import BatchHeader, LogError, read_header
+from kafkaio.testing.log.header import check_batch
 
-__all__ = ["headers_of", "keyless_records", "only_batch", "producer_of"]
+__all__ = [
+    "check_sent",
+    "headers_of",
+    "keyless_records",
+    "only_batch",
+    "producer_of",
+]
 
 # Read without the checks of a log: a client's mistakes have codes of their own.
 _HEADER: Final = struct.Struct(BATCH_HEADER)
@@ -48,21 +55,51 @@ def headers_of(data: Buffer) -> Iterator[BatchHeader]:
 
 
 def only_batch(data: Buffer) -> BatchHeader:
-    """Check the records of one partition of a Produce request; the log checks more.
+    """Find the batch in what a Produce request has for a partition.
 
     Raises:
-        Refusal: CORRUPT_MESSAGE for what is cut off, INVALID_RECORD for what no client
-            may send (several batches, markers, an older format, no records).
+        Malformed: CORRUPT_MESSAGE for a format that does not exist;
+            INVALID_RECORD for no whole batch, an older format, several batches;
+            TRANSACTIONAL_ID_AUTHORIZATION_FAILED for one of a transaction.
     """
     if len(data) < BATCH_HEADER_SIZE:
-        raise Refusal(ErrorCode.CORRUPT_MESSAGE, "no room for the header of a batch")
+        raise Malformed(ErrorCode.INVALID_RECORD, "no room for the header of a batch")
     header = BatchHeader._make(_HEADER.unpack_from(data))
+    if header.magic > 2:
+        raise Malformed(ErrorCode.CORRUPT_MESSAGE, f"message format {header.magic}")
     if header.magic != 2:
-        raise Refusal(ErrorCode.INVALID_RECORD, f"message format {header.magic}")
-    if header.size < BATCH_HEADER_SIZE or header.size > len(data):
-        raise Refusal(ErrorCode.CORRUPT_MESSAGE, f"a batch of {header.size} bytes")
+        raise Malformed(ErrorCode.INVALID_RECORD, f"message format {header.magic}")
+    if not BATCH_HEADER_SIZE <= header.size <= len(data):
+        raise Malformed(ErrorCode.INVALID_RECORD, f"a batch of {header.size} bytes")
     if header.size != len(data):
-        raise Refusal(ErrorCode.INVALID_RECORD, "more than one batch for a partition")
+        raise Malformed(ErrorCode.INVALID_RECORD, "more than one batch for a partition")
+    if header.attributes & TRANSACTIONAL:
+        raise Malformed(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "there are no transactions"
+        )
+    return header
+
+
+def check_sent(header: BatchHeader, data: Buffer, max_bytes: int) -> None:
+    """Hold a batch that a client sent against what a leader appends.
+
+    Raises:
+        Refusal: INVALID_RECORD for what no client may send (offsets, markers, counts
+            that contradict each other), MESSAGE_TOO_LARGE, CORRUPT_MESSAGE.
+    """
+    if header.base_offset:
+        raise Refusal(
+            ErrorCode.INVALID_RECORD, f"a base offset of {header.base_offset}, not 0"
+        )
+    if header.size > max_bytes:
+        raise Refusal(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"{header.size} bytes are more than {max_bytes}",
+        )
+    try:
+        check_batch(header, memoryview(data))
+    except LogError as error:
+        raise Refusal(error.error_code, str(error)) from error
     if header.attributes & CONTROL:
         raise Refusal(ErrorCode.INVALID_RECORD, "clients may not write markers")
     if header.record_count <= 0 or header.last_offset_delta != header.record_count - 1:
@@ -71,9 +108,6 @@ def only_batch(data: Buffer) -> BatchHeader:
             f"{header.record_count} records, but the last offset delta is"
             f" {header.last_offset_delta}",
         )
-    if header.attributes & TRANSACTIONAL:
-        raise Refusal(ErrorCode.INVALID_TXN_STATE, "no transaction was begun here")
-    return header
 
 
 def keyless_records(data: Buffer) -> list[int]:

@@ -9,13 +9,14 @@ from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Buffer
 from kafkaio.testing.broker.batches import (
+    check_sent,
     headers_of,
     keyless_records,
     only_batch,
     producer_of,
 )
 from kafkaio.testing.broker.producers import ProducerBatch, ProducerStates
-from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.broker.refusal import Malformed, Refusal
 from kafkaio.testing.broker.settings import TopicSettings
 from kafkaio.testing.log import Appended, Log, LogError
 
@@ -129,14 +130,12 @@ class Partition:
         Raises:
             Refusal: the reason why it is not appended.
         """
-        if len(records) > self.settings.max_message_bytes:
-            raise Refusal(
-                ErrorCode.MESSAGE_TOO_LARGE,
-                f"{len(records)} bytes are more than {self.settings.max_message_bytes}",
-            )
         header = only_batch(records)
+        if acks not in {-1, 0, 1}:
+            raise Malformed(ErrorCode.INVALID_REQUIRED_ACKS)
         if acks == -1 and len(self.isr) < self.settings.min_insync_replicas:
             raise Refusal(ErrorCode.NOT_ENOUGH_REPLICAS)
+        check_sent(header, records, self.settings.max_message_bytes)
         if self.settings.is_compacted:
             self._check_keys(records)
         producer = producer_of(header)
@@ -183,8 +182,11 @@ class Partition:
         """Move the start; return it.
 
         Raises:
-            Refusal: OFFSET_OUT_OF_RANGE for what was never written.
+            Refusal: OFFSET_OUT_OF_RANGE for what was never written, POLICY_VIOLATION
+                where the topic is compacted only.
         """
+        if not self.settings.is_deleting:
+            raise Refusal(ErrorCode.POLICY_VIOLATION)
         if not 0 <= before <= self.high_watermark:
             raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
         if before > self.start_offset:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kafkaio.protocol.error_codes import ErrorCode
 
-__all__ = ["Refusal"]
+__all__ = ["Malformed", "Refusal"]
 
 
 class Refusal(Exception):
@@ -28,3 +28,7 @@ class Refusal(Exception):
         self.code = code
         self.message = message
         self.bad_records = tuple(bad_records)
+
+
+class Malformed(Refusal):
+    """A refusal of what could not be made out, before anything was looked at."""

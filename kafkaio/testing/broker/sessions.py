@@ -60,14 +60,14 @@ class FetchSession:
         forgotten: Iterable[PartitionKey],
     ) -> None:
         """Apply an incremental request."""
-        for key in forgotten:
-            self.partitions.pop(key, None)
         for key, asked in changed:
             before = self.partitions.get(key)
             if before is not None:
                 asked.told_watermark = before.told_watermark
                 asked.told_start = before.told_start
             self.partitions[key] = asked
+        for key in forgotten:
+            self.partitions.pop(key, None)
 
     def move_back(self, key: PartitionKey) -> None:
         """Let other partitions go first next time."""
@@ -128,6 +128,9 @@ class FetchSessions:
         known.epoch = 1 if epoch == _LAST_EPOCH else epoch + 1
         known.is_full = False
         known.update(changed, forgotten)
+        if not known.partitions:
+            del self._sessions[session_id]
+            return FetchSession(NO_SESSION, by_id, is_full=True)
         return known
 
     def _keep(self, session: FetchSession) -> None:

@@ -128,6 +128,11 @@ class TopicSettings:
         return int(self.get("min.insync.replicas"))
 
     @property
+    def is_deleting(self) -> bool:
+        """Whether records may go before their time."""
+        return "delete" in self.get("cleanup.policy")
+
+    @property
     def is_compacted(self) -> bool:
         """Whether every record needs a key."""
         return "compact" in self.get("cleanup.policy")

@@ -190,8 +190,12 @@ class _Call:
         data = PartitionData(partition_index=key[1], records=b"")
         try:
             partition = self._find(key)
+            data.aborted_transactions = None
             self.connection.check(partition.topic, partition.index)
             self._check(partition, asked)
+            diverges = self._diverges(partition, asked, data)
+            if not diverges:
+                self._check_range(partition, asked)
         except Refusal as refusal:
             data.error_code = refusal.code
             data.high_watermark = -1
@@ -201,11 +205,10 @@ class _Call:
         data.high_watermark = partition.high_watermark
         data.last_stable_offset = partition.high_watermark
         data.log_start_offset = partition.start_offset
-        data.aborted_transactions = [] if self.request.isolation_level else None
+        if self.request.isolation_level:
+            data.aborted_transactions = []
         data.preferred_read_replica = self._nearest(partition)
-        if data.preferred_read_replica < 0 and not self._diverges(
-            partition, asked, data
-        ):
+        if data.preferred_read_replica < 0 and not diverges:
             room = min(left, asked.max_bytes)
             if asked.offset < partition.high_watermark and (min_one or room > 0):
                 data.records = partition.log.read(
@@ -231,6 +234,8 @@ class _Call:
         partition.check_epoch(asked.leader_epoch)
         if not self._may_follow(partition):
             partition.check_leader(self.node.node_id)
+
+    def _check_range(self, partition: Partition, asked: Asked) -> None:
         if not partition.start_offset <= asked.offset <= partition.high_watermark:
             raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
 
@@ -267,9 +272,13 @@ class _Call:
         """Whether the log was cut off below what the client has (KIP-595)."""
         if self.version < _FIRST_WITH_DIVERGENCE or asked.last_fetched_epoch < 0:
             return False
-        epoch, end = partition.log.end_offset_for_epoch(asked.last_fetched_epoch)
+        epoch, end = asked.last_fetched_epoch, partition.high_watermark
+        if epoch != partition.leader_epoch:
+            epoch, end = partition.log.end_offset_for_epoch(epoch)
+        if epoch < 0 or asked.offset < partition.start_offset:
+            raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
         if epoch < asked.last_fetched_epoch or end < asked.offset:
-            data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=max(end, 0))
+            data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end)
             return True
         return False
 

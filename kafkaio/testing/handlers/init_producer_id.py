@@ -22,6 +22,11 @@ async def handle(
 ) -> InitProducerIdResponse:
     """Give out a producer id that nobody had; refuse transactional ids."""
     del header, connection
+    names_one_of_both = (request.producer_id < 0) != (request.producer_epoch < 0)
+    if request.transactional_id == "" or names_one_of_both:
+        return InitProducerIdResponse(
+            error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1
+        )
     if request.transactional_id is not None:
         # Final for every client: a retriable error would let them wait for ever.
         return InitProducerIdResponse(

@@ -24,7 +24,7 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import NO_LEADER, Partition
-from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.broker.refusal import Malformed, Refusal
 
 VERSIONS = (3, 13)
 TOLD_LOWEST = 0
@@ -32,6 +32,14 @@ BY_PARTITION = True
 
 _FIRST_WITH_IDS: Final = 13
 _FIRST_WITH_HINTS: Final = 10
+# Kafka tells where the log starts with any error but these.
+_WITHOUT_START: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.CORRUPT_MESSAGE,
+}
 _HINTED: Final = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH}
 
 
@@ -107,6 +115,9 @@ class _Call:
             )
             for index in refusal.bad_records
         ]
+        knows_start = refusal.code not in _WITHOUT_START
+        if partition and knows_start and not isinstance(refusal, Malformed):
+            result.log_start_offset = partition.start_offset
         if partition is not None and refusal.code in _HINTED:
             self._hint(result, partition)
 
@@ -135,8 +146,6 @@ async def handle(
 ) -> ProduceResponse | None:
     """Append. With acks=0 there is no answer; the connection closes on an error."""
     call = _Call(node, header.request_api_version, request.acks, connection)
-    if request.acks not in {-1, 0, 1}:
-        return _all_refused(request, ErrorCode.INVALID_REQUIRED_ACKS)
     for data in request.topic_data:
         call.topic(data)
     if request.acks == 0:
@@ -144,21 +153,3 @@ async def handle(
             connection.abort()
         return None
     return call.response
-
-
-def _all_refused(request: ProduceRequest, code: ErrorCode) -> ProduceResponse:
-    return ProduceResponse(
-        responses=[
-            TopicProduceResponse(
-                name=data.name,
-                topic_id=data.topic_id,
-                partition_responses=[
-                    PartitionProduceResponse(
-                        index=part.index, error_code=code, base_offset=-1
-                    )
-                    for part in data.partition_data
-                ],
-            )
-            for data in request.topic_data
-        ]
-    )

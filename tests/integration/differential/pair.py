@@ -23,7 +23,7 @@ from tests.integration.differential.plain import Names, Plain, differences
 #: How long the two may take to come to the same.
 PATIENCE: Final = 10.0
 _TOLD: Final = 24
-_LONGEST_LINE: Final = 600
+_LONGEST_LINE: Final = 1500
 
 #: A request, or what makes it when a broker's own names must be inside bytes.
 Ask = Request[Response] | Callable[[Names], Request[Response]]

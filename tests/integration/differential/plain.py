@@ -15,6 +15,7 @@ from uuid import UUID
 
 from kafkaio._records._layout import BATCH_HEADER, LENGTH_END
 from kafkaio.protocol.message import Struct
+from kafkaio.protocol.messages.fetch import FetchableTopicResponse, FetchResponse
 
 #: Fields that are not compared, and the reason.
 LEFT_OUT: Final[Mapping[str, str]] = {
@@ -30,7 +31,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "records_crc": "covers the producer id, which the broker chose",
 }
 
-#: Integers that a broker chooses; what is not above zero has a meaning.
+#: Integers that a broker chooses; the negative ones have a meaning, as has session 0.
 _CHOSEN: Final = frozenset({"producer_id", "session_id"})
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _NOBODY: Final = UUID(int=0)
@@ -48,9 +49,9 @@ class Names:
         self._real: dict[Any, Any] = {}
         self._stand_in: dict[Any, Any] = {}
 
-    def stand_in(self, real: str | UUID | int) -> Any:
-        """Return what stands for a value, new or not."""
-        found = self.known(real)
+    def stand_in(self, real: str | UUID | int, field: str = "") -> Any:
+        """Return what stands for a value, new or not; numbers are told by field."""
+        found = self.known(real, field)
         if found is None:
             number = len(self._real)
             if isinstance(real, UUID):
@@ -60,12 +61,16 @@ class Names:
             else:
                 found = f"<{number}>"
             self._real[found] = real
-            self._stand_in[type(real), real] = found
+            self._stand_in[self._key(real, field)] = found
         return found
 
-    def known(self, real: str | UUID | int) -> Any:
+    def known(self, real: str | UUID | int, field: str = "") -> Any:
         """Return what stands for a value that was seen before, else None."""
-        return self._stand_in.get((type(real), real))
+        return self._stand_in.get(self._key(real, field))
+
+    @staticmethod
+    def _key(real: str | UUID | int, field: str) -> Any:
+        return (field, real) if isinstance(real, int) else real
 
     def real(self, value: Any) -> Any:
         """Return what the broker calls what a stand-in, or anything else, means."""
@@ -81,22 +86,28 @@ class Names:
 
     def plain(self, value: Any, field: str = "") -> Plain:
         """Return an answer, or a part of one, as plain values."""
+        if isinstance(value, FetchResponse):
+            value = _merged(value)
         if isinstance(value, Struct):
             return {
                 one.name: self.plain(getattr(value, one.name), one.name)
                 for one in value.SCHEMA
                 if one.name not in LEFT_OUT
             }
+        if field == "aborted_transactions":
+            # Whether nothing is told as null or as empty depends on where a reader of
+            # several partitions had to stop; clients make the same of both.
+            value = value or []
         if isinstance(value, list):
             # Java's maps have no order, so neither do the lists made from them.
-            ordered = sorted(value, key=lambda one: repr(self._seen(one)))
+            ordered = sorted(value, key=lambda one: repr(self._seen(one, field)))
             return [self.plain(one, field) for one in ordered]
         if field == "records" and isinstance(value, bytes | bytearray | memoryview):
             return [self.plain_batch(one) for one in _batches(bytes(value))]
         if isinstance(value, memoryview | bytearray):
             return bytes(value)
         if self._is_chosen(value, field):
-            return self.stand_in(value)
+            return self.stand_in(value, field)
         return value
 
     def plain_batch(self, batch: tuple[tuple[int, ...], bytes]) -> Plain:
@@ -110,27 +121,25 @@ class Names:
             "epoch": (epoch, magic, attributes),
             "times": (first, last),
             "producer": (
-                self.stand_in(producer) if producer > 0 else producer,
+                self.stand_in(producer, "producer_id") if producer >= 0 else producer,
                 producer_epoch,
                 sequence,
             ),
             "records": records,
         }
 
-    def _seen(self, value: Any) -> Any:
+    def _seen(self, value: Any, field: str = "") -> Any:
         """Return a part of an answer without what has no stand-in yet, to sort by."""
         if isinstance(value, Struct):
             return [
-                self._seen(getattr(value, one.name))
+                self._seen(getattr(value, one.name), one.name)
                 for one in value.SCHEMA
-                if one.name not in LEFT_OUT
+                if one.name not in LEFT_OUT and one.name != "records"
             ]
         if isinstance(value, list):
-            return sorted(repr(self._seen(one)) for one in value)
-        if self._is_chosen(value, ""):
-            return str(self.known(value))
-        if isinstance(value, int) and self.known(value) is not None:
-            return 0
+            return sorted(repr(self._seen(one, field)) for one in value)
+        if self._is_chosen(value, field):
+            return str(self.known(value, field))
         return value
 
     def _is_chosen(self, value: Any, field: str) -> bool:
@@ -138,7 +147,18 @@ class Names:
             return value != _NOBODY
         if isinstance(value, str):
             return field == "cluster_id" or _UUID.search(value) is not None
-        return field in _CHOSEN and value > 0
+        return value > 0 if field == "session_id" else field in _CHOSEN and value >= 0
+
+
+def _merged(response: FetchResponse) -> FetchResponse:
+    """Tell every topic once: Kafka begins it anew where another was between."""
+    topics: dict[tuple[str, UUID], FetchableTopicResponse] = {}
+    for one in response.responses:
+        key = one.topic, one.topic_id
+        merged = FetchableTopicResponse(topic=one.topic, topic_id=one.topic_id)
+        topics.setdefault(key, merged).partitions += one.partitions
+    response.responses = list(topics.values())
+    return response
 
 
 def _batches(data: bytes) -> Iterator[tuple[tuple[int, ...], bytes]]:

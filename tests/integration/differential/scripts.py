@@ -8,14 +8,17 @@ from typing import Final
 
 from tests.integration.differential.classic_groups import classic_groups
 from tests.integration.differential.consumer_groups import consumer_groups
+from tests.integration.differential.logs import logs
 from tests.integration.differential.offsets import get_ready, simple_groups
 from tests.integration.differential.pair import Pair
 
 Script = Callable[[Pair, Random, str], Awaitable[None]]
 
 SCRIPTS: Final[Mapping[str, Script]] = {
-    one.__name__: one  # type: ignore[attr-defined]  # functions have names
-    for one in (simple_groups, classic_groups, consumer_groups)
+    "logs": logs,
+    "simple_groups": simple_groups,
+    "classic_groups": classic_groups,
+    "consumer_groups": consumer_groups,
 }
 
 
