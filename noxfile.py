@@ -4,7 +4,14 @@ import nox
 
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_existing_virtualenvs = True
-nox.options.sessions = ["lint", "imports", "types", "unit", "integration"]
+nox.options.sessions = [
+    "lint",
+    "imports",
+    "types",
+    "unit",
+    "simulated",
+    "integration",
+]
 
 #: The newest and the oldest Kafka are part of every run; the rest on demand.
 KAFKA_VERSIONS = ["4.3", "2.1"]
@@ -61,6 +68,21 @@ def unit(session: nox.Session, codec: str) -> None:
     tests = ["tests/unit", "tests/meta", *session.posargs]
     session.run("coverage", "run", "-m", "pytest", *tests, env=env)
     session.notify("coverage")
+
+
+@nox.session
+def simulated(session: nox.Session) -> None:
+    """Minutes of simulation: a few seeds, and bugs put in on purpose."""
+    session.install("-e", ".")
+    groups(session, "test")
+    session.run("pytest", "tests/sim", *session.posargs)
+
+
+@nox.session
+def simulate(session: nox.Session) -> None:
+    """Hours of simulation: `nox -s simulate -- --hours 100 --seed N`."""
+    session.install("-e", ".")
+    session.run("python", "-m", "kafkaio.testing.simulation", *session.posargs)
 
 
 @nox.session

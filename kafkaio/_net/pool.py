@@ -69,10 +69,10 @@ class Pool:
         self._open: dict[_Key, Connection] = {}
         self._opening: dict[_Key, _Opening] = {}
         # Retired: nobody gets them any more, but answers are still due.
-        self._leaving: set[Connection] = set()
+        self._leaving: dict[Connection, None] = {}
         self._schedules: dict[_Key, ReconnectSchedule] = {}
         # Attempts whose task runs, given up or not.
-        self._attempts: set[_Opening] = set()
+        self._attempts: dict[_Opening, None] = {}
         self._attempt_ended = Wakeup()
         self._closing: list[Connection] = []
         self._is_closed = False
@@ -100,7 +100,7 @@ class Pool:
         for key, connection in list(self._open.items()):
             if self._has_moved(connection.broker):
                 del self._open[key]
-                self._leaving.add(connection)
+                self._leaving[connection] = None
                 self._schedules.pop(key, None)
                 connection.retire()
         for key, opening in list(self._opening.items()):
@@ -210,7 +210,7 @@ class Pool:
 
     async def _run(self, opening: _Opening, key: _Key) -> None:
         """One attempt, with the wait before it, in a task of its own."""
-        self._attempts.add(opening)
+        self._attempts[opening] = None
         error: KafkaError = ClosedError("the client is closing")
         connection: Connection | None = None
         try:
@@ -222,7 +222,7 @@ class Pool:
             if self._opening.get(key) is opening:
                 del self._opening[key]
             self._settle(opening, key, connection, error)
-            self._attempts.discard(opening)
+            self._attempts.pop(opening, None)
             self._attempt_ended.notify()
 
     def _settle(
@@ -270,7 +270,7 @@ class Pool:
 
     def _lost(self, connection: Connection, cause: BaseException | None) -> None:
         key = (connection.node_id, connection.lane)
-        self._leaving.discard(connection)
+        self._leaving.pop(connection, None)
         if self._open.get(key) is connection:
             del self._open[key]
         if cause is not None:
@@ -291,16 +291,17 @@ class _Opening:
         self.broker = broker
         self.given_up = False
         self.scope = anyio.CancelScope()
-        self._waiters: set[asyncio.Future[Any]] = set()
+        # In the order in which they came, and in which they are woken.
+        self._waiters: dict[asyncio.Future[Any], None] = {}
 
     async def wait(self) -> Connection:
         """The connection, or the error of the attempt."""
         waiter: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
-        self._waiters.add(waiter)
+        self._waiters[waiter] = None
         try:
             return await waiter
         finally:
-            self._waiters.discard(waiter)
+            del self._waiters[waiter]
 
     def succeed(self, connection: Connection) -> None:
         for waiter in self._waiters:

@@ -14,7 +14,8 @@ class Broadcast:
     __slots__ = ("_failure", "_waiters")
 
     def __init__(self) -> None:
-        self._waiters: set[asyncio.Future[None]] = set()
+        # In the order in which they came, and in which they are woken.
+        self._waiters: dict[asyncio.Future[None], None] = {}
         self._failure: Callable[[], Exception] | None = None
 
     def __len__(self) -> int:
@@ -47,8 +48,8 @@ class Broadcast:
         if self._failure is not None:
             raise self._failure()
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.add(waiter)
+        self._waiters[waiter] = None
         try:
             await waiter
         finally:
-            self._waiters.discard(waiter)
+            del self._waiters[waiter]

@@ -199,8 +199,11 @@ class Client:
         self._fail_waiters()
         limit = CLOSE_TIMEOUT if timeout is None else timeout
         with anyio.CancelScope(shield=True, deadline=now() + limit):
-            await self._pool.aclose()
-            await self._supervisor.aclose()
+            try:
+                await self._pool.aclose()
+            finally:
+                # Also when time is up: nobody else would ever end the tasks.
+                await self._supervisor.aclose()
 
     def _fail_waiters(self) -> None:
         why = self._life.why_ended

@@ -95,7 +95,7 @@ class Sender:
         self._opening: set[int] = set()
         self._is_obtaining = False
         # Scopes of all tasks of this sender; stop() cancels them.
-        self._scopes: set[anyio.CancelScope] = set()
+        self._scopes: dict[anyio.CancelScope, None] = {}
         self._on_idle: asyncio.Future[None] | None = None
         self._watched: frozenset[str] = frozenset()
         #: Called when the task ends although nobody stopped it.
@@ -130,14 +130,14 @@ class Sender:
 
     def _start(self, step: _Step, name: str) -> None:
         scope = anyio.CancelScope()
-        self._scopes.add(scope)
+        self._scopes[scope] = None
 
         async def child() -> None:
             try:
                 with scope:
                     await step()
             finally:
-                self._scopes.discard(scope)
+                del self._scopes[scope]
                 if not self._scopes and self._on_idle and not self._on_idle.done():
                     self._on_idle.set_result(None)
 

@@ -127,7 +127,7 @@ class OffsetCommitter:
         try:
             while rest:
                 self._check(numbers)
-                error = await self._commit_once(rest, offsets, attempts)
+                error = await self._commit_once(rest, offsets, numbers, attempts)
                 if error is not None:
                     await attempts.pause(error, self._backoff, self._observer)
         finally:
@@ -179,14 +179,19 @@ class OffsetCommitter:
         self,
         rest: dict[TopicPartition, OffsetAndMetadata],
         offsets: _Offsets,
+        numbers: Mapping[TopicPartition, int] | None,
         attempts: _Attempts,
     ) -> KafkaError | None:
-        identity = self._identity()
+        timeout = attempts.within(self._request_timeout)
         try:
-            reply = await self._rpc.call(
+            connection = await self._rpc.connection(Lane.SHARED, now() + timeout)
+            # That may have taken long: what is ours and who we are is as of now.
+            self._check(numbers)
+            identity = self._identity()
+            reply = await self._rpc.call_on(
+                connection,
                 commit_request(identity, rest),
-                Lane.SHARED,
-                timeout=attempts.within(self._request_timeout),
+                timeout=timeout,
                 max_version=MAX_VERSION,
             )
         except KafkaError as error:

@@ -15,6 +15,12 @@ __all__ = ["Control", "GroupControl"]
 class GroupControl(Protocol):
     """What a test does to groups; ``kafkaio.testing.groups`` does it."""
 
+    def members(self, group_id: str) -> list[str]:
+        """Ids of a group's members."""
+
+    def committed(self, group_id: str, topic: str, partition: int) -> int | None:
+        """The offset that a group has committed, None for none."""
+
     def expel(self, group_id: str, member_id: str) -> None:
         """Remove a member as if its session had ended."""
 
@@ -84,6 +90,14 @@ class Control:
         """
         partition = self._cluster.offsets_partition(group)
         self.move_leader((partition.topic, partition.index), node_id)
+
+    def members(self, group: str) -> list[str]:
+        """Ids of a group's members, as its coordinator has them; none without it."""
+        return self._groups.members(group)
+
+    def committed(self, group: str, topic_partition: tuple[str, int]) -> int | None:
+        """The offset that a group has committed for a partition, None for none."""
+        return self._groups.committed(group, *topic_partition)
 
     def expel_member(self, group: str, member_id: str) -> None:
         """Remove a member from its group as if its session had ended.

@@ -209,6 +209,17 @@ class GroupCoordinator:
 
     # For tests
 
+    def members(self, group_id: str) -> list[str]:
+        """Ids of a group's members; none if there is no such group."""
+        group = self.groups.get(group_id)
+        return [] if group is None else list(group.members)
+
+    def committed(self, group_id: str, topic: str, partition: int) -> int | None:
+        """The offset that a group has committed, None for none."""
+        offsets = self.offsets.get(group_id)
+        found = None if offsets is None else offsets.get((topic, partition))
+        return None if found is None else found.offset
+
     def expel(self, group_id: str, member_id: str) -> None:
         """Remove a member as if its session had ended.
 

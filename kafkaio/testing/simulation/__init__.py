@@ -1,1 +1,37 @@
-"""Client and broker on one virtual clock."""
+"""Client and cluster on one virtual clock, with faults drawn from a seed.
+
+::
+
+    report = simulate(Scenario(seed=7), hours=100)
+    if report.failure:
+        print(shrink(report.failure).faults)
+
+A cluster in memory, a producer and a consumer group live on an event loop whose clock
+jumps from one timer to the next, so that an hour takes seconds. A schedule of faults
+is drawn from the seed. Whatever happens is held against what has to be true of any
+client; see `kafkaio.testing.simulation.book` for the laws. The same seed gives the
+same run, in every process. For development and tests only.
+"""
+
+from __future__ import annotations
+
+from kafkaio.testing.simulation.book import Violation
+from kafkaio.testing.simulation.loop import VirtualClockLoop
+from kafkaio.testing.simulation.report import Report, simulate
+from kafkaio.testing.simulation.scenario import Fault, Kind, Scenario, draw_faults
+from kafkaio.testing.simulation.shrink import shrink
+from kafkaio.testing.simulation.world import Outcome, run
+
+__all__ = [
+    "Fault",
+    "Kind",
+    "Outcome",
+    "Report",
+    "Scenario",
+    "Violation",
+    "VirtualClockLoop",
+    "draw_faults",
+    "run",
+    "shrink",
+    "simulate",
+]

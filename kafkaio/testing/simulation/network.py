@@ -5,30 +5,53 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
 from kafkaio._net.memory import MemoryNetwork, MemoryTransport
 from kafkaio._net.transport import Dial, DialOptions, FrameSink, Transport
+from kafkaio.errors import BrokerNotAvailable
 from kafkaio.protocol.message import Buffer
 
-__all__ = ["Network", "OnWrite"]
+__all__ = ["Network", "OnWrite", "Weather"]
 
 #: Told of what a client writes: its name, the node's port, the bytes of the frame.
 OnWrite = Callable[[str, int, Sequence[Buffer]], None]
 
 #: Two things never arrive at one moment on one connection: timers keep no order then.
 _TICK: Final = 1e-6
+#: Most seconds that a straggler takes longer than others.
+_STRAGGLES: Final = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """How long things are under way.
+
+    Attributes:
+        least: seconds that everything takes.
+        most: seconds that nothing takes longer than, but for stragglers.
+        stragglers: the share of those that take up to 1.5 seconds longer, as after a
+            lost packet; what is written behind one waits for it.
+    """
+
+    least: float = 0.0005
+    most: float = 0.005
+    stragglers: float = 0.0
 
 
 class _Way:
     """One direction of one connection."""
 
-    def __init__(self, dice: random.Random, least: float, most: float) -> None:
+    def __init__(self, dice: random.Random, weather: Weather) -> None:
         self._dice = dice
-        self._least = least
-        self._spread = most - least
+        self._least = weather.least
+        self._spread = weather.most - weather.least
+        self._stragglers = weather.stragglers
         self._last = 0.0
+        #: Most seconds that everything takes longer.
+        self.slowness = 0.0
         self._held: list[Callable[[], None]] | None = None
 
     def carry(self, arrive: Callable[[], None]) -> None:
@@ -37,7 +60,10 @@ class _Way:
             self._held.append(arrive)
             return
         loop = asyncio.get_running_loop()
-        due = loop.time() + self._least + self._spread * self._dice.random()
+        spread = self._spread + self.slowness
+        if self._dice.random() < self._stragglers:
+            spread += _STRAGGLES
+        due = loop.time() + self._least + spread * self._dice.random()
         self._last = max(self._last + _TICK, due)
         loop.call_at(self._last, arrive)
 
@@ -93,21 +119,22 @@ class Network(MemoryNetwork):
 
     Args:
         seed: for the dice.
-        latency: least and most seconds from one end to the other.
+        weather: how long things are under way.
         on_write: told of every frame that a client writes.
     """
 
-    def __init__(
-        self, seed: int, latency: tuple[float, float], on_write: OnWrite
-    ) -> None:
+    def __init__(self, seed: int, weather: Weather, on_write: OnWrite) -> None:
         super().__init__()
         self._seed = seed
-        self._latency = latency
+        self._weather = weather
         self._on_write = on_write
         self._links: list[_Link] = []
         self._numbers: dict[tuple[str, int], count[int]] = {}
+        # Most seconds that things take longer between a client and a port.
+        self._slow: dict[tuple[str, int], float] = {}
         # Pairs of client and port that cannot hear each other; "" is every client.
         self._cuts: dict[tuple[str, int], int] = {}
+        self._gone: set[str] = set()
         # Set, and another in its place, whenever one of them ends.
         self._healed = asyncio.Event()
 
@@ -123,7 +150,9 @@ class Network(MemoryNetwork):
         async def dial(
             host: str, port: int, sink: FrameSink, options: DialOptions
         ) -> Transport:
-            await asyncio.sleep(self._latency[1])
+            await asyncio.sleep(self._weather.most)
+            if client in self._gone:
+                raise BrokerNotAvailable(f"{client} is gone")
             while self._is_cut(client, port):
                 await self._healed.wait()
             return self._connect(client, (host, port), sink, options)
@@ -141,7 +170,7 @@ class Network(MemoryNetwork):
         number = next(self._numbers.setdefault((client, port), count()))
         # A text, whose seed is the same in every process.
         dice = random.Random(f"{self._seed} {client} {port} {number}")
-        there, back = _Way(dice, *self._latency), _Way(dice, *self._latency)
+        there, back = _Way(dice, self._weather), _Way(dice, self._weather)
 
         def told(parts: Sequence[Buffer]) -> None:
             self._on_write(client, port, parts)
@@ -152,6 +181,7 @@ class Network(MemoryNetwork):
         self._sweep()
         link = _Link(client, port, (near, far))
         link.ways = there, back
+        there.slowness = back.slowness = self._slow.get((client, port), 0.0)
         self._links.append(link)
         return near
 
@@ -178,10 +208,21 @@ class Network(MemoryNetwork):
         self._healed.set()
         self._healed = asyncio.Event()
 
-    def reset(self, client: str, port: int | None = None) -> None:
-        """Break a client's connections off, to one node or to all."""
+    def slow_down(self, client: str, port: int, seconds: float) -> None:
+        """Let everything between a client and a node take up to that much longer."""
+        self._slow[client, port] = seconds
+        for way in self._ways(client, port):
+            way.slowness = seconds
+
+    def remove(self, client: str) -> None:
+        """Break a client's connections off, and let it make no more."""
+        self._gone.add(client)
+        self.reset(client)
+
+    def reset(self, client: str) -> None:
+        """Break a client's connections off."""
         for link in self._links:
-            if link.client == client and port in {None, link.port}:
+            if link.client == client:
                 link.ends[0].reset(ConnectionResetError("reset by the simulation"))
 
     def _ways(self, client: str, port: int) -> list[_Way]:

@@ -125,6 +125,23 @@ async def test_a_cancelled_start_leaves_nothing(cluster: FakeCluster) -> None:
         await client.start()
 
 
+async def test_closing_in_no_time_leaves_no_task_behind(cluster: FakeCluster) -> None:
+    client = client_of(cluster)
+    await client.start()
+    cluster.on(ApiKey.API_VERSIONS, HANG)
+    async with anyio.create_task_group() as group:
+
+        async def connect() -> None:
+            with pytest.raises(ClosedError):
+                await client.connection(2, Lane.SHARED)
+
+        group.start_soon(connect)
+        await anyio.sleep(1)
+        await client.close(timeout=0)
+    await anyio.sleep(1)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
 async def test_closing_while_starting(cluster: FakeCluster) -> None:
     cluster.on(ApiKey.METADATA, HANG)
     client = client_of(cluster)

@@ -493,3 +493,49 @@ async def test_offsets_in_every_version(version: int) -> None:
                 found = await committer.fetch(None, timeout=5)
                 assert found == {A: OffsetAndMetadata(8, "m")}
         group.close()
+
+
+class Losing:
+    """A client that takes long to find the coordinator: so long that all is lost."""
+
+    def __init__(self, client: Client, member: Owner) -> None:
+        self.client = client
+        self.member = member
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.client, name)
+
+    async def coordinator(self, *args: Any, **named: Any) -> int:
+        self.member.assignment.clear()
+        return await self.client.coordinator(*args, **named)
+
+
+class Owner:
+    """A membership."""
+
+    is_subscribed = True
+
+    def __init__(self) -> None:
+        self.assignment = {A: 1}
+
+    def commit_refused(self, code: int, identity: GroupMetadata) -> None:
+        """Nothing is refused here."""
+
+
+@virtual
+async def test_what_is_lost_on_the_way_to_the_coordinator_is_not_committed() -> None:
+    async with FakeCluster(topics={"t": 2}) as cluster:
+        FakeGroup(cluster)
+        config = ConsumerConfig(
+            bootstrap_servers=cluster.bootstrap_servers, group_id="g"
+        )
+        owner = Owner()
+        async with Client.from_config(config, None, cluster.dial) as client:
+            losing: Any = Losing(client, owner)
+            committer = OffsetCommitter(
+                losing, config, lambda: GroupMetadata(group_id="g")
+            )
+            committer.attach(owner)
+            with pytest.raises(PartitionLost):
+                await committer.commit({A: at(3)}, timeout=5)
+        assert not cluster.requests(OffsetCommitRequest)

@@ -8,6 +8,7 @@ import pytest
 
 from kafkaio.consumer import Consumer
 from kafkaio.testing import Broker, GroupConfig
+from kafkaio.types import TopicPartition
 
 
 def member(broker: Broker) -> Consumer:
@@ -43,6 +44,20 @@ async def test_a_rebalance_that_is_forced_begins_a_generation() -> None:
             while consumer.group_metadata.generation <= before.generation:
                 await consumer.poll(timeout=0.02)
         assert consumer.group_metadata.member_id == before.member_id
+
+
+async def test_members_and_commits_can_be_looked_at() -> None:
+    async with (
+        Broker(topics={"orders": 2}) as broker,
+        member(broker) as consumer,
+    ):
+        control = broker.control
+        assert control.members("billing") == [consumer.group_metadata.member_id]
+        assert control.committed("billing", ("orders", 1)) is None
+        await consumer.commit({TopicPartition("orders", 1): 0})
+        assert control.committed("billing", ("orders", 1)) == 0
+        assert control.committed("nobody", ("orders", 1)) is None
+        assert control.members("nobody") == []
 
 
 async def test_what_is_not_there() -> None:

@@ -7,7 +7,7 @@ from kafkaio._net.memory import MemoryTransport
 from kafkaio._net.transport import DialOptions, Transport
 from kafkaio.errors import BrokerNotAvailable
 from kafkaio.protocol.message import Buffer
-from kafkaio.testing.simulation.network import Network
+from kafkaio.testing.simulation.network import Network, Weather
 
 OPTIONS = DialOptions(timeout=1.0, max_frame_size=1000)
 
@@ -30,7 +30,7 @@ class Sink:
 class World:
     def __init__(self, seed: int = 1) -> None:
         self.told: list[tuple[str, int]] = []
-        self.network = Network(seed, (0.1, 0.2), self.hear)
+        self.network = Network(seed, Weather(0.1, 0.2), self.hear)
         self.server, self.client = Sink(), Sink()
         self.far: MemoryTransport
         self.network.listen("h", 1, self.accept)
@@ -106,8 +106,6 @@ async def test_a_reset_tells_both_ends_why() -> None:
     world = World()
     await world.dial()
     assert world.network.open_links == ["c to 1"]
-    world.network.reset("c", 2)
-    assert world.network.open_links == ["c to 1"]
     world.network.reset("c")
     await asyncio.sleep(1)
     assert [type(cause) for cause in world.server.what] == [ConnectionResetError]
@@ -120,3 +118,41 @@ async def test_a_node_that_is_down_refuses() -> None:
     world.network.unlisten("h", 1)
     with pytest.raises(BrokerNotAvailable, match="refused"):
         await world.dial()
+
+
+async def test_who_is_removed_is_gone_for_good() -> None:
+    world = World()
+    await world.dial()
+    world.network.remove("c")
+    await asyncio.sleep(1)
+    assert world.network.open_links == []
+    with pytest.raises(BrokerNotAvailable, match="c is gone"):
+        await world.dial()
+
+
+async def test_a_way_can_be_slowed_down() -> None:
+    world = World()
+    world.network.slow_down("c", 1, 1000.0)
+    near = await world.dial()
+    near.write(framed(b"a"))
+    await asyncio.sleep(1)
+    assert world.server.what == []
+    await asyncio.sleep(1000)
+    world.network.slow_down("c", 1, 0.0)
+    near.write(framed(b"b"))
+    await asyncio.sleep(1)
+    assert world.server.what == [b"a", b"b"]
+
+
+async def test_some_things_straggle() -> None:
+    world = World()
+    world.network = Network(1, Weather(0.1, 0.2, stragglers=0.2), world.hear)
+    world.network.listen("h", 1, world.accept)
+    near = await world.dial()
+    late = 0
+    for number in range(100):
+        began = asyncio.get_running_loop().time()
+        near.write(framed(b"%d" % number))
+        await asyncio.sleep(2)
+        late += world.server.events[-1][0] - began > 0.2
+    assert 5 < late < 30

@@ -1,0 +1,271 @@
+"""One run of a scenario: everything on one loop with a clock of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from kafkaio._net.transport import Dial
+from kafkaio._records.batch import read_batches
+from kafkaio._runtime import clock
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.headers import decode_request
+from kafkaio.protocol.message import Buffer
+from kafkaio.protocol.messages.offset_commit import OffsetCommitRequest
+from kafkaio.testing.embedded import Broker
+from kafkaio.testing.simulation.book import Book, Violation
+from kafkaio.testing.simulation.loop import VirtualClockLoop
+from kafkaio.testing.simulation.members import GROUP, TOPIC, Member
+from kafkaio.testing.simulation.network import Network
+from kafkaio.testing.simulation.saboteur import Saboteur
+from kafkaio.testing.simulation.scenario import Fault, Scenario, draw_faults
+from kafkaio.testing.simulation.trace import Trace
+from kafkaio.testing.simulation.writer import Writer
+
+__all__ = ["Outcome", "run"]
+
+#: Seconds since the Unix epoch at which every run begins.
+_EPOCH: Final = 1_750_000_000
+#: Seconds that everything has to settle when nothing goes wrong any more.
+_SETTLES: Final = 300.0
+_LOOK_EVERY: Final = 1.0
+#: Seconds for what is under way to arrive, after all is closed.
+_LAST_WORDS: Final = 30.0
+_LENGTH_SIZE: Final = 4
+_TELLS_GROUP: Final = {ApiKey.JOIN_GROUP, ApiKey.LEAVE_GROUP}
+_READ_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one run.
+
+    Attributes:
+        scenario: what was run.
+        faults: what went wrong in it.
+        violations: the laws that were broken; the run ends with the first.
+        digest: the same for runs in which the same happened at the same times.
+        seconds: simulated seconds that it took.
+        acknowledged: records that were.
+        failed: records of which nobody knows whether they were written.
+        delivered: records that consumers returned.
+        repeated: those among them that had been returned before.
+        requests: requests that the cluster served.
+        last_words: the last lines of what happened.
+    """
+
+    scenario: Scenario
+    faults: tuple[Fault, ...]
+    violations: tuple[Violation, ...]
+    digest: str
+    seconds: float
+    acknowledged: int
+    failed: int
+    delivered: int
+    repeated: int
+    requests: int
+    last_words: tuple[str, ...]
+
+
+def run(scenario: Scenario, faults: Sequence[Fault] | None = None) -> Outcome:
+    """Run a scenario once, until its end or the first violation.
+
+    Nothing of it depends on the time of day, on other threads or on the order of
+    sets: the same scenario and faults give the same digest, in any process. No event
+    loop may be running in this thread.
+
+    Args:
+        scenario: what to run.
+        faults: what goes wrong; by default what the scenario's seed draws.
+    """
+    schedule = draw_faults(scenario) if faults is None else tuple(faults)
+    runner = asyncio.Runner(loop_factory=VirtualClockLoop)
+    loop = runner.get_loop()
+    world = _World(scenario, loop.time)
+    loop.set_exception_handler(world.unhandled)
+
+    def wall_ns() -> int:
+        return _EPOCH * 10**9 + round(loop.time() * 10**9)
+
+    with clock.replaced(wall_ns, scenario.dice("client")):
+        try:
+            runner.run(world.live(schedule))
+        except RuntimeError as error:
+            # The loop's own: it noticed that nothing goes on, or that all does.
+            world.book.break_law("stuck", str(error))
+        else:
+            runner.close()
+            gc.collect()  # whatever nobody awaited complains now
+    return Outcome(
+        scenario,
+        schedule,
+        tuple(world.violations),
+        world.trace.digest,
+        loop.time(),
+        world.book.acknowledged,
+        world.book.failed,
+        world.book.delivered,
+        world.book.repeated,
+        world.requests,
+        tuple(world.trace.last),
+    )
+
+
+class _World:
+    """Everything in one run."""
+
+    def __init__(self, scenario: Scenario, now: Callable[[], float]) -> None:
+        self.scenario = scenario
+        self.violations: list[Violation] = []
+        self.trace = Trace()
+        self.requests = 0
+        self.book = Book(self, scenario.partitions, now, self._violated)
+        self._now = now
+        self._network = Network(
+            scenario.dice("network").getrandbits(64), scenario.weather, self._on_write
+        )
+        self._broker = Broker(
+            nodes=scenario.nodes,
+            topics={TOPIC: scenario.partitions},
+            memory_transport=self._network,
+        )
+        self._members: list[Member] = []
+        self._all: anyio.CancelScope | None = None
+        self._tasks: TaskGroup | None = None
+
+    # ---- what the book asks ------------------------------------------------------
+
+    def written(self, partition: int, start: int) -> list[bytes]:
+        """The values in a partition's log from an offset on."""
+        log = self._broker.topics[TOPIC].partitions[partition].log
+        values: list[bytes] = []
+        while start < log.end_offset:
+            for batch in read_batches(log.read(start, _READ_BYTES)):
+                records = batch.decode(TOPIC, partition, start)
+                values.extend(record.value or b"" for record in records)
+                start = batch.last_offset + 1
+        return values
+
+    def committed(self, partition: int) -> int:
+        """The group's committed offset, -1 for none."""
+        found = self._broker.control.committed(GROUP, (TOPIC, partition))
+        return -1 if found is None else found
+
+    def is_member(self, member_id: str) -> bool:
+        """Whether the group's coordinator takes somebody for a member."""
+        return member_id in self._broker.control.members(GROUP)
+
+    # ---- what members ask --------------------------------------------------------
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients start from."""
+        return self._broker.bootstrap_servers
+
+    def dial_of(self, client: str) -> Dial:
+        """The way to the cluster."""
+        return self._network.dial_of(client)
+
+    def say(self, what: str) -> None:
+        """Note what happened."""
+        self.trace.say(self._now(), what)
+
+    def vanished(self, client: str) -> None:
+        """A process is gone: nothing of it reaches the cluster any more."""
+        self._network.remove(client)
+
+    # ---- what is noticed ---------------------------------------------------------
+
+    def _violated(self, violation: Violation) -> None:
+        self.violations.append(violation)
+        self.trace.say(violation.at, f"VIOLATION {violation.law}: {violation.detail}")
+        if self._all is not None:
+            self._all.cancel()
+
+    def unhandled(
+        self, loop: asyncio.AbstractEventLoop, context: dict[str, object]
+    ) -> None:
+        """Something was reported to the event loop, because nobody else hears it."""
+        del loop
+        error = context.get("exception")
+        self.book.break_law("unhandled", f"{context.get('message')}: {error!r}")
+
+    def _on_write(self, client: str, port: int, parts: Sequence[Buffer]) -> None:
+        frame = b"".join(parts)
+        self.requests += 1
+        self.trace.add(self._now(), f"{client} to {port}", frame)
+        api = int.from_bytes(frame[_LENGTH_SIZE : _LENGTH_SIZE + 2], "big")
+        if api == ApiKey.OFFSET_COMMIT or api in _TELLS_GROUP:
+            self._watch(client, frame[_LENGTH_SIZE:])
+
+    def _watch(self, client: str, frame: bytes) -> None:
+        session = next(
+            (m.session for m in self._members if m.client_id == client), None
+        )
+        if session is None or session.is_over:
+            return
+        _, request = decode_request(frame)
+        if isinstance(request, OffsetCommitRequest):
+            offsets = {
+                part.partition_index: part.committed_offset
+                for topic in request.topics
+                for part in topic.partitions
+            }
+            self.book.committing(session, offsets)
+        else:
+            self.book.told_group(session)
+
+    # ---- its life ----------------------------------------------------------------
+
+    async def live(self, faults: Sequence[Fault]) -> None:
+        """Live through the whole scenario, and check what is left of it."""
+        async with self._broker:
+            with anyio.CancelScope() as self._all:
+                await self._work(faults)
+                self.book.check_acknowledged()
+                await anyio.sleep(_LAST_WORDS)
+                if left := self._network.open_links:
+                    self.book.break_law("connections left", ", ".join(left))
+            self._all = None
+        left_tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        if left_tasks:
+            names = sorted(task.get_name() for task in left_tasks)
+            self.book.break_law("tasks left", ", ".join(names))
+
+    async def _work(self, faults: Sequence[Fault]) -> None:
+        writer = Writer(self)
+        async with anyio.create_task_group() as self._tasks:
+            self._tasks.start_soon(writer.run)
+            for _ in range(self.scenario.members):
+                self._enter()
+            saboteur = Saboteur(
+                self._broker, self._network, self._members, self._enter, self.say
+            )
+            await saboteur.run(faults, self.scenario.seconds)
+            writer.stop()
+            self.say("-- nothing goes wrong any more, and nothing is written")
+            await self._settle()
+            for member in self._members:
+                member.leave(None)
+
+    def _enter(self) -> Member:
+        assert self._tasks is not None
+        member = Member(self, len(self._members))
+        self._members.append(member)
+        self._tasks.start_soon(member.live, name=member.name)
+        return member
+
+    async def _settle(self) -> None:
+        """Wait until all is read and committed."""
+        deadline = self._now() + _SETTLES
+        while left := self.book.unread() or self.book.uncommitted():
+            if self._now() > deadline:
+                law = "never read" if self.book.unread() else "never committed"
+                self.book.break_law(law, f"records by partition: {left}")
+            await anyio.sleep(_LOOK_EVERY)

@@ -1,0 +1,110 @@
+"""A producer that numbers what it writes, by key."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+import anyio
+
+from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.client.client import Client
+from kafkaio.config import ProducerConfig
+from kafkaio.errors import KafkaError
+from kafkaio.producer import Producer
+from kafkaio.producer.delivery import Delivery
+from kafkaio.testing.simulation.members import TOPIC, Surroundings
+
+__all__ = ["WRITER", "Writer"]
+
+WRITER: Final = "writer"
+#: How often several records are written in one go, how many at most, and the most
+#: seconds between two of them.
+_BURSTS: Final = 0.04
+_LARGEST_BURST: Final = 12
+_BREATH: Final = 0.05
+
+
+class Writer:
+    """Writes a record every period on average, and enters what became of each.
+
+    Args:
+        around: where it lives.
+    """
+
+    def __init__(self, around: Surroundings) -> None:
+        scenario = around.scenario
+        options = {"client_id": WRITER, **scenario.producer_options}
+        config = ProducerConfig.of(around.bootstrap_servers, options)
+        client = Client.from_config(config, dial=around.dial_of(WRITER))
+        self._producer = Producer.from_config(config, client=client)
+        self._around = around
+        self._book = around.book
+        self._dice = scenario.dice(WRITER)
+        self._keys = [f"k{number}" for number in range(scenario.keys)]
+        self._sent: deque[tuple[int, Delivery]] = deque()
+        self._stopping = anyio.Event()
+        self._is_done = False
+        self._news = Wakeup()
+
+    def stop(self) -> None:
+        """Write no more."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Write until stopped; return when all has been answered."""
+        period = self._around.scenario.period
+        async with self._producer:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._collect)
+                due = 0.0
+                while not self._stopping.is_set():
+                    due += period * await self._write_some()
+                    with anyio.move_on_at(due):
+                        await self._stopping.wait()
+                self._is_done = True
+                self._news.notify()
+            await self._producer.flush()
+        left = self._producer.statistics().buffer
+        if left.used_bytes or left.batches_on_wire or left.waiting_batches:
+            self._book.break_law("left behind", f"{WRITER}: {left}")
+
+    async def _write_some(self) -> int:
+        """Write one record or, at times, several with hardly a pause."""
+        count = 1
+        if self._dice.random() < _BURSTS:
+            count = self._dice.randint(2, _LARGEST_BURST)
+        keys = self._dice.choices(self._keys, k=2)
+        for _ in range(count):
+            await self._write(self._dice.choice(keys))
+            if count > 1:
+                await anyio.sleep(_BREATH * self._dice.random())
+        return count
+
+    async def _write(self, key: str) -> None:
+        number = self._book.sent()
+        value = f"{key}:{number}".encode()
+        try:
+            delivery = await self._producer.enqueue(TOPIC, value, key=key.encode())
+        except KafkaError as error:
+            self._failed(number, error)
+        else:
+            self._sent.append((number, delivery))
+            self._news.notify()
+
+    async def _collect(self) -> None:
+        while self._sent or not self._is_done:
+            if not self._sent:
+                await self._news.wait()
+                continue
+            number, delivery = self._sent.popleft()
+            try:
+                place = await delivery
+            except KafkaError as error:
+                self._failed(number, error)
+            else:
+                self._book.acked(number, (place.partition, place.offset))
+
+    def _failed(self, number: int, error: KafkaError) -> None:
+        self._around.say(f"{WRITER}: record {number} failed: {error!r}"[:200])
+        self._book.gave_up(number)

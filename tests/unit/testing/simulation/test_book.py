@@ -1,0 +1,235 @@
+"""Each law, broken once."""
+
+from collections.abc import Callable
+
+import pytest
+
+from kafkaio.testing.simulation.book import Book, Session, Violation
+
+
+class Cluster:
+    def __init__(self) -> None:
+        self.logs: dict[int, list[bytes]] = {0: [], 1: []}
+        self.commits: dict[int, int] = {}
+        self.gone: set[str] = set()
+
+    def written(self, partition: int, start: int) -> list[bytes]:
+        return self.logs[partition][start:]
+
+    def committed(self, partition: int) -> int:
+        return self.commits.get(partition, -1)
+
+    def is_member(self, member_id: str) -> bool:
+        return member_id not in self.gone
+
+
+class World:
+    def __init__(self) -> None:
+        self.cluster = Cluster()
+        self.violations: list[Violation] = []
+        self.book = Book(self.cluster, 2, lambda: 1.0, self.violations.append)
+
+    @property
+    def laws(self) -> list[str]:
+        return [violation.law for violation in self.violations]
+
+    def session(self, name: str, *partitions: int) -> Session:
+        session = Session(name, lambda: name)
+        self.book.began(session)
+        self.book.assigned(session, partitions)
+        return session
+
+    def write(self, count: int, partition: int = 0) -> None:
+        for _ in range(count):
+            number = self.book.sent()
+            log = self.cluster.logs[partition]
+            log.append(b"k%d:%d" % (partition, number))
+            self.book.acked(number, (partition, len(log) - 1))
+
+    def read(self, session: Session, *offsets: int, partition: int = 0) -> None:
+        for offset in offsets:
+            value = self.cluster.logs[partition][offset]
+            self.book.handed_out(session, partition, offset, value)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_life_in_order_breaks_no_law(world: World) -> None:
+    world.write(6)
+    first = world.session("a", 0)
+    world.read(first, 0, 1, 2)
+    world.book.finished(first)
+    world.book.committing(first, {0: 3})
+    world.cluster.commits[0] = 3
+    world.book.asked_back(first, [0])
+    world.book.told_group(first)
+    second = world.session("b", 0)
+    world.read(second, 3, 4, 5)
+    assert world.book.unread() == {}
+    assert world.book.uncommitted() == {0: 3}
+    world.book.over(second, in_order=True)
+    world.book.over(first, in_order=True)
+    world.book.check_acknowledged()
+    assert world.laws == []
+    assert (world.book.delivered, world.book.repeated) == (6, 0)
+
+
+def test_what_was_acknowledged_has_to_be_there(world: World) -> None:
+    world.write(2)
+    world.cluster.logs[0].pop()
+    world.book.sent()
+    world.book.gave_up(world.book.sent())
+    world.book.check_acknowledged()
+    assert world.laws == ["acknowledged and lost", "never answered"]
+
+
+@pytest.mark.parametrize(
+    ("values", "law"),
+    [
+        ([b"a:0", b"a:1", b"a:0"], "written out of order"),
+        ([b"a:0", b"a:0"], "written twice"),
+    ],
+)
+def test_the_log_keeps_the_order(world: World, values: list[bytes], law: str) -> None:
+    world.cluster.logs[0] = values
+    world.book.read_logs()
+    assert world.laws == [law]
+
+
+def test_a_key_stays_in_its_partition(world: World) -> None:
+    world.cluster.logs = {0: [b"a:0"], 1: [b"a:1"]}
+    world.book.read_logs()
+    assert world.laws == ["in two partitions"]
+
+
+def test_a_value_is_what_was_written(world: World) -> None:
+    world.write(1)
+    session = world.session("a", 0)
+    world.book.handed_out(session, 0, 0, b"other")
+    assert world.laws == ["not what was written"]
+
+
+def test_offsets_follow_each_other(world: World) -> None:
+    world.write(4)
+    session = world.session("a", 0)
+    world.read(session, 0, 2)
+    assert world.laws == ["out of order", "left out"]
+
+
+def test_reading_begins_at_the_commit(world: World) -> None:
+    world.write(4)
+    world.cluster.commits[0] = 2
+    world.read(world.session("a", 0), 1)
+    assert world.laws == ["wrong start", "left out"]
+
+
+def test_who_has_no_partition_gets_no_record(world: World) -> None:
+    world.write(2)
+    session = world.session("a", 0)
+    world.book.asked_back(session, [0])
+    world.read(session, 0)
+    world.book.lost(session, [0])
+    world.read(session, 0)
+    assert world.laws == ["read and not held"] * 2
+
+
+def test_records_come_again_after_a_crash_only(world: World) -> None:
+    world.write(4)
+    first = world.session("a", 0)
+    world.read(first, 0, 1)
+    world.book.finished(first)
+    world.book.over(first, in_order=False)
+    second = world.session("b", 0)
+    world.read(second, 0, 1)
+    assert (world.laws, world.book.repeated) == ([], 2)
+    world.book.finished(second)
+    world.book.over(second, in_order=True)
+    world.read(world.session("c", 0), 0)
+    assert world.laws == ["repeated without need"]
+
+
+@pytest.mark.parametrize(
+    "excuse",
+    [
+        lambda book, session: book.disordered(session),
+        lambda book, session: book.lost(session, [0]),
+        lambda book, session: None,  # what was in hand was not finished
+    ],
+)
+def test_records_come_again_when_they_could_not_be_committed(
+    world: World, excuse: Callable[[Book, Session], None]
+) -> None:
+    world.write(2)
+    first = world.session("a", 0)
+    world.read(first, 0, 1)
+    excuse(world.book, first)
+    world.book.over(first, in_order=True)
+    world.read(world.session("b", 0), 0, 1)
+    assert world.laws == []
+
+
+def test_two_members_cannot_have_one_partition(world: World) -> None:
+    first = world.session("a", 0)
+    world.session("b", 0)
+    world.book.assigned(first, [0])
+    assert world.laws == ["two owners", "assigned twice", "two owners"]
+
+
+def test_who_is_out_of_the_group_and_cannot_know_counts_for_nothing(
+    world: World,
+) -> None:
+    world.write(4)
+    first = world.session("a", 0)
+    world.read(first, 0)
+    world.cluster.gone.add("a")
+    second = world.session("b", 0)
+    world.read(first, 1, 2)
+    world.read(second, 0, 1)
+    assert world.book.frontier[0] == 2
+    world.read(first, 1)
+    assert world.laws == ["out of order"]
+
+
+def test_going_back_is_the_users_right(world: World) -> None:
+    world.write(4)
+    session = world.session("a", 0)
+    world.read(session, 0, 1, 2)
+    world.book.sought(session, 0, 1)
+    world.read(session, 1, 2, 3)
+    assert world.laws == []
+    world.book.sought(session, 0, 1)
+    world.read(session, 3)
+    assert world.laws == ["out of order"]
+
+
+def test_commits_are_of_what_is_held_and_finished(world: World) -> None:
+    world.write(4)
+    session = world.session("a", 0)
+    world.read(session, 0, 1)
+    world.book.finished(session)
+    world.read(session, 2)
+    world.book.committing(session, {0: 2})
+    assert world.laws == []
+    world.book.committing(session, {0: 3, 1: 0})
+    assert world.laws == ["committed too much", "committed and given up"]
+
+
+def test_what_is_asked_back_may_be_committed_till_the_group_is_told(
+    world: World,
+) -> None:
+    session = world.session("a", 0, 1)
+    world.book.asked_back(session, [0])
+    world.book.committing(session, {0: 0})
+    assert world.laws == []
+    world.book.told_group(session)
+    world.book.committing(session, {0: 0, 1: 0})
+    world.book.asked_back(session, [0])
+    assert world.laws == ["committed and given up", "revoked and not held"]
+
+
+def test_a_violation_tells_when_and_what(world: World) -> None:
+    world.book.break_law("of nature", "apple fell up")
+    assert str(world.violations[0]) == "    1.000 s  of nature: apple fell up"

@@ -1,0 +1,92 @@
+"""Whole runs, short ones: the long ones are ``nox -s simulate``."""
+
+import anyio
+import pytest
+
+from kafkaio.consumer.group.commits import OffsetCommitter
+from kafkaio.consumer.host import Host
+from kafkaio.testing.simulation import Fault, Kind, Scenario, run, shrink, simulate
+from kafkaio.testing.simulation.__main__ import main
+from kafkaio.types import TopicPartition
+
+
+def plant_late_commits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A consumer that gives partitions up first and commits them afterwards."""
+
+    async def revoking(self: Host, partitions: frozenset[TopicPartition]) -> None:
+        engine = self.engine
+        due = engine.reader.ledger.due(partitions)
+        await self.callbacks.revoked(partitions & set(engine.reader.positions))
+        self._let_go(partitions)
+
+        async def late() -> None:
+            await anyio.sleep(0.5)
+            await engine.group_committer().commit(due.offsets, timeout=5)
+
+        if due.offsets:
+            engine._supervisor.start_soon(late, "late")
+
+    monkeypatch.setattr(Host, "revoking", revoking)
+    monkeypatch.setattr(OffsetCommitter, "_check", lambda *_: None)
+
+
+def test_minutes_with_faults_break_no_law_and_can_be_repeated() -> None:
+    scenario = Scenario(seed=1, seconds=60, fault_every=4)
+    first, second = run(scenario), run(scenario)
+    assert first == second
+    assert not first.violations
+    assert first.acknowledged + first.failed > 50
+    assert first.delivered >= first.acknowledged
+    assert len(first.faults) == 15
+    other = run(scenario, first.faults[1:])
+    assert other.digest != first.digest
+
+
+def test_a_failure_is_shrunk_to_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant_late_commits(monkeypatch)
+    scenario = Scenario(seed=2, seconds=60, members=1, fault_every=0)
+    harmless = [Fault(at, Kind.RESET, 0) for at in (10.0, 11.0, 12.0)]
+    joining = Fault(20.0, Kind.JOIN, 0, 30.0)
+    failed = run(scenario, [*harmless, joining, Fault(50.0, Kind.RESET)])
+    assert failed.violations[0].law == "committed and given up"
+    short = shrink(failed)
+    assert short.faults == (joining,)
+    assert short.violations[0].law == "committed and given up"
+    assert short.seconds < 60
+
+
+def test_there_is_nothing_to_shrink_where_nothing_failed() -> None:
+    outcome = run(Scenario(seconds=10, fault_every=0))
+    assert shrink(outcome) is outcome
+
+
+def test_hours_are_cut_into_runs() -> None:
+    heard: list[int] = []
+    report = simulate(
+        Scenario(seconds=36, part=4),
+        hours=0.02,
+        on_outcome=lambda outcome: heard.append(outcome.scenario.part),
+    )
+    assert heard == [4, 5]
+    assert report.failure is None
+    assert "in 2 runs" in str(report)
+    assert report.digest == simulate(Scenario(seconds=36, part=4), hours=0.02).digest
+
+
+def test_the_command_tells_what_came_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["--hours", "0.01", "--minutes", "0.5", "--seed", "5", "--verbose"]
+    assert main(asked) == 0
+    told = capsys.readouterr().out
+    assert "part 0: " in told
+    assert "runs that failed  0" in told
+
+
+def test_the_command_fails_with_the_schedule(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant_late_commits(monkeypatch)
+    asked = ["--hours", "0.01", "--minutes", "0.5", "--fault-every", "15"]
+    assert main([*asked, "--no-shrink"]) == 1
+    told = capsys.readouterr().out
+    assert "committed and given up" in told
+    assert "again: python -m kafkaio.testing.simulation --seed 0 --part 0" in told
