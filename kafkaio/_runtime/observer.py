@@ -78,6 +78,14 @@ class Observer:
     ) -> None:
         """The group changed what this consumer owns, or the state of its member."""
 
+    def group_protocol(
+        self, group: str, protocol: str, cause: BaseException | None
+    ) -> None:
+        """A group is joined by ``consumer`` (KIP-848) or by ``classic``.
+
+        ``cause`` tells why not by the newer one where that was tried and failed.
+        """
+
     def offsets_committed(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, Unpack
+from uuid import UUID
 
 import anyio
 
@@ -30,6 +31,7 @@ from kafkaio.client.statistics import ClientStatistics
 from kafkaio.config import ClientConfig, ClientOptions
 from kafkaio.errors import BrokerNotAvailable, RequestTimeout
 from kafkaio.protocol.message import Request, ResponseT
+from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kafkaio.types import TopicPartition
 
 __all__ = ["Client"]
@@ -332,6 +334,34 @@ class Client:
         with anyio.CancelScope(deadline=self._deadline(timeout)):
             return await self._metadata.wait_for_topics(topics)
         raise self._metadata.why_missing(topics)
+
+    async def topic_names(
+        self,
+        topic_ids: Collection[UUID],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[UUID, str]:
+        """The names of topics, from the view or else from a broker, asked once.
+
+        Args:
+            topic_ids: ids (KIP-516).
+            timeout: seconds; ``default_api_timeout_ms`` by default.
+
+        Returns:
+            Names by ids; a topic that the broker does not know is left out.
+
+        Raises:
+            RequestTimeout: nobody could be asked in time.
+            ClosedError: the client is closed.
+        """
+        found = {i: name for i in topic_ids if (name := self.cluster.topic_name(i))}
+        if unknown := sorted(set(topic_ids) - found.keys()):
+            wanted = [MetadataRequestTopic(topic_id=i, name=None) for i in unknown]
+            request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+            answer = await self.request(request, timeout=timeout)
+            for topic in answer.topics:
+                if topic.name is not None and not topic.error_code:
+                    found[topic.topic_id] = topic.name
+        return found
 
     def add_metadata_listener(
         self, listener: Callable[[ClusterView], None]

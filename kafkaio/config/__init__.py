@@ -306,10 +306,16 @@ class ConsumerConfig(ClientConfig):
     Attributes:
         group_id: the group to join and to commit offsets for; None for neither.
         group_instance_id: name of a static member (KIP-345).
-        group_protocol: ``classic``, or ``auto`` to let kafkaio choose.
+        group_protocol: ``consumer`` (KIP-848, the brokers divide the partitions),
+            ``classic`` (a member does), or ``auto``: ``consumer`` where the cluster
+            offers it and no ``partition_assignment_strategy`` is asked for.
+        group_remote_assignor: which of the brokers' assignors divides the partitions
+            (``uniform``, ``range``); None for their default. ``consumer`` only.
         partition_assignment_strategy: assignors of the classic protocol in order of
-            preference: ``range``, ``roundrobin``, ``cooperative-sticky`` or objects.
-        session_timeout_ms: a member unheard of for this long is out of the group.
+            preference: ``range``, ``roundrobin``, ``cooperative-sticky`` or objects;
+            None for ``cooperative-sticky``.
+        session_timeout_ms: a member of the classic protocol unheard of for this long
+            is out of the group. The other protocol's is the brokers' to set.
         heartbeat_interval_ms: how often a member of the classic protocol reports.
         max_poll_interval_ms: longest time between two reads before the member gives
             its partitions up; also the group's rebalance timeout.
@@ -334,7 +340,8 @@ class ConsumerConfig(ClientConfig):
     group_id: str | None = None
     group_instance_id: str | None = None
     group_protocol: str = "auto"
-    partition_assignment_strategy: tuple[object, ...] = ("cooperative-sticky",)
+    group_remote_assignor: str | None = None
+    partition_assignment_strategy: tuple[object, ...] | None = None
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
     max_poll_interval_ms: int = 300_000
@@ -368,14 +375,15 @@ class ConsumerConfig(ClientConfig):
     }
     CHOICES: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **ClientConfig.CHOICES,
-        "group_protocol": ("auto", "classic"),
+        "group_protocol": ("auto", "consumer", "classic"),
         "isolation_level": ("read_uncommitted", "read_committed"),
     }
 
     def __post_init__(self) -> None:
         _check(self)
-        strategy = parse_strategy(self.partition_assignment_strategy)
-        object.__setattr__(self, "partition_assignment_strategy", strategy)
+        if self.partition_assignment_strategy is not None:
+            strategy = parse_strategy(self.partition_assignment_strategy)
+            object.__setattr__(self, "partition_assignment_strategy", strategy)
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ConfigurationError(
                 f"heartbeat_interval_ms={self.heartbeat_interval_ms} must be less than "
@@ -385,8 +393,31 @@ class ConsumerConfig(ClientConfig):
             raise ConfigurationError("group_id is empty; use None for no group")
         if self.group_instance_id is not None and self.group_id is None:
             raise ConfigurationError("group_instance_id wants a group_id")
+        self._check_protocol()
         if self.auto_offset_reset not in {"latest", "earliest", "none"}:
             self.reset_duration_ms()
+
+    def _check_protocol(self) -> None:
+        defaults = {field.name: field.default for field in fields(ConsumerConfig)}
+        foreign = {
+            "auto": (),
+            "classic": ("group_remote_assignor",),
+            "consumer": (
+                "partition_assignment_strategy",
+                "session_timeout_ms",
+                "heartbeat_interval_ms",
+            ),
+        }
+        for name in foreign[self.group_protocol]:
+            if getattr(self, name) != defaults[name]:
+                raise ConfigurationError(
+                    f"{name} has no meaning with group_protocol={self.group_protocol!r}"
+                )
+        if self.group_remote_assignor and self.partition_assignment_strategy:
+            raise ConfigurationError(
+                "group_remote_assignor is for the consumer protocol, "
+                "partition_assignment_strategy for the classic one: give one of them"
+            )
 
     def reset_duration_ms(self) -> int | None:
         """How far back ``by_duration:`` goes, in milliseconds; None otherwise.

@@ -112,7 +112,7 @@ def _check_type(name: str, value: object, default: object) -> None:
             wanted = (bool, type(None))
         if name.endswith("_level"):
             wanted = (int, type(None))
-        elif name in {"group_id", "group_instance_id"}:
+        elif name in {"group_id", "group_instance_id", "group_remote_assignor"}:
             wanted = (str, type(None))
     elif isinstance(default, bool):
         wanted = bool

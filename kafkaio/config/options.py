@@ -76,8 +76,9 @@ class ConsumerOptions(ClientOptions, total=False):
 
     group_id: str | None
     group_instance_id: str | None
-    group_protocol: Literal["auto", "classic"]
-    partition_assignment_strategy: Sequence[object]
+    group_protocol: Literal["auto", "consumer", "classic"]
+    group_remote_assignor: str | None
+    partition_assignment_strategy: Sequence[object] | None
     session_timeout_ms: int
     heartbeat_interval_ms: int
     max_poll_interval_ms: int

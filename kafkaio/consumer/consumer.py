@@ -153,7 +153,10 @@ class Consumer(Places, InParallel):
     def __repr__(self) -> str:
         numbers = self.statistics()
         name = self._engine.config.group_id or self._engine.config.client_id
-        group = f" {numbers.group}" if numbers.group else ""
+        group = ""
+        if numbers.group is not None:
+            protocol, at = numbers.group_protocol, numbers.generation
+            group = f" {numbers.group} ({protocol} {at})"
         return (
             f"<Consumer {name!r} {numbers.state}{group} | {numbers.assigned} assigned, "
             f"{numbers.paused} paused | {numbers.fetches_in_flight} fetches in flight, "
@@ -431,9 +434,12 @@ class Consumer(Places, InParallel):
         """A snapshot of the consumer."""
         engine = self._engine
         coordinator = engine.coordinator
+        group = None if coordinator is None else coordinator.statistics()
         return ConsumerStatistics(
             state=engine.state,
-            group=None if coordinator is None else coordinator.state.name,
+            group=None if group is None else group.state,
+            group_protocol=None if group is None else group.protocol,
+            generation=-1 if group is None else group.generation,
             assigned=len(self._reader.positions),
             paused=len(self.paused),
             to_be_revoked=(

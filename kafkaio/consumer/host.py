@@ -165,6 +165,10 @@ class Host:
         ledger = engine.reader.ledger
         return frozenset(tp for tp in partitions if not ledger.has_unfinished({tp}))
 
+    def failed(self, error: KafkaError) -> None:
+        """Raise this where the user calls next."""
+        self.engine.reader.fail(error)
+
     async def revoking(self, partitions: frozenset[TopicPartition]) -> None:
         """The partitions are about to be given up: commit, tell the user, let go.
 

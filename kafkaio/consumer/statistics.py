@@ -14,6 +14,9 @@ class ConsumerStatistics:
     Attributes:
         state: ``new``, ``starting``, ``running``, ``failed``, ``closing``, ``closed``.
         group: name of the member's state in the group, None without a group.
+        group_protocol: ``consumer`` (KIP-848) or ``classic``, None without a group.
+        generation: the member's epoch, or in the classic protocol the group's
+            generation; -1 while it is no member.
         assigned: partitions assigned.
         paused: of these, those paused.
         to_be_revoked: of these, those that the group asked back.
@@ -24,6 +27,8 @@ class ConsumerStatistics:
 
     state: str
     group: str | None
+    group_protocol: str | None
+    generation: int
     assigned: int
     paused: int
     to_be_revoked: int

@@ -13,18 +13,13 @@ the partition. What passes its deadline is lost instead.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from kafkaio._machines.membership import effects as fx
+from kafkaio._machines.membership.base import NEVER, Effects
 from kafkaio._machines.membership.leader import Leadership
-from kafkaio._machines.membership.member import (
-    NEVER,
-    PROTOCOL_TYPE,
-    Effects,
-    Member,
-    MemberConfig,
-)
+from kafkaio._machines.membership.member import PROTOCOL_TYPE, Member, MemberConfig
 from kafkaio._machines.membership.revoke_ledger import Claim
 from kafkaio._machines.membership.states import Event, State
 from kafkaio._machines.membership.subscription import decode_assignment
@@ -37,7 +32,7 @@ from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
 from kafkaio.types import TopicPartition
 
-__all__ = ["PROTOCOL_TYPE", "ClassicMembership", "Effects", "MemberConfig"]
+__all__ = ["PROTOCOL_TYPE", "ClassicMembership", "MemberConfig"]
 
 _STEP_EVENTS: Final = {
     Step.RESET_GENERATION: Event.GENERATION_LOST,
@@ -51,6 +46,8 @@ class ClassicMembership(Member):
 
     Every method that takes ``now`` returns what is to be done, in order.
     """
+
+    PROTOCOL = "classic"
 
     __slots__ = ()
 
@@ -84,12 +81,6 @@ class ClassicMembership(Member):
         self._fire(Event.CLOSED, now)
         return self._advance(now)
 
-    def abandon(self, now: float) -> Effects:
-        """Wait no more for what is held: it is lost, so that we can leave."""
-        if lost := self.ledger.lose():
-            self._emit(fx.Lose(lost))
-        return self._advance(now)
-
     def polled(self, now: float) -> Effects:
         """The user is alive."""
         self._poll.polled(now)
@@ -100,23 +91,6 @@ class ClassicMembership(Member):
             self._fire(Event.POLLED, now)
         else:
             return ()  # called for every record, so this is all
-        return self._advance(now)
-
-    def step_taken(self, now: float) -> Effects:
-        """The user asked for more: revokes that it was told of may complete."""
-        if not self.ledger.pending:
-            return ()  # called for every record, so this is all
-        self.ledger.step()
-        return self._advance(now)
-
-    def idle(self, partitions: Collection[TopicPartition], now: float) -> Effects:
-        """Nobody works on records of these: their revokes need no further step."""
-        self.ledger.release(partitions)
-        return self._advance(now)
-
-    def unhold(self, claims: Collection[Claim], now: float) -> Effects:
-        """A hold has ended: what nobody else holds may go."""
-        self.ledger.unhold(claims)
         return self._advance(now)
 
     def enforce_rebalance(self, reason: str, now: float) -> Effects:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TypeAlias
+from uuid import UUID
 
 from kafkaio._machines.membership.revoke_ledger import Claim
 from kafkaio.errors import KafkaError
@@ -17,11 +18,16 @@ __all__ = [
     "Assign",
     "Effect",
     "Fail",
+    "FallBack",
     "ForgetCoordinator",
     "Lose",
+    "MatchTopics",
+    "NameTopics",
+    "Report",
     "RequestRevoke",
     "ResolveTopics",
     "Revoke",
+    "SendConsumerHeartbeat",
     "SendHeartbeat",
     "SendJoin",
     "SendLeave",
@@ -69,6 +75,26 @@ class SendLeave:
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendConsumerHeartbeat:
+    """Send ConsumerGroupHeartbeat (KIP-848); None means: as told before.
+
+    One with an epoch below 0 leaves. Nobody tries that again when it fails.
+    """
+
+    ticket: int
+    member_id: str
+    epoch: int
+    timeout: float  #: seconds, infinite for the usual time
+    is_new: bool = False  #: the coordinator has not answered this member yet
+    rack: str | None = None
+    assignor: str | None = None
+    rebalance: float | None = None  #: seconds
+    names: frozenset[str] | None = None
+    regex: str | None = None  #: empty for no regular expression any more
+    owned: frozenset[tuple[UUID, int]] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class ForgetCoordinator:
     """The coordinator is another broker by now, or gone: look it up again."""
@@ -80,6 +106,18 @@ class ResolveTopics:
 
     ticket: int
     topics: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class NameTopics:
+    """Find the names of topics; tell ``topics_named``, whatever was found."""
+
+    topic_ids: frozenset[UUID]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchTopics:
+    """The coordinator cannot match the user's pattern: subscribe to names instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +167,35 @@ class Fail:
     error: KafkaError
 
 
+@dataclass(frozen=True, slots=True)
+class FallBack:
+    """The membership never began: the classic protocol must do; and why."""
+
+    error: KafkaError
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Raise this where the user calls next; the membership goes on."""
+
+    error: KafkaError
+
+
 Effect: TypeAlias = (
     SendJoin
     | SendSync
     | SendHeartbeat
     | SendLeave
+    | SendConsumerHeartbeat
     | ForgetCoordinator
     | ResolveTopics
+    | NameTopics
+    | MatchTopics
     | RequestRevoke
     | Revoke
     | Assign
     | Lose
     | Fail
+    | FallBack
+    | Report
 )

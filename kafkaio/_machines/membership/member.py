@@ -6,16 +6,16 @@ state brings with it, and the progress that is possible in each state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final
 
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.membership import effects as fx
-from kafkaio._machines.membership.heartbeat import Heartbeat, PollTimer
+from kafkaio._machines.membership.base import NEVER, Effects, LedgerMember
+from kafkaio._machines.membership.heartbeat import Heartbeat
 from kafkaio._machines.membership.leader import Leadership
-from kafkaio._machines.membership.revoke_ledger import RevokeLedger
 from kafkaio._machines.membership.states import (
     ENDED,
     HEARTBEATING,
@@ -31,12 +31,10 @@ from kafkaio._machines.membership.subscription import (
 )
 from kafkaio.types import TopicPartition
 
-__all__ = ["NEVER", "PROTOCOL_TYPE", "Effects", "Member", "MemberConfig"]
+__all__ = ["PROTOCOL_TYPE", "Member", "MemberConfig"]
 
-Effects: TypeAlias = tuple[fx.Effect, ...]
 #: What consumers call their groups.
 PROTOCOL_TYPE: Final = "consumer"
-NEVER: Final = float("inf")
 _REASON_LIMIT = 255
 
 
@@ -76,7 +74,7 @@ class MemberConfig:
         return self.rebalance - min(2 * self.interval, self.rebalance / 2)
 
 
-class Member:
+class Member(LedgerMember):
     """One consumer's place in its group. See ``ClassicMembership``."""
 
     __slots__ = (
@@ -89,30 +87,24 @@ class Member:
         "_is_silent",
         "_join_at",
         "_leadership",
-        "_out",
-        "_poll",
         "_reason",
         "_release_at",
         "_said",
         "_said_topics",
         "_ticket",
-        "_tickets",
         "_topics",
         "config",
         "generation",
-        "ledger",
-        "member_id",
         "protocol",
         "state",
     )
 
     def __init__(self, config: MemberConfig) -> None:
+        super().__init__(config.rebalance)
         self.config = config
         self.state = State.UNJOINED
-        self.member_id = ""
         self.generation = -1
         self.protocol = ""
-        self.ledger = RevokeLedger()
         self._topics: frozenset[str] | None = None
         # What the last JoinGroup told the group that we own and read.
         self._said = frozenset[TopicPartition]()
@@ -120,11 +112,9 @@ class Member:
         self._leadership: Leadership | None = None
         self._counts: Mapping[str, int] = {}
         self._heartbeat = Heartbeat(config.interval, config.session)
-        self._poll = PollTimer(config.rebalance)
         self._is_silent = False
         # Tickets of the request under way, 0 for none: JoinGroup, ResolveTopics and
         # SyncGroup follow each other and share one.
-        self._tickets = 0
         self._ticket = 0
         self._beat_ticket = 0
         self._closing_ticket = 0
@@ -133,7 +123,6 @@ class Member:
         self._join_at = NEVER
         self._release_at = NEVER
         self._reason = ""
-        self._out: list[fx.Effect] = []
 
     def __repr__(self) -> str:
         return (
@@ -146,6 +135,11 @@ class Member:
     def topics(self) -> frozenset[str] | None:
         """What the user wants to read; None without a subscription."""
         return self._topics
+
+    @property
+    def patience(self) -> float:
+        """How long a requested revoke may take: less than the group would wait."""
+        return self.config.patience
 
     @property
     def is_leader(self) -> bool:
@@ -192,8 +186,7 @@ class Member:
         self._leadership = None
         self._ticket = self._beat_ticket = 0
         self._heartbeat.stop()
-        if lost := self.ledger.lose():
-            self._emit(fx.Lose(lost))
+        self._lose()
 
     def _forget_member(self, now: float) -> None:
         self._forget_generation(now)
@@ -204,22 +197,8 @@ class Member:
         self._request(self._in_the_way(), now)
 
     def _go(self, now: float) -> None:
-        # What is asked for only now goes when those who listen have had their chance
-        # to hold it: the shell says so.
         self._ticket = 0
-        self.ledger.part()
-        self._request(self.ledger.owned, now, is_parting=True)
-
-    def _request(
-        self,
-        partitions: Collection[TopicPartition],
-        now: float,
-        *,
-        is_parting: bool = False,
-    ) -> None:
-        deadline = now + self.config.patience
-        if asked := self.ledger.request(partitions, deadline):
-            self._emit(fx.RequestRevoke(asked, deadline, is_parting))
+        self._part(now)
 
     def _poll_expired(self, now: float) -> None:
         if not self._may_expire():
@@ -238,15 +217,11 @@ class Member:
         state = None
         while state is not self.state:
             state = self.state
-            claims, deadline = self.ledger.begin()
-            if claims:
-                self._emit(fx.Revoke(claims, deadline))
+            self._begin_revokes()
             if state in _PROGRESS:
                 _PROGRESS[state](self, now)
         self._beat(now)
-        out = tuple(self._out)
-        self._out.clear()
-        return out
+        return self._taken()
 
     def _join_if_clear(self, now: float) -> None:
         if not self._in_the_way():
@@ -385,13 +360,6 @@ class Member:
                 assignments=shares,
             )
         )
-
-    def _new_ticket(self) -> int:
-        self._tickets += 1
-        return self._tickets
-
-    def _emit(self, effect: fx.Effect) -> None:
-        self._out.append(effect)
 
 
 _Method = Callable[[Member, float], None]

@@ -13,10 +13,12 @@ from typing import Protocol, TypeAlias
 import anyio
 
 from kafkaio._machines.membership import effects as fx
-from kafkaio._machines.membership.classic import ClassicMembership, Effects
+from kafkaio._machines.membership.base import Effects
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
+from kafkaio.consumer.group.seat import Membership
+from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
 
 __all__ = ["CallbackQueue", "GroupHost"]
@@ -41,6 +43,10 @@ class GroupHost(Protocol):
         """Those of these that need no further step of the user to be given up."""
         ...
 
+    def failed(self, error: KafkaError) -> None:
+        """Raise this where the user calls next; the membership goes on."""
+        ...
+
     async def revoking(self, partitions: frozenset[TopicPartition]) -> None:
         """Commit what is finished of these and call back; then they are given up."""
         ...
@@ -62,12 +68,13 @@ class CallbackQueue:
     def __init__(
         self,
         host: GroupHost,
-        member: ClassicMembership,
+        member: Membership,
         feed: Callable[[Effects], None],
         joined: Callable[[], None],
     ) -> None:
         self._host = host
-        self._member = member
+        #: Whose decisions are carried out; replaced before it has made any.
+        self.member = member
         self._feed = feed
         self._joined = joined
         self._calls: deque[_Call] = deque()
@@ -120,11 +127,11 @@ class CallbackQueue:
 
     async def _revoke(self, call: fx.Revoke) -> None:
         # What was lost while this waited for its turn is not ours to commit.
-        numbers = self._member.ledger.numbers
+        numbers = self.member.ledger.numbers
         still = frozenset(tp for tp, n in call.claims if numbers.get(tp) == n)
         scope = self._revoking = anyio.CancelScope(deadline=call.deadline)
         if still:
             with scope:
                 await self._host.revoking(still)
         in_time = not scope.cancelled_caught
-        self._feed(self._member.revoke_ended(call.claims, now(), in_time=in_time))
+        self._feed(self.member.revoke_ended(call.claims, now(), in_time=in_time))

@@ -50,6 +50,7 @@ __all__ = ["CommitMember", "OffsetCommitter"]
 
 _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 _RESETS = frozenset({Step.RESET_GENERATION, Step.RESET_MEMBER})
+_STALE = _RESETS | {Step.REFRESH_MEMBER}
 
 
 class CommitMember(Protocol):
@@ -63,6 +64,11 @@ class CommitMember(Protocol):
     @property
     def assignment(self) -> Mapping[TopicPartition, int]:
         """What is owned, with the numbers of the assignments."""
+        ...
+
+    @property
+    def uses_epochs(self) -> bool:
+        """Whether look-ups are fenced, too (KIP-848)."""
         ...
 
     def commit_refused(self, code: int, identity: GroupMetadata) -> None:
@@ -161,13 +167,14 @@ class OffsetCommitter:
         )
         while True:
             found, error = Fetched(), None
+            identity = self._asking()
             try:
-                found = await self._fetch_once(wanted, attempts)
+                found = await self._fetch_once(identity, wanted, attempts)
             except KafkaError as failure:
                 if not failure.retriable:
                     raise
                 error = failure
-            error = error or self._fetch_error(found)
+            error = error or self._fetch_error(found, identity)
             if error is None:
                 result = dict.fromkeys(wanted or ()) | found.offsets
                 return {tp: result[tp] for tp in sorted(result)}
@@ -230,6 +237,10 @@ class OffsetCommitter:
                 passing = self._reset(code, identity, error)
             elif asked.step is Step.REJOIN:
                 passing = self._rebalancing(error)
+            elif asked.step is Step.REFRESH_MEMBER and self._member is not None:
+                # The next heartbeat, which this brings about, tells the epoch.
+                self._member.commit_refused(code, identity)
+                passing = error
             elif asked.retry:
                 passing = error
             else:
@@ -290,7 +301,10 @@ class OffsetCommitter:
     # ---- fetch -----------------------------------------------------------------------
 
     async def _fetch_once(
-        self, partitions: frozenset[TopicPartition] | None, attempts: _Attempts
+        self,
+        identity: GroupMetadata,
+        partitions: frozenset[TopicPartition] | None,
+        attempts: _Attempts,
     ) -> Fetched:
         timeout = attempts.within(self._request_timeout)
         connection = await self._rpc.connection(Lane.SHARED, now() + timeout)
@@ -298,7 +312,7 @@ class OffsetCommitter:
             OffsetFetchRequest, max_version=MAX_VERSION
         )
         try:
-            request = fetch_request(self._rpc.group_id, partitions, version)
+            request = fetch_request(identity, partitions, version)
         except ValueError as error:
             raise UnsupportedVersion(str(error)) from error
         reply = await self._rpc.call_on(
@@ -306,7 +320,17 @@ class OffsetCommitter:
         )
         return fetched(reply)
 
-    def _fetch_error(self, found: Fetched) -> KafkaError | None:
+    def _asking(self) -> GroupMetadata:
+        # In other groups nobody asks in particular, and without an epoch nobody can.
+        identity = self._identity()
+        fences = self._member is not None and self._member.uses_epochs
+        if fences and identity.generation >= 0:
+            return identity
+        return GroupMetadata(group_id=self._rpc.group_id)
+
+    def _fetch_error(
+        self, found: Fetched, identity: GroupMetadata
+    ) -> KafkaError | None:
         if found.error == ErrorCode.GROUP_ID_NOT_FOUND:
             return None  # nobody has committed anything yet
         errors = {"all partitions": found.error} if found.error else {}
@@ -317,7 +341,10 @@ class OffsetCommitter:
             error = self._error(f"the committed offset of {what}", code)
             if asked.refind_coordinator:
                 self._rpc.forget()
-            if not asked.retry:
+            if identity.member_id and asked.step in _STALE and self._member is not None:
+                # The member hears of it, and asks again as what it is by then.
+                self._member.commit_refused(code, identity)
+            elif not asked.retry:
                 raise error
             passing = error
         return passing

@@ -12,26 +12,26 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 
 import anyio
 from anyio.abc import TaskGroup
 
-from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.membership import effects as fx
-from kafkaio._machines.membership.assignors import resolve
-from kafkaio._machines.membership.classic import ClassicMembership, MemberConfig
+from kafkaio._machines.membership.base import Effects
+from kafkaio._machines.membership.classic import ClassicMembership
+from kafkaio._machines.membership.consumer import ConsumerMembership
 from kafkaio._machines.membership.revoke_ledger import Claim
-from kafkaio._machines.membership.states import State
 from kafkaio._machines.metadata import ClusterView
-from kafkaio._machines.refresh import ALL_TOPICS, Topics
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.group.callbacks import CallbackQueue, GroupHost
 from kafkaio.consumer.group.commits import OffsetCommitter
-from kafkaio.consumer.group.requests import GroupRequests
 from kafkaio.consumer.group.rpc import GroupClient, GroupRpc
+from kafkaio.consumer.group.seat import Membership, Seat, Sending
+from kafkaio.consumer.group.topics import GroupTopics
 from kafkaio.errors import ClosedError, KafkaError, UsageError
 from kafkaio.types import GroupMetadata, TopicPartition
 
@@ -43,17 +43,21 @@ class GroupStatistics:
     """A snapshot of a membership.
 
     Attributes:
+        protocol: ``consumer`` (KIP-848) or ``classic``.
         state: name of the member's state.
-        generation: the group's generation that the member belongs to, -1 for none.
+        generation: the group's generation that the member belongs to, or its own epoch
+            in a group of the consumer protocol; -1 for none.
         member_id: what the coordinator calls the member, empty if nothing.
         coordinator: node id of the coordinator, None while it is unknown.
-        is_leader: whether this member divides the group's partitions.
+        is_leader: whether this member divides the group's partitions; nobody does in a
+            group of the consumer protocol.
         assigned: number of partitions owned.
         to_be_revoked: number of those that are to be given back.
         rebalances: how often an assignment was taken over.
         lost: how many partitions were lost.
     """
 
+    protocol: str
     state: str
     generation: int
     member_id: str
@@ -84,14 +88,12 @@ class GroupCoordinator:
         self._client = client
         self._config = config
         self._host = host
-        self._member = ClassicMembership(_member_config(config, config.group_id))
         self._rpc = GroupRpc(client, config.group_id)
-        self._requests = GroupRequests(self._rpc, config, self._member)
+        self._seat = Seat.first_choice(self._rpc, config)
+        self._topics = GroupTopics(client, config, self._member)
         self._callbacks = CallbackQueue(host, self._member, self._feed, self._joined)
         self._wakeup = Wakeup()
         self._effects: deque[fx.Effect] = deque()
-        self._pattern: re.Pattern[str] | None = None
-        self._watched: Topics | None = None
         self._scopes: dict[str, anyio.CancelScope] = {}
         self._tasks: TaskGroup | None = None
         self._failure: BaseException | None = None
@@ -106,15 +108,20 @@ class GroupCoordinator:
     def __repr__(self) -> str:
         member = self._member
         return (
-            f"<GroupCoordinator {member.config.group_id!r} {member.state.name} "
-            f"gen={member.generation} | {len(member.ledger.owned)} assigned, "
+            f"<GroupCoordinator {member.config.group_id!r} {member.PROTOCOL} "
+            f"{member.state.name} {member.generation} | "
+            f"{len(member.ledger.owned)} assigned, "
             f"{len(member.ledger.pending)} to be revoked>"
         )
+
+    @property
+    def _member(self) -> Membership:
+        return self._seat.member
 
     # ---- what can be read ----------------------------------------------------------
 
     @property
-    def state(self) -> State:
+    def state(self) -> Enum:
         """Where the member stands."""
         return self._member.state
 
@@ -157,17 +164,23 @@ class GroupCoordinator:
     @property
     def is_subscribed(self) -> bool:
         """Whether the group decides what this consumer reads."""
-        return self._pattern is not None or self._member.topics is not None
+        return self._topics.pattern is not None or self._member.topics is not None
+
+    @property
+    def uses_epochs(self) -> bool:
+        """Whether what is asked for of offsets is fenced by the member's epoch, too."""
+        return isinstance(self._member, ConsumerMembership)
 
     def statistics(self) -> GroupStatistics:
         """A snapshot."""
         member = self._member
         return GroupStatistics(
+            protocol=member.PROTOCOL,
             state=member.state.name,
             generation=member.generation,
             member_id=member.member_id,
             coordinator=self._rpc.node_id,
-            is_leader=member.is_leader,
+            is_leader=isinstance(member, ClassicMembership) and member.is_leader,
             assigned=len(member.ledger.owned),
             to_be_revoked=len(member.ledger.pending),
             rebalances=self._rebalances,
@@ -181,19 +194,14 @@ class GroupCoordinator:
         if isinstance(topics, frozenset):
             # The same topics again make no rebalance that could be waited for.
             self._is_joined = self._is_joined and topics == self._member.topics
-            self._pattern = None
-            self._feed(self._member.subscribe(topics, now()))
-        else:
-            self._pattern = topics
-            self._client.request_refresh()
-        self._watch()
+        self._feed(self._topics.subscribe(topics))
+        self._topics.watch()
 
     def unsubscribe(self) -> None:
         """Read nothing: give everything up and leave the group."""
-        self._pattern = None
         self._is_joined = False
-        self._feed(self._member.unsubscribe(now()))
-        self._watch()
+        self._feed(self._topics.unsubscribe())
+        self._topics.watch()
 
     def told(self) -> None:
         """The user knows of every revoke requested so far."""
@@ -231,7 +239,7 @@ class GroupCoordinator:
         self._lost = frozenset()
 
     def enforce_rebalance(self, reason: str = "") -> None:
-        """Make the group rebalance (KIP-568)."""
+        """Make the group rebalance (KIP-568); where the brokers divide, ask them."""
         asked = reason or "the user asked for a rebalance"
         self._feed(self._member.enforce_rebalance(asked, now()))
 
@@ -284,6 +292,7 @@ class GroupCoordinator:
         if self._has_run:
             raise UsageError("a membership runs once")
         self._has_run = True
+        self._tell_protocol(None)
         unlisten = self._client.add_metadata_listener(self._metadata_updated)
         try:
             async with anyio.create_task_group() as tasks:
@@ -294,7 +303,7 @@ class GroupCoordinator:
         finally:
             self._tasks = None
             unlisten()
-            self._client.watch_topics(self, None)
+            self._topics.unwatch()
             self._has_ended = True
             self._first.fail(self._why_ended)
             self._ended.tell()
@@ -306,7 +315,7 @@ class GroupCoordinator:
         while self._failure is None:
             self._effects.extend(self._member.tick(at))
             self._drain()
-            self._watch()
+            self._topics.watch()
             if self._member.has_ended:
                 await self._callbacks.drained()
                 return
@@ -347,30 +356,37 @@ class GroupCoordinator:
 
     def _perform(self, effect: fx.Effect) -> None:
         match effect:
-            case fx.SendJoin() | fx.SendSync() | fx.SendHeartbeat() | fx.SendLeave():
-                self._send(effect)
             case fx.ForgetCoordinator():
                 self._rpc.forget()
             case fx.ResolveTopics():
-                self._spawn("resolve", lambda: self._resolve(effect))
+                self._ask("topics", lambda: self._topics.resolve(effect))
+            case fx.NameTopics():
+                self._ask("topics", lambda: self._topics.name(effect))
+            case fx.MatchTopics():
+                self._topics.match_here()
             case fx.RequestRevoke():
                 self._request_revoke(effect)
             case fx.Revoke() | fx.Assign() | fx.Lose():
                 self._hand_over(effect)
+            case fx.Report():
+                self._host.failed(effect.error)
             case fx.Fail():
                 self._failure = self._failure or effect.error
                 self._report()
+            case fx.FallBack():
+                self._fall_back(effect.error)
+            case _:
+                self._ask(_kind(effect), lambda: self._seat.perform(effect))
 
-    def _send(
-        self, effect: fx.SendJoin | fx.SendSync | fx.SendHeartbeat | fx.SendLeave
-    ) -> None:
-        async def send() -> None:
-            self._feed(await self._requests.perform(effect))
+    def _fall_back(self, error: KafkaError) -> None:
+        # Nothing has happened to the member but that it was refused.
+        self._seat = Seat.classic(self._rpc, self._config)
+        self._callbacks.member = self._member
+        self._tell_protocol(error)
+        self._feed(self._topics.hand_over(self._member))
 
-        self._spawn(type(effect).__name__, send)
-
-    def _spawn(
-        self, kind: str, work: Callable[[], Coroutine[object, object, None]]
+    def _ask(
+        self, kind: str, work: Callable[[], Coroutine[object, object, Effects]]
     ) -> None:
         # One of a kind: the machine has given up on the one before.
         if (before := self._scopes.pop(kind, None)) is not None:
@@ -379,7 +395,7 @@ class GroupCoordinator:
 
         async def run() -> None:
             with scope:
-                await work()
+                self._feed(await work())
 
         assert self._tasks is not None
         self._tasks.start_soon(self._guard, kind, run)
@@ -424,6 +440,14 @@ class GroupCoordinator:
             self._member.state.name, assigned, revoked, lost
         )
 
+    def _tell_protocol(self, cause: KafkaError | None) -> None:
+        self._client.observer.group_protocol(
+            self._rpc.group_id, self._member.PROTOCOL, cause
+        )
+
+    def _metadata_updated(self, view: ClusterView) -> None:
+        self._feed(self._topics.updated(view))
+
     def _joined(self) -> None:
         self._is_joined = True
         self._first.tell()
@@ -433,66 +457,8 @@ class GroupCoordinator:
             return self._failure
         return ClosedError(f"the member of {self._member.config.group_id!r} has left")
 
-    # ---- topics ----------------------------------------------------------------------
 
-    def _watch(self) -> None:
-        topics: Topics | None
-        if self._pattern is not None:
-            topics = ALL_TOPICS
-        else:
-            topics = (self._member.topics or frozenset()) | self._member.group_topics
-        if topics != self._watched:
-            self._watched = topics
-            self._client.watch_topics(self, topics or None)
-
-    def _metadata_updated(self, view: ClusterView) -> None:
-        if self._pattern is not None:
-            self._feed(self._member.subscribe(self._matching(view), now()))
-        if self._member.is_leader:
-            self._feed(self._member.metadata_changed(self._counts(view), now()))
-
-    def _matching(self, view: ClusterView) -> frozenset[str]:
-        assert self._pattern is not None
-        hides = self._config.exclude_internal_topics
-        return frozenset(
-            name
-            for name in view.topics
-            if self._pattern.fullmatch(name)
-            and view.partition_count(name) is not None
-            and not (hides and view.is_internal(name))
-        )
-
-    def _counts(self, view: ClusterView) -> dict[str, int]:
-        found = dict[str, int]()
-        for topic in self._member.group_topics:
-            if (count := view.partition_count(topic)) is not None:
-                found[topic] = count
-        return found
-
-    async def _resolve(self, effect: fx.ResolveTopics) -> None:
-        self._watch()
-        unknown = effect.topics - self._counts(self._client.cluster).keys()
-        if unknown:
-            # Once: a topic that is not there yet makes the group rebalance when it
-            # comes. Heartbeats go on, but the members wait for us.
-            self._client.request_refresh(*unknown)
-            limit = min(self._config.session_timeout_ms, 15_000) / 3000
-            try:
-                await self._client.wait_for_update(limit)
-            except KafkaError as error:
-                self._client.observer.retrying("group topics", 1, 0.0, error)
-        counts = self._counts(self._client.cluster)
-        self._feed(self._member.topics_resolved(effect.ticket, counts, now()))
-
-
-def _member_config(config: ConsumerConfig, group_id: str) -> MemberConfig:
-    return MemberConfig(
-        group_id=group_id,
-        assignors=resolve(config.partition_assignment_strategy),
-        session=config.session_timeout_ms / 1000,
-        interval=config.heartbeat_interval_ms / 1000,
-        rebalance=config.max_poll_interval_ms / 1000,
-        backoff=Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms),
-        group_instance_id=config.group_instance_id,
-        rack=config.client_rack or None,
-    )
+def _kind(effect: Sending) -> str:
+    if isinstance(effect, fx.SendConsumerHeartbeat) and effect.epoch < 0:
+        return "leave"  # a heartbeat that may follow does not replace it
+    return type(effect).__name__

@@ -38,6 +38,8 @@ __all__ = [
 MAX_VERSION: Final = 9
 # OffsetFetch asks for several groups from here on,
 _GROUPS_FROM: Final = 8
+# is fenced by member epochs from here on (KIP-848),
+_MEMBER_FROM: Final = 9
 # waits for open transactions from here on (KIP-447),
 _STABLE_FROM: Final = 7
 # and may ask for all partitions that have an offset from here on.
@@ -98,9 +100,13 @@ def commit_codes(reply: OffsetCommitResponse) -> dict[TopicPartition, int]:
 
 
 def fetch_request(
-    group_id: str, partitions: Collection[TopicPartition] | None, version: int
+    identity: GroupMetadata,
+    partitions: Collection[TopicPartition] | None,
+    version: int,
 ) -> OffsetFetchRequest:
     """The request that asks for those partitions, or for all if None.
+
+    Without a member id nobody in particular asks, whom nothing fences.
 
     Raises:
         ValueError: the version cannot ask for all.
@@ -110,7 +116,10 @@ def fetch_request(
     request = OffsetFetchRequest(require_stable=version >= _STABLE_FROM)
     topics = None if partitions is None else list(_by_topic(partitions))
     if version >= _GROUPS_FROM:
-        group = OffsetFetchRequestGroup(group_id=group_id, topics=None)
+        group = OffsetFetchRequestGroup(group_id=identity.group_id, topics=None)
+        if version >= _MEMBER_FROM and identity.member_id:
+            group.member_id = identity.member_id
+            group.member_epoch = identity.generation
         if topics is not None:
             group.topics = [
                 OffsetFetchRequestTopics(name=topic, partition_indexes=_numbers(tps))
@@ -118,7 +127,7 @@ def fetch_request(
             ]
         request.groups = [group]
         return request
-    request.group_id = group_id
+    request.group_id = identity.group_id
     request.topics = None
     if topics is not None:
         request.topics = [

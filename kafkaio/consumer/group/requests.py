@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from kafkaio._machines.membership import effects as fx
-from kafkaio._machines.membership.classic import (
-    PROTOCOL_TYPE,
-    ClassicMembership,
-    Effects,
-)
+from kafkaio._machines.membership.base import Effects
+from kafkaio._machines.membership.classic import PROTOCOL_TYPE, ClassicMembership
 from kafkaio._net.lane import Lane
 from kafkaio._runtime.clock import now, roll
 from kafkaio.config import ConsumerConfig

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol, TypeVar
+from uuid import UUID
 
 import anyio
 
@@ -82,6 +83,14 @@ class GroupClient(Protocol):
 
     async def wait_for_update(self, timeout: float | None = None) -> ClusterView:  # noqa: ASYNC109
         """Wait for the next metadata."""
+        ...
+
+    async def topic_names(
+        self,
+        topic_ids: Collection[UUID],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[UUID, str]:
+        """Names of topics by their ids, as far as they are known."""
         ...
 
     def add_metadata_listener(

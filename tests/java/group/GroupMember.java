@@ -11,7 +11,8 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 /**
  * A member of a consumer group that says what it has been assigned.
  *
- * <p>Arguments: bootstrap servers, group, topic, assignors by name, separated by commas.
+ * <p>Arguments: bootstrap servers, group, topic, assignors by name, separated by commas, or
+ * "consumer" for the protocol of KIP-848.
  * Prints "assigned 0 1 2" each time its partitions change, and "record value" for each
  * record. Ends when its input does.
  */
@@ -33,8 +34,12 @@ public final class GroupMember {
     Properties properties = new Properties();
     properties.put("bootstrap.servers", args[0]);
     properties.put("group.id", args[1]);
-    properties.put("partition.assignment.strategy", assignors(args[3]));
-    properties.put("heartbeat.interval.ms", "300");
+    if (args[3].equals("consumer")) {
+      properties.put("group.protocol", "consumer");
+    } else {
+      properties.put("partition.assignment.strategy", assignors(args[3]));
+      properties.put("heartbeat.interval.ms", "300");
+    }
     properties.put("auto.offset.reset", "earliest");
     String bytes = "org.apache.kafka.common.serialization.StringDeserializer";
     properties.put("key.deserializer", bytes);

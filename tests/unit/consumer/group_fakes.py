@@ -17,6 +17,7 @@ from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.group.commits import OffsetCommitter
 from kafkaio.consumer.group.coordinator import GroupCoordinator
+from kafkaio.errors import KafkaError
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.heartbeat import HeartbeatResponse
@@ -424,6 +425,7 @@ class FakeHost:
         self.calls: list[tuple[str, frozenset[TopicPartition]]] = []
         self.busy: set[TopicPartition] = set()
         self.deadlines: list[float] = []
+        self.failures: list[KafkaError] = []
         self.owned: set[TopicPartition] = set()
         self.on_revoking: Callable[..., Coroutine[Any, Any, None]] | None = None
         self.on_assigned: Callable[..., Coroutine[Any, Any, None]] | None = None
@@ -445,6 +447,9 @@ class FakeHost:
 
     def idle(self, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
         return partitions - self.busy
+
+    def failed(self, error: KafkaError) -> None:
+        self.failures.append(error)
 
     async def revoking(self, partitions: frozenset[TopicPartition]) -> None:
         if self.on_revoking is not None:
@@ -479,6 +484,7 @@ class Member:
         settings: dict[str, Any] = {
             "bootstrap_servers": cluster.bootstrap_servers,
             "group_id": "g",
+            "group_protocol": "classic",
             "session_timeout_ms": 10_000,
             "heartbeat_interval_ms": 1_000,
             "max_poll_interval_ms": 60_000,

@@ -23,6 +23,7 @@ ORDERS = [TopicPartition("orders", n) for n in range(3)]
 MEMBER = {
     "topics": "orders",
     "group_id": "g",
+    "group_protocol": "classic",
     "auto_offset_reset": "earliest",
     "heartbeat_interval_ms": 1000,
     "session_timeout_ms": 10_000,

@@ -16,6 +16,7 @@ def member(broker: Broker) -> Consumer:
         broker.bootstrap_servers,
         topics="orders",
         group_id="billing",
+        group_protocol="classic",
         heartbeat_interval_ms=50,
     )
 

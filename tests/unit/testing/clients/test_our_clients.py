@@ -21,6 +21,7 @@ async def test_sessions_end_when_time_is_skipped() -> None:
             broker.bootstrap_servers,
             topics="orders",
             group_id="billing",
+            group_protocol="classic",
             heartbeat_interval_ms=50,
         ) as consumer,
     ):

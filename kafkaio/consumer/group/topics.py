@@ -1,0 +1,147 @@
+"""What a member has to know of topics: which match, how large they are, their names."""
+
+from __future__ import annotations
+
+import re
+
+from kafkaio._machines.membership import effects as fx
+from kafkaio._machines.membership.base import Effects
+from kafkaio._machines.membership.classic import ClassicMembership
+from kafkaio._machines.membership.consumer import ConsumerMembership
+from kafkaio._machines.membership.regex import to_re2
+from kafkaio._machines.metadata import ClusterView
+from kafkaio._machines.refresh import ALL_TOPICS, Topics
+from kafkaio._runtime.clock import now, roll
+from kafkaio.config import ConsumerConfig
+from kafkaio.consumer.group.rpc import GroupClient
+from kafkaio.consumer.group.seat import Membership
+from kafkaio.errors import KafkaError
+
+__all__ = ["GroupTopics"]
+
+
+class GroupTopics:
+    """Feeds a member with topics: the user's wish, and what the cluster has.
+
+    A pattern is matched by the coordinator where it can be (``to_re2``), else here,
+    against the names of all topics.
+    """
+
+    def __init__(
+        self, client: GroupClient, config: ConsumerConfig, member: Membership
+    ) -> None:
+        self._client = client
+        self._config = config
+        #: Who is fed.
+        self.member = member
+        #: The user's pattern, None where topics are named.
+        self.pattern: re.Pattern[str] | None = None
+        self._matches = False
+        self._watched: Topics | None = None
+
+    def subscribe(self, topics: frozenset[str] | re.Pattern[str]) -> Effects:
+        """Read these topics, or all whose name the pattern matches."""
+        self._matches = False
+        if isinstance(topics, frozenset):
+            self.pattern = None
+            return self.member.subscribe(topics, now())
+        self.pattern = topics
+        if isinstance(self.member, ConsumerMembership):
+            hides = self._config.exclude_internal_topics
+            regex = to_re2(topics, hides_internal=hides)
+            if regex is not None:
+                return self.member.subscribe_regex(regex, now())
+        self.match_here()
+        return ()
+
+    def unsubscribe(self) -> Effects:
+        """Read nothing."""
+        self.pattern = None
+        self._matches = False
+        return self.member.unsubscribe(now())
+
+    def match_here(self) -> None:
+        """Match the pattern against the names of all topics, now and later."""
+        self._matches = True
+        self._client.request_refresh()
+
+    def hand_over(self, member: Membership) -> Effects:
+        """Feed another member from now on, with the wish that there is."""
+        before, self.member = self.member, member
+        if self.pattern is not None:
+            return self.subscribe(self.pattern)
+        return () if before.topics is None else self.subscribe(before.topics)
+
+    def watch(self) -> None:
+        """Keep metadata of what is needed fresh."""
+        named = self.member.topics or frozenset()
+        if isinstance(self.member, ClassicMembership):
+            named |= self.member.group_topics
+        topics: Topics = ALL_TOPICS if self._matches else named
+        if topics != self._watched:
+            self._watched = topics
+            self._client.watch_topics(self, topics or None)
+
+    def unwatch(self) -> None:
+        """Nothing is needed any more."""
+        self._client.watch_topics(self, None)
+
+    def updated(self, view: ClusterView) -> Effects:
+        """The cluster has changed."""
+        effects: Effects = ()
+        if self._matches:
+            effects = self.member.subscribe(self._matching(view), now())
+        if isinstance(self.member, ClassicMembership) and self.member.is_leader:
+            counts = self._counts(self.member, view)
+            effects += self.member.metadata_changed(counts, now())
+        return effects
+
+    async def resolve(self, effect: fx.ResolveTopics) -> Effects:
+        """Learn how many partitions the topics of the group have."""
+        member = self.member
+        assert isinstance(member, ClassicMembership)
+        self.watch()
+        unknown = effect.topics - self._counts(member, self._client.cluster).keys()
+        if unknown:
+            # Once: a topic that is not there yet makes the group rebalance when it
+            # comes. Heartbeats go on, but the members wait for us.
+            self._client.request_refresh(*unknown)
+            limit = min(self._config.session_timeout_ms, 15_000) / 3000
+            try:
+                await self._client.wait_for_update(limit)
+            except KafkaError as error:
+                self._client.observer.retrying("group topics", 1, 0.0, error)
+        counts = self._counts(member, self._client.cluster)
+        return member.topics_resolved(effect.ticket, counts, now())
+
+    async def name(self, effect: fx.NameTopics) -> Effects:
+        """Find the names of topics."""
+        member = self.member
+        assert isinstance(member, ConsumerMembership)
+        limit = self._config.request_timeout_ms / 1000
+        try:
+            found = await self._client.topic_names(effect.topic_ids, limit)
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+            self._client.observer.retrying("topic names", 1, 0.0, error)
+            found = {}
+        return member.topics_named(found, now(), roll())
+
+    def _matching(self, view: ClusterView) -> frozenset[str]:
+        assert self.pattern is not None
+        hides = self._config.exclude_internal_topics
+        return frozenset(
+            name
+            for name in view.topics
+            if self.pattern.fullmatch(name)
+            and view.partition_count(name) is not None
+            and not (hides and view.is_internal(name))
+        )
+
+    def _counts(self, member: ClassicMembership, view: ClusterView) -> dict[str, int]:
+        found = dict[str, int]()
+        for topic in member.group_topics:
+            if (count := view.partition_count(topic)) is not None:
+                found[topic] = count
+        return found

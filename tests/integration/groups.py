@@ -1,0 +1,93 @@
+"""Members of groups for the tests here: ours, and Java's."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from kafkaio.consumer import Consumer
+from kafkaio.testing.kafka import Kafka, Toolbox
+from kafkaio.testing.kafka.releases import find_release
+from kafkaio.testing.kafka.toolbox import RunningJava
+
+SOURCES = Path(__file__).parent.parent / "java" / "group"
+TOOLS = Toolbox(find_release("4.3"))  # it speaks to every broker from 2.1 on
+
+
+def member(
+    kafka: Kafka, name: str | re.Pattern[str], group: str, **options: object
+) -> Consumer:
+    settings: dict[str, object] = {"auto_offset_reset": "earliest"}
+    if options.get("group_protocol") != "consumer":
+        settings |= {"heartbeat_interval_ms": 300, "session_timeout_ms": 10_000}
+    return Consumer(
+        kafka.bootstrap_servers,
+        topics=name,
+        group_id=group,
+        **(settings | options),  # type: ignore[arg-type]  # options by name
+    )
+
+
+async def until(condition: Callable[[], bool], limit: float = 30.0) -> None:
+    async with asyncio.timeout(limit):
+        while not condition():  # noqa: ASYNC110  (any of several objects may change)
+            await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def reading(*consumers: Consumer) -> AsyncIterator[dict[bytes | None, int]]:
+    """Keep polling, as the members of a group have to; counts of the values read."""
+    seen: dict[bytes | None, int] = {}
+
+    async def read(consumer: Consumer) -> None:
+        while True:
+            poll = await consumer.poll(timeout=0.5)
+            for record in poll.records:
+                seen[record.value] = seen.get(record.value, 0) + 1
+
+    async with asyncio.TaskGroup() as tasks:
+        readers = [tasks.create_task(read(consumer)) for consumer in consumers]
+        yield seen
+        for reader in readers:
+            reader.cancel()
+
+
+class JavaMember:
+    """The Java consumer, and what it was assigned last."""
+
+    def __init__(self, running: RunningJava) -> None:
+        self._running = running
+        self.assigned: set[int] = set()
+        self.records: list[str] = []
+
+    async def listen(self) -> None:
+        async for line in self._running:
+            word, *rest = line.split()
+            if word == "assigned":
+                self.assigned = {int(number) for number in rest}
+            elif word == "record":
+                self.records.append(rest[0])
+
+
+@asynccontextmanager
+async def java_member(
+    kafka: Kafka, group: str, topic: str, assignors: str
+) -> AsyncIterator[JavaMember]:
+    program = TOOLS.program(SOURCES, "GroupMember")
+    async with await program.start(
+        kafka.bootstrap_servers, group, topic, assignors
+    ) as running:
+        found = JavaMember(running)
+        async with asyncio.TaskGroup() as tasks:
+            listener = tasks.create_task(found.listen())
+            yield found
+            await running.close_input()
+            await running.wait()
+            listener.cancel()
+
+
+def numbers(consumer: Consumer) -> set[int]:
+    return {tp.partition for tp in consumer.assignment}
