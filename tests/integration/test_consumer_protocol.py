@@ -118,6 +118,35 @@ async def test_auto_is_classic_where_the_cluster_has_nothing_newer(
             pass
 
 
+@pytest.mark.kafka_versions("3.9")
+@pytest.mark.parametrize("pattern", [False, True], ids=["names", "pattern"])
+async def test_the_preview_does_for_who_asks_for_it(
+    group: str, *, pattern: bool
+) -> None:
+    """Version 0: the coordinator names the member, and matches no patterns."""
+    served = {
+        "group.coordinator.rebalance.protocols": "classic,consumer",
+        "unstable.api.versions.enable": "true",
+    }
+    async with Kafka(version="3.9", config=served) as kafka:
+        await kafka.create_topic("orders", partitions=COUNT)
+        topics = re.compile("ord.*") if pattern else "orders"
+        options = {"group_protocol": "consumer"}
+        one = member(kafka, topics, group, **options)
+        async with one, reading(one) as seen, Client(kafka.bootstrap_servers) as client:
+            two = member(kafka, topics, group, **options)
+            async with two, reading(two):
+                await until(lambda: len(numbers(one)) == len(numbers(two)) == 3)
+            await until(lambda: len(numbers(one)) == COUNT)
+            async with Producer(client) as producer:
+                await producer.send("orders", b"x", partition=0)
+            await until(lambda: b"x" in seen)
+            await one.commit()
+        observer = Chosen()
+        async with member(kafka, topics, f"{group}-auto", observer=observer):
+            assert observer.protocols == ["consumer", "classic"]
+
+
 @NEW
 async def test_members_come_and_go_and_nothing_is_lost_or_repeated(
     real_kafka: Kafka, topic: TopicFactory, group: str

@@ -24,9 +24,11 @@ pytestmark = [
     pytest.mark.kafka("embedded", "real", partitions=COUNT),
 ]
 COOPERATIVE, EAGER = "cooperative-sticky", "range"
+#: The protocol in which the brokers divide (KIP-848), and no member's assignor.
+BROKERS = "consumer"
 
 
-@pytest.fixture(params=[COOPERATIVE, EAGER])
+@pytest.fixture(params=[BROKERS, COOPERATIVE, EAGER])
 def assignor(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -63,12 +65,17 @@ class Member:
         **options: object,
     ) -> None:
         settings: dict[str, object] = {
-            "heartbeat_interval_ms": 200,
-            "session_timeout_ms": 10_000,
             "auto_offset_reset": "earliest",
             "enable_auto_commit": False,
-            "partition_assignment_strategy": (assignor,),
         }
+        if assignor == BROKERS:
+            settings["group_protocol"] = "consumer"
+        else:
+            settings |= {
+                "heartbeat_interval_ms": 200,
+                "session_timeout_ms": 10_000,
+                "partition_assignment_strategy": (assignor,),
+            }
         self.name = name
         self.consumer = Consumer(
             kafka.bootstrap_servers,
@@ -190,7 +197,7 @@ async def test_the_others_run_on_while_partitions_are_handed_over(
             assert first > ended  # its commit came before
         while_held = [p for at, _, p, _ in log.entries if began + 0.5 < at < ended]
         assert not set(while_held) & held
-        if assignor == COOPERATIVE:
+        if assignor != EAGER:
             # Fifty rounds a second are sent; this asks for no more than ten of them.
             assert ended - began >= 3.0
             others = Counter(while_held)
@@ -293,7 +300,7 @@ async def test_past_the_deadline_only_what_was_kept_is_lost(
         hold.release()
         assert not first.delay_revoke(event.partitions)
         kept = first.assignment
-        if assignor == COOPERATIVE:
+        if assignor != EAGER:
             # The deadline was kept to, so that the others did not go as well.
             assert len(kept) == COUNT - len(event.partitions)
         await starting

@@ -26,7 +26,7 @@ from kafkaio._machines.membership.consumer_member import (
     Slot,
     Wanted,
 )
-from kafkaio._machines.membership.consumer_states import Event, State
+from kafkaio._machines.membership.consumer_states import JOINED, Event, State
 from kafkaio._machines.membership.revoke_ledger import Claim
 from kafkaio._machines.reactions import Step, reaction
 from kafkaio.errors import KafkaError, UnsupportedVersion
@@ -120,8 +120,10 @@ class ConsumerMembership(ConsumerMember):
         deadlines = [self._settle_at, self._next_beat()]
         if not self.has_ended:
             deadlines.append(self.ledger.next_deadline() or NEVER)
+        if self.state in JOINED:
+            deadlines.append(self._name_at)
         if self._may_expire():
-            deadlines += (self._poll.expires_at, self._name_at)
+            deadlines.append(self._poll.expires_at)
         soonest = min(deadlines)
         return None if soonest == NEVER else soonest
 

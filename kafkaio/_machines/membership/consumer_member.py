@@ -249,7 +249,7 @@ class ConsumerMember(LedgerMember):
             ],
             now,
         )
-        self._take_on(wanted, owned)
+        self._take_on(wanted, owned, now)
         nameless = self._nameless()
         if now >= self._name_at:
             self._name_at = NEVER  # until there is an answer
@@ -262,7 +262,9 @@ class ConsumerMember(LedgerMember):
         else:
             self._fire(Event.DIVERGED if nameless else Event.ACKNOWLEDGED, now)
 
-    def _take_on(self, wanted: Wanted, owned: frozenset[TopicPartition]) -> None:
+    def _take_on(
+        self, wanted: Wanted, owned: frozenset[TopicPartition], now: float
+    ) -> None:
         # What the coordinator takes for ours, and we have given up, is not ours again
         # before it has heard so: an answer may be older than that.
         fresh = dict[TopicPartition, UUID]()
@@ -276,7 +278,7 @@ class ConsumerMember(LedgerMember):
                 fresh[tp] = topic_id
         if fresh:
             self._ids = {tp: self._ids[tp] for tp in owned} | fresh
-            self._settle_at = NEVER
+            self._end_settling(now)
             self._emit(fx.Assign(self.ledger.assign(fresh), self.ledger.owned))
 
     def _begin_settling(self, now: float) -> None:
@@ -285,8 +287,14 @@ class ConsumerMember(LedgerMember):
     def _settle(self, now: float) -> None:
         # There is nothing for us: this is the assignment.
         if now >= self._settle_at:
-            self._settle_at = NEVER
+            self._end_settling(now)
             self._emit(fx.Assign(frozenset(), self.ledger.owned))
+
+    def _end_settling(self, now: float) -> None:
+        # Who waits for the first assignment had nothing to poll for.
+        if self._settle_at != NEVER:
+            self._settle_at = NEVER
+            self._poll.polled(now)
 
     def _part_if_clear(self, now: float) -> None:
         if self.ledger.owned:
@@ -409,6 +417,8 @@ class ConsumerMember(LedgerMember):
         return self._is_full or self._is_urgent
 
     def _may_expire(self) -> bool:
+        if self._settle_at != NEVER:
+            return False
         return (self.state, Event.POLL_EXPIRED) in TRANSITIONS
 
     def _slot(self, tp: TopicPartition) -> Slot:

@@ -319,6 +319,21 @@ def test_a_member_that_gets_nothing_is_settled_in_the_end() -> None:
     assert driver.machine.next_deadline() == driver.now + 5
 
 
+def test_nobody_has_to_poll_before_there_is_an_assignment() -> None:
+    driver = joined(rebalance=6.0)
+    for _ in range(9):
+        driver.wait(1)
+        driver.answer()
+    assert driver.state is State.STABLE
+    driver.wait(1)
+    assert driver.one(fx.Assign).added == frozenset()
+    driver.answer()
+    driver.wait(5)
+    driver.answer()
+    driver.wait(1)
+    assert driver.state is State.STALLED
+
+
 def test_a_changed_subscription_is_told_at_once() -> None:
     driver = joined(0)
     driver.subscribe(frozenset("u"))
