@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafkaio._net.memory import MemoryNetwork
 from kafkaio._net.transport import DialOptions, FrameSink, Transport
@@ -20,8 +20,10 @@ from kafkaio.testing.broker.listener import Listener, MemoryListener, TcpListene
 from kafkaio.testing.broker.node import LoggedRequest, Node
 from kafkaio.testing.broker.store import DiskStore, MemoryStore
 from kafkaio.testing.groups.config import GroupConfig
-from kafkaio.testing.groups.coordinator import coordinator_of
 from kafkaio.testing.handlers import handlers_of
+
+if TYPE_CHECKING:
+    from kafkaio.testing.groups.coordinator import GroupCoordinator
 
 __all__ = ["Broker"]
 
@@ -111,8 +113,8 @@ class Broker:
             store,
         )
         self._supervisor = Supervisor("embedded broker", self._tidying_failed)
-        self._groups = coordinator_of(self._cluster, groups)
-        self.control = Control(self._cluster, self.nodes, self._groups)
+        self._cluster.group_config = groups
+        self.control = Control(self._cluster, self.nodes, self._coordinator)
         handlers = handlers_of(as_version)
         self.faults = Faults(lambda api: api in handlers and handlers[api].can_refuse)
         for index in range(nodes):
@@ -123,6 +125,12 @@ class Broker:
             node.handlers = handlers
             node.rack = racks[index] if index < len(racks) else None
             self.nodes[node_id] = node
+
+    def _coordinator(self) -> GroupCoordinator:
+        # Loaded when first needed, as handlers are: a broker has to start fast.
+        from kafkaio.testing.groups.coordinator import coordinator_of
+
+        return coordinator_of(self._cluster)
 
     def _listener(self, host: str, port: int, index: int) -> Listener:
         if self._network is not None:
@@ -187,7 +195,9 @@ class Broker:
         await self._supervisor.aclose()
         for node in self.nodes.values():
             await node.stop()
-        self._groups.close()
+        # Nobody follows the leaders where no request was ever about a group.
+        if self._cluster.leader_changed:
+            self._coordinator().close()
         self._cluster.close()
 
     def create_topic(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from kafkaio._runtime.clock import random_uuid
@@ -18,6 +18,9 @@ from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import TOPIC_DEFAULTS, TopicSettings, validate
 from kafkaio.testing.broker.store import MemoryStore, Store
 from kafkaio.testing.log import Log
+
+if TYPE_CHECKING:
+    from kafkaio.testing.groups.config import GroupConfig
 
 __all__ = ["AT_ONCE", "OFFSETS_TOPIC", "Cluster", "Topic", "java_hash"]
 
@@ -95,6 +98,8 @@ class Cluster:
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         #: Told of every change of a leader, after it happened.
         self.leader_changed: list[LeaderChanged] = []
+        #: For whoever coordinates groups.
+        self.group_config: GroupConfig | None = None
         self._node_ids = node_ids
         self._metadata_delay = metadata_delay
         self._store: Store = store or MemoryStore()

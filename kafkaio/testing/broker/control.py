@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from kafkaio.testing.broker.cluster import Cluster
@@ -40,7 +40,10 @@ class Control:
     """The hand on the cluster. Everything has happened when a call returns."""
 
     def __init__(
-        self, cluster: Cluster, nodes: Mapping[int, Node], groups: GroupControl
+        self,
+        cluster: Cluster,
+        nodes: Mapping[int, Node],
+        groups: Callable[[], GroupControl],
     ) -> None:
         self._cluster = cluster
         self._nodes = nodes
@@ -93,11 +96,11 @@ class Control:
 
     def members(self, group: str) -> list[str]:
         """Ids of a group's members, as its coordinator has them; none without it."""
-        return self._groups.members(group)
+        return self._groups().members(group)
 
     def committed(self, group: str, topic_partition: tuple[str, int]) -> int | None:
         """The offset that a group has committed for a partition, None for none."""
-        return self._groups.committed(group, *topic_partition)
+        return self._groups().committed(group, *topic_partition)
 
     def expel_member(self, group: str, member_id: str) -> None:
         """Remove a member from its group as if its session had ended.
@@ -105,7 +108,7 @@ class Control:
         Raises:
             KeyError: no such group or member.
         """
-        self._groups.expel(group, member_id)
+        self._groups().expel(group, member_id)
 
     def force_rebalance(self, group: str) -> None:
         """Let the members of a group join again.
@@ -113,7 +116,7 @@ class Control:
         Raises:
             KeyError: no such group.
         """
-        self._groups.rebalance(group)
+        self._groups().rebalance(group)
 
     def assign_members(
         self, group: str, targets: Mapping[str, Mapping[str, Iterable[int]]] | None
@@ -128,7 +131,7 @@ class Control:
             KeyError: no such group or topic.
             TypeError: the group is of the classic protocol: its leader assigns.
         """
-        self._groups.assign(group, targets)
+        self._groups().assign(group, targets)
 
     def shrink_isr(self, topic_partition: tuple[str, int], node_id: int) -> None:
         """Let a replica fall out of sync, as one that is too slow does.
@@ -188,7 +191,7 @@ class Control:
             ValueError: if time would go back.
         """
         self._cluster.clock.skip(seconds)
-        self._groups.clock_moved()
+        self._groups().clock_moved()
         self._cluster.flush()
         self._cluster.tidy()
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from kafkaio.protocol.message import Request, Response, Struct
-from kafkaio.protocol.messages.fetch import FetchRequest
 
 if TYPE_CHECKING:
     from kafkaio.testing.broker.node import Node
@@ -27,10 +26,10 @@ def mentions(
     """
     found = node.cluster.topics.get(topic)
     names = {topic} if found is None else {topic, found.topic_id}
-    if isinstance(request, FetchRequest):
-        session = node.fetch_sessions.get(request.session_id)
-        if any((name, partition) in session for name in names):
-            return True
+    # Nothing but Fetch has sessions.
+    session = node.fetch_sessions.get(getattr(request, "session_id", 0))
+    if any((name, partition) in session for name in names):
+        return True
     return any(
         _is_about(part, partition)
         for part in _structs(request)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -44,7 +44,7 @@ class Handler:
         api: the API.
         lowest: the oldest version that is served.
         highest: the newest that is served.
-        handle: serves a request.
+        load: finds who serves a request.
         by_partition: whether faults give errors to partitions or other parts of an
             answer, not to all of it.
         told_lowest: the oldest version that ApiVersions tells of.
@@ -53,9 +53,14 @@ class Handler:
     api: ApiKey
     lowest: int
     highest: int
-    handle: Handle
+    load: Callable[[ApiKey], Handle]
     by_partition: bool = False
     told_lowest: int = 0
+
+    @property
+    def handle(self) -> Handle:
+        """Serves a request."""
+        return self.load(self.api)
 
     @property
     def can_refuse(self) -> bool:

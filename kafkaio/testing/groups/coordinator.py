@@ -430,21 +430,20 @@ class _Follower:
             self.coordinator.moved(partition.index)
 
 
-def coordinator_of(
-    cluster: Cluster, config: GroupConfig | None = None
-) -> GroupCoordinator:
+def coordinator_of(cluster: Cluster) -> GroupCoordinator:
     """Return the coordinator of a cluster's groups, made when first asked for.
 
-    Args:
-        cluster: the cluster; moves of its offsets partitions are followed.
-        config: settings, for the first call.
+    Moves of the cluster's offsets partitions are followed.
     """
     for tell in cluster.leader_changed:
         if isinstance(tell, _Follower):
             return tell.coordinator
     clock = cluster.clock
     coordinator = GroupCoordinator(
-        ClusterHome(cluster), now=clock.now, wall_ms=clock.wall_ms, config=config
+        ClusterHome(cluster),
+        now=clock.now,
+        wall_ms=clock.wall_ms,
+        config=cluster.group_config,
     )
     cluster.leader_changed.append(_Follower(coordinator))
     return coordinator

@@ -1,43 +1,67 @@
 """The APIs of the embedded broker: one module each, named as the API.
 
-A module has ``VERSIONS``, the oldest and the newest version that it serves, and
-``handle(node, header, request, connection)``. It may have ``BY_PARTITION = True`` where
-faults are errors of partitions (``connection.error_for``), and ``TOLD_LOWEST`` where
-ApiVersions tells of an older version than is served, as Kafka does of Produce.
+A module has ``handle(node, header, request, connection)`` and is loaded when the first
+request comes. What has to be known before that is here: the oldest version that is
+served (the newest is that of the release, see ``kafkaio.testing.broker.versions``), and
+where faults are errors of partitions or the like (``connection.error_for``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
+from typing import Final
 
 from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.testing.broker.node import Handler
+from kafkaio.testing.broker.node import Handle, Handler
 from kafkaio.testing.broker.versions import highest_versions
 
 __all__ = ["handlers_of"]
 
+#: The oldest version served, where that is not 0.
+_LOWEST: Final[Mapping[ApiKey, int]] = {
+    ApiKey.PRODUCE: 3,
+    ApiKey.FETCH: 4,
+    ApiKey.LIST_OFFSETS: 1,
+    ApiKey.OFFSET_COMMIT: 2,
+    ApiKey.OFFSET_FETCH: 1,
+    ApiKey.CREATE_TOPICS: 2,
+    ApiKey.DELETE_TOPICS: 1,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: 2,
+    ApiKey.DESCRIBE_CONFIGS: 1,
+    ApiKey.DESCRIBE_LOG_DIRS: 1,
+}
+
+#: The oldest version told of, where it is not served: Kafka does so, too.
+_TOLD_LOWEST: Final[Mapping[ApiKey, int]] = {ApiKey.PRODUCE: 0}
+
+#: APIs whose answers have an error for each of several things.
+_BY_PARTITION: Final = frozenset(
+    {
+        ApiKey.PRODUCE,
+        ApiKey.FETCH,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.METADATA,
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.OFFSET_FETCH,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.DELETE_RECORDS,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    }
+)
+
 
 @cache
-def _all() -> tuple[Handler, ...]:
-    found = []
-    for module_info in iter_modules(__path__):
-        if module_info.name.startswith("_"):
-            continue
-        module = import_module(f"{__name__}.{module_info.name}")
-        lowest, highest = module.VERSIONS
-        found.append(
-            Handler(
-                ApiKey[module_info.name.upper()],
-                lowest,
-                highest,
-                module.handle,
-                getattr(module, "BY_PARTITION", False),
-                getattr(module, "TOLD_LOWEST", lowest),
-            )
-        )
-    return tuple(found)
+def _handle_of(api: ApiKey) -> Handle:
+    handle: Handle = import_module(f"{__name__}.{api.name.lower()}").handle
+    return handle
 
 
 def handlers_of(release: str) -> dict[int, Handler]:
@@ -46,16 +70,15 @@ def handlers_of(release: str) -> dict[int, Handler]:
     Raises:
         ValueError: if the release is not known.
     """
-    caps = highest_versions(release)
     return {
-        handler.api: Handler(
-            handler.api,
-            handler.lowest,
-            min(handler.highest, caps[handler.api]),
-            handler.handle,
-            handler.by_partition,
-            handler.told_lowest,
+        api: Handler(
+            api,
+            _LOWEST.get(api, 0),
+            highest,
+            _handle_of,
+            api in _BY_PARTITION,
+            _TOLD_LOWEST.get(api, _LOWEST.get(api, 0)),
         )
-        for handler in _all()
-        if handler.api in caps and caps[handler.api] >= handler.lowest
+        for api, highest in highest_versions(release).items()
+        if highest >= _LOWEST.get(api, 0)
     }

@@ -15,9 +15,6 @@ from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import validate
 from kafkaio.testing.handlers._configs import known, replace, stored
 
-VERSIONS = (0, 2)
-BY_PARTITION = True
-
 
 async def handle(
     node: Node,

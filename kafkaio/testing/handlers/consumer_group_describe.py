@@ -16,9 +16,7 @@ from kafkaio.testing.groups.consumer import ConsumerGroup
 from kafkaio.testing.groups.coordinator import coordinator_of
 from kafkaio.testing.groups.describe import consumer_member
 
-__all__ = ["VERSIONS", "handle"]
-
-VERSIONS = (0, 1)
+__all__ = ["handle"]
 
 
 async def handle(

@@ -20,9 +20,7 @@ from kafkaio.testing.groups.consumer_member import LEAVE_STATIC, Beat
 from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
 from kafkaio.testing.groups.describe import by_topic
 
-__all__ = ["VERSIONS", "handle"]
-
-VERSIONS = (0, 1)
+__all__ = ["handle"]
 
 
 async def handle(

@@ -16,9 +16,6 @@ from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.handlers.create_topics import check_replicas
 
-VERSIONS = (0, 3)
-BY_PARTITION = True
-
 
 async def handle(
     node: Node,

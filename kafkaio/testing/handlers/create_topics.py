@@ -19,9 +19,6 @@ from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import TOPIC_DEFAULTS, TopicSettings
 
-VERSIONS = (2, 7)
-BY_PARTITION = True
-
 _FROM_TOPIC: Final = 1
 _FROM_DEFAULTS: Final = 5
 

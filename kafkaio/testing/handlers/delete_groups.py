@@ -14,9 +14,7 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
 
-__all__ = ["VERSIONS", "handle"]
-
-VERSIONS = (0, 2)
+__all__ = ["handle"]
 
 
 async def handle(

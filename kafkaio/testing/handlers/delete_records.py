@@ -16,9 +16,6 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 
-VERSIONS = (0, 2)
-BY_PARTITION = True
-
 _UP_TO_HIGH_WATERMARK: Final = -1
 
 

@@ -15,9 +15,6 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 
-VERSIONS = (1, 6)
-BY_PARTITION = True
-
 _FIRST_WITH_IDS: Final = 6
 
 

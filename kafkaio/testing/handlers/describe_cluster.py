@@ -14,8 +14,6 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 
-VERSIONS = (0, 2)
-
 _BROKERS: Final = 1
 
 

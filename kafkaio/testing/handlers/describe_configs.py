@@ -20,9 +20,6 @@ from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import Setting
 from kafkaio.testing.handlers._configs import BROKER, GROUP, TOPIC, known, stored
 
-VERSIONS = (1, 4)
-BY_PARTITION = True
-
 _KINDS: Final = {
     "boolean": 1, "string": 2, "int": 3, "long": 5, "double": 6, "list": 7
 }  # fmt: skip

@@ -17,9 +17,7 @@ from kafkaio.testing.groups.classic_member import State
 from kafkaio.testing.groups.coordinator import coordinator_of
 from kafkaio.testing.groups.describe import classic_group
 
-__all__ = ["VERSIONS", "handle"]
-
-VERSIONS = (0, 6)
+__all__ = ["handle"]
 
 
 async def handle(

@@ -17,8 +17,6 @@ from kafkaio.testing.broker.cluster import Topic
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 
-VERSIONS = (1, 5)
-
 
 async def handle(
     node: Node,

@@ -16,8 +16,6 @@ from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import NO_LEADER, Partition
 from kafkaio.testing.broker.refusal import Refusal
 
-VERSIONS = (0, 0)
-
 
 async def handle(
     node: Node,

@@ -29,9 +29,6 @@ from kafkaio.testing.broker.partition import NO_LEADER, Partition
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.sessions import Asked, FetchSession, PartitionKey
 
-VERSIONS = (4, 18)
-BY_PARTITION = True
-
 _FIRST_WITH_SESSIONS: Final = 7
 _FIRST_WITH_RACK: Final = 11
 _FIRST_WITH_DIVERGENCE: Final = 12

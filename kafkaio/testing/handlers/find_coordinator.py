@@ -19,9 +19,6 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import NO_LEADER
 
-VERSIONS = (0, 6)
-BY_PARTITION = True
-
 _FIRST_WITH_SEVERAL: Final = 4
 _GROUP: Final = 0
 _TRANSACTION: Final = 1

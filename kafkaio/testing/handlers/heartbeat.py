@@ -11,9 +11,7 @@ from kafkaio.testing.broker.node import Node
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.coordinator import coordinator_of
 
-__all__ = ["VERSIONS", "handle"]
-
-VERSIONS = (0, 4)
+__all__ = ["handle"]
 
 
 async def handle(

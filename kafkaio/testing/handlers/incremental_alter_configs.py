@@ -19,9 +19,6 @@ from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import Setting, validate
 from kafkaio.testing.handlers._configs import known, replace, stored
 
-VERSIONS = (0, 1)
-BY_PARTITION = True
-
 _SET: Final = 0
 _DELETE: Final = 1
 _APPEND: Final = 2

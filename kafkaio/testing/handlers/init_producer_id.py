@@ -11,8 +11,6 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 
-VERSIONS = (0, 5)
-
 
 async def handle(
     node: Node,

@@ -12,9 +12,7 @@ from kafkaio.testing.broker.node import Node
 from kafkaio.testing.groups.classic_member import Joining
 from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
 
-__all__ = ["VERSIONS", "handle"]
-
-VERSIONS = (0, 9)
+__all__ = ["handle"]
 
 
 async def handle(

@@ -14,9 +14,7 @@ from kafkaio.testing.broker.node import Node
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.coordinator import Group, coordinator_of
 
-__all__ = ["VERSIONS", "handle"]
-
-VERSIONS = (0, 5)
+__all__ = ["handle"]
 
 
 async def handle(

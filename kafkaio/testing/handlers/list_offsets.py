@@ -17,9 +17,6 @@ from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import Partition
 from kafkaio.testing.broker.refusal import Refusal
 
-VERSIONS = (1, 11)
-BY_PARTITION = True
-
 _FIRST_WITH_EPOCH: Final = 4
 _LATEST: Final = -1
 _EARLIEST: Final = -2

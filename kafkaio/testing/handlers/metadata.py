@@ -21,9 +21,6 @@ from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import NO_LEADER, Partition
 from kafkaio.testing.broker.refusal import Refusal
 
-VERSIONS = (0, 13)
-BY_PARTITION = True
-
 _NO_ID: Final = UUID(int=0)
 _FIRST_WITH_AUTO_CREATE: Final = 4
 

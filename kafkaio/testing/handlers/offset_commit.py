@@ -19,10 +19,7 @@ from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
 from kafkaio.testing.groups.offsets import Committed, Place
 
-__all__ = ["BY_PARTITION", "VERSIONS", "handle"]
-
-VERSIONS = (2, 10)
-BY_PARTITION = True
+__all__ = ["handle"]
 
 
 async def handle(

@@ -17,9 +17,7 @@ from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.coordinator import coordinator_of
 from kafkaio.testing.groups.describe import subscribed_topics
 
-__all__ = ["VERSIONS", "handle"]
-
-VERSIONS = (0, 0)
+__all__ = ["handle"]
 
 
 async def handle(

@@ -25,10 +25,8 @@ from kafkaio.testing.groups.consumer import ConsumerGroup
 from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
 from kafkaio.testing.groups.offsets import Committed, Offsets
 
-__all__ = ["BY_PARTITION", "VERSIONS", "handle"]
+__all__ = ["handle"]
 
-VERSIONS = (1, 10)
-BY_PARTITION = True
 _NOTHING = Committed(-1, -1, "", 0)
 
 

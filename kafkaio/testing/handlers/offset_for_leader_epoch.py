@@ -14,9 +14,6 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 
-VERSIONS = (2, 4)
-BY_PARTITION = True
-
 
 async def handle(
     node: Node,

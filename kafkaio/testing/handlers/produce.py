@@ -26,10 +26,6 @@ from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import NO_LEADER, Partition
 from kafkaio.testing.broker.refusal import Malformed, Refusal
 
-VERSIONS = (3, 13)
-TOLD_LOWEST = 0
-BY_PARTITION = True
-
 _FIRST_WITH_IDS: Final = 13
 _FIRST_WITH_HINTS: Final = 10
 # Kafka tells where the log starts with any error but these.

@@ -12,9 +12,8 @@ from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import Syncing
 from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
 
-__all__ = ["VERSIONS", "handle"]
+__all__ = ["handle"]
 
-VERSIONS = (0, 5)
 _FIRST_WITH_PROTOCOL = 5
 
 

@@ -1,4 +1,7 @@
 import asyncio
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -246,3 +249,26 @@ async def test_our_mistake_ends_one_connection_and_is_told() -> None:
             await caller.frame()
         assert [type(error) for error in told] == [TypeError]
         assert (await (await connect(broker)).call(ask(), 3)).error_code == 0
+
+
+def test_handlers_serve_the_versions_that_their_headers_tell() -> None:
+    for handler in handlers_of(RELEASES[-1]).values():
+        told = sys.modules[handler.handle.__module__].__doc__ or ""
+        found = re.match(r"\w+, versions? (\d+)(?: (?:to|and) (\d+))?", told)
+        assert found is not None, handler
+        lowest, highest = found[1], found[2] or found[1]
+        assert (handler.lowest, handler.highest) == (int(lowest), int(highest))
+
+
+def test_a_broker_starts_without_what_it_may_never_need() -> None:
+    code = (
+        "import asyncio, sys\n"
+        "from kafkaio.testing import Broker\n"
+        "async def start():\n"
+        "    async with Broker(topics={'t': 1}): pass\n"
+        "asyncio.run(start())\n"
+        "names = [n for n in sys.modules if n.startswith('kafkaio.testing.')]\n"
+        "assert not [n for n in names if '.handlers.' in n or n.endswith('ordinator')]"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
