@@ -10,6 +10,7 @@ nox.options.sessions = [
     "types",
     "unit",
     "simulated",
+    "embedded",
     "integration",
 ]
 
@@ -107,6 +108,15 @@ def on_real_kafka(session: nox.Session, kafka: str) -> None:
 def integration(session: nox.Session, kafka: str) -> None:
     """The whole suite on the newest and on the oldest Kafka there is support for."""
     on_real_kafka(session, kafka)
+
+
+@nox.session
+def embedded(session: nox.Session) -> None:
+    """The whole suite but what needs Java, on the embedded broker."""
+    session.install("-e", ".[kafka]")
+    groups(session, "test")
+    env = {"PYTHONASYNCIODEBUG": "1", "KAFKAIO_KAFKA": "embedded"}
+    session.run("pytest", "tests/integration", *session.posargs, env=env)
 
 
 @nox.session

@@ -5,6 +5,7 @@ from typing import Final, NoReturn, Unpack
 
 from kafkaio.testing.kafka.cluster import Cluster
 from kafkaio.testing.kafka.docker import DockerCluster, can_contain, docker_answers
+from kafkaio.testing.kafka.embedded import EmbeddedCluster
 from kafkaio.testing.kafka.engine import Certificates, Engine
 from kafkaio.testing.kafka.kafka import Kafka
 from kafkaio.testing.kafka.options import ClusterOptions, Options
@@ -12,6 +13,7 @@ from kafkaio.testing.kafka.properties import PLAINTEXT
 from kafkaio.testing.kafka.releases import DEFAULT_VERSION, KafkaNotStarted
 from kafkaio.testing.kafka.wire import Address, metadata
 
+KAFKA_VARIABLE: Final = "KAFKAIO_KAFKA"
 BOOTSTRAP_VARIABLE: Final = "KAFKAIO_BOOTSTRAP"
 _PROBE_SECONDS: Final = 5.0
 
@@ -100,7 +102,21 @@ class ExternalCluster:
         self._refuse()
 
 
+def is_embedded() -> bool:
+    """Whether the embedded broker is to take a real Kafka's place.
+
+    Raises:
+        KafkaNotStarted: ``$KAFKAIO_KAFKA`` says something else.
+    """
+    wanted = os.environ.get(KAFKA_VARIABLE, "")
+    if wanted not in {"", "embedded"}:
+        raise KafkaNotStarted(f"{KAFKA_VARIABLE}={wanted!r}: it can be 'embedded'")
+    return bool(wanted)
+
+
 def _choose(options: ClusterOptions) -> Engine:
+    if is_embedded():
+        return EmbeddedCluster(options)
     if bootstrap := os.environ.get(BOOTSTRAP_VARIABLE):
         return ExternalCluster(bootstrap)
     if can_contain(options) and docker_answers():
@@ -113,11 +129,13 @@ def real_kafka(
 ) -> Kafka:
     """Return a Kafka from the first source that this machine has.
 
-    1. ``$KAFKAIO_BOOTSTRAP``: a running cluster; its nodes cannot be controlled.
-    2. Docker, where an engine answers and testcontainers is installed (the
+    1. ``$KAFKAIO_KAFKA=embedded``: no real one, but `kafkaio.testing.Broker` in its
+       place, in a thread, for a suite that is to run without one.
+    2. ``$KAFKAIO_BOOTSTRAP``: a running cluster; its nodes cannot be controlled.
+    3. Docker, where an engine answers and testcontainers is installed (the
        package's extra ``docker``), for clusters without SASL, TLS, feature
        levels and ZooKeeper.
-    3. Kafka's jars on a local Java (the extra ``kafka``).
+    4. Kafka's jars on a local Java (the extra ``kafka``).
 
     Blocks for the moment it takes to ask for a Docker engine.
 

@@ -1,0 +1,119 @@
+"""The embedded broker in place of a real Kafka, in a thread of its own."""
+
+import asyncio
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from threading import Thread
+from typing import Final
+
+from kafkaio.testing.embedded import Broker
+from kafkaio.testing.kafka.engine import Certificates
+from kafkaio.testing.kafka.options import ClusterOptions
+from kafkaio.testing.kafka.properties import PLAINTEXT
+from kafkaio.testing.kafka.releases import KafkaNotStarted
+from kafkaio.testing.kafka.wire import Address
+
+_CALL_SECONDS: Final = 30.0
+
+
+class EmbeddedCluster:
+    """A `Broker` under blocking control, bound to no loop of the caller's; an `Engine`.
+
+    Raises:
+        KafkaNotStarted: It is asked for what a `Broker` does not have.
+    """
+
+    def __init__(self, options: ClusterOptions):
+        if options.sasl or options.tls or options.config or options.features:
+            raise KafkaNotStarted("the embedded broker has no such options")
+        self._broker = Broker(
+            nodes=options.brokers,
+            as_version=options.release.short,
+            first_node_id=1,
+            racks=[f"r{number + 1}" for number in range(options.brokers)],
+        )
+        self.node_ids = list(self._broker.nodes)
+        self.certificates: Certificates | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended = asyncio.Event()
+        self._thread: Thread | None = None
+
+    def open(self) -> None:
+        """Start all nodes and wait until they are ready."""
+        started: Future[None] = Future()
+        self._thread = Thread(
+            target=lambda: asyncio.run(self._serve(started)),
+            name="embedded Kafka",
+            daemon=True,
+        )
+        self._thread.start()
+        started.result(_CALL_SECONDS)
+
+    async def _serve(self, started: "Future[None]") -> None:
+        self._loop = asyncio.get_running_loop()
+        try:
+            async with self._broker:
+                started.set_result(None)
+                await self._ended.wait()
+        except BaseException as error:
+            if started.done():
+                raise
+            started.set_exception(error)
+
+    def close(self) -> None:
+        """End all nodes."""
+        if self._thread is not None and self._loop is not None:
+            with suppress(RuntimeError):  # the loop of a start that failed is closed
+                self._loop.call_soon_threadsafe(self._ended.set)
+            self._thread.join(_CALL_SECONDS)
+        self._thread = None
+
+    def _call(self, action: Coroutine[None, None, None]) -> None:
+        """Let something happen in the broker's thread, and wait for it."""
+        assert self._loop is not None
+        asyncio.run_coroutine_threadsafe(action, self._loop).result(_CALL_SECONDS)
+
+    def addresses(self, listener: str) -> list[Address]:
+        """Return the nodes' addresses.
+
+        Raises:
+            KeyError: A listener other than PLAINTEXT is asked for.
+        """
+        if listener != PLAINTEXT:
+            raise KeyError(listener)
+        return [(node.host, node.port) for node in self._broker.nodes.values()]
+
+    def kill(self, node_id: int) -> None:
+        """End a node at once; what it had in memory stays, as if on disk."""
+        self._call(self._broker.control.kill(node_id))
+
+    def stop(self, node_id: int) -> None:
+        """End a node in order."""
+        self._call(self._broker.control.stop(node_id))
+
+    def start(self, node_id: int, *, wait: bool = True) -> None:
+        """Start a node that has ended; it is ready at once."""
+        if not self._broker.nodes[node_id].is_up:
+            self._call(self._broker.control.restart(node_id))
+
+    def pause(self, node_id: int) -> None:
+        """Halt a node; its sockets stay open."""
+
+        async def pause() -> None:
+            self._broker.control.pause(node_id)
+
+        self._call(pause())
+
+    def resume(self, node_id: int) -> None:
+        """Let a halted node go on."""
+
+        async def resume() -> None:
+            self._broker.control.resume(node_id)
+
+        self._call(resume())
+
+    def log(self, node_id: int) -> str:
+        """Return the requests that a node was sent, the last ones."""
+        found = [one for one in self._broker.requests if one.node == node_id]
+        return "\n".join(map(str, found))

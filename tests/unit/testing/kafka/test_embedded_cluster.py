@@ -1,0 +1,55 @@
+"""The embedded broker in a real Kafka's place."""
+
+import pytest
+
+from kafkaio.testing.kafka import KafkaNotStarted, TopicNotCreated, real_kafka
+from kafkaio.testing.kafka.source import KAFKA_VARIABLE
+from kafkaio.testing.kafka.wire import metadata
+
+
+@pytest.fixture(autouse=True)
+def _embedded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KAFKA_VARIABLE, "embedded")
+
+
+def test_it_lives_in_a_thread_and_obeys() -> None:
+    with real_kafka(2, "2.8") as kafka:
+        assert kafka.node_ids == [1, 2]
+        first, second = kafka.engine.addresses("PLAINTEXT")
+        kafka.create_topic_blocking("t", partitions=2)
+        with pytest.raises(TopicNotCreated):
+            kafka.create_topic_blocking("t")
+        kafka.engine.kill(1)
+        with pytest.raises(OSError, match="refused"):
+            metadata(first, timeout=1)
+        kafka.engine.start(1)
+        kafka.engine.start(1)
+        assert kafka.engine.addresses("PLAINTEXT") == [first, second]
+        kafka.engine.pause(1)
+        with pytest.raises(TimeoutError):
+            metadata(first, timeout=0.1)
+        kafka.engine.resume(1)
+        metadata(first, timeout=1)
+        assert "METADATA" in kafka.engine.log(1)
+        kafka.engine.stop(2)
+        with pytest.raises(KeyError):
+            kafka.engine.addresses("SSL")
+    with pytest.raises(OSError, match="refused"):
+        metadata(first, timeout=1)
+
+
+def test_a_start_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: object) -> int:
+        raise OSError("no port")
+
+    monkeypatch.setattr("kafkaio.testing.broker.listener.TcpListener.open", refuse)
+    with pytest.raises(OSError, match="no port"), real_kafka():
+        pass
+
+
+def test_what_it_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(KafkaNotStarted, match="no such options"):
+        real_kafka(tls=True)
+    monkeypatch.setenv(KAFKA_VARIABLE, "redis")
+    with pytest.raises(KafkaNotStarted, match="it can be 'embedded'"):
+        real_kafka()
