@@ -60,8 +60,9 @@ class Broker:
         replication_factor: of topics whose number is not told; at most 3 without it.
         first_node_id: their ids count from it.
         racks: the racks of the nodes, in their order (KIP-392).
-        metadata_delay: seconds from the creation of a topic until nodes know of it,
-            which a real cluster needs, too.
+        metadata_delay: seconds until nodes know of a topic that a client created, or of
+            a new leader; until then nobody does as one, and clients are told of the
+            old one. A real cluster needs them, too; 0 for none.
         memory_transport: no ports, only ``dial``, for
             ``Client.from_config(config, dial=broker.dial)``; or a network to use.
         clock: what time it is, in place of the loop's and the wall's.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AT_ONCE", "OFFSETS_TOPIC", "Cluster", "Topic", "java_hash"]
 
-#: For a topic that nodes know of as soon as it is there.
+#: For what nodes know of as soon as it is so.
 AT_ONCE: Final = -inf
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 _LONGEST_NAME: Final = 249
@@ -77,7 +77,7 @@ class Cluster:
     Args:
         node_ids: the nodes, all up.
         clock: what time it is.
-        metadata_delay: seconds from the creation of a topic until nodes know of it.
+        metadata_delay: seconds until nodes know of a new topic or leader.
         store: where logs are kept, and what has to survive the process.
         offsets_partitions: partitions of the topic of committed offsets.
     """
@@ -297,6 +297,7 @@ class Cluster:
                 partial(self._open_log, topic, index),
             )
             partition.producers = ProducerStates(self._fenced)
+            partition.now = self.clock.now
             partition.isr = [node for node in replicas if node in self.live]
             if partition.leader not in self.live:
                 partition.leader = partition.isr[0] if partition.isr else NO_LEADER
@@ -364,7 +365,8 @@ class Cluster:
         before = partition.leader
         if before == leader:
             return
-        partition.elect(leader)
+        delay = self._metadata_delay
+        partition.elect(leader, self.clock.now() + delay if delay else AT_ONCE)
         for tell in list(self.leader_changed):
             tell(partition, before)
 

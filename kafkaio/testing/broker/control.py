@@ -37,7 +37,10 @@ class GroupControl(Protocol):
 
 
 class Control:
-    """The hand on the cluster. Everything has happened when a call returns."""
+    """The hand on the cluster. Everything has happened when a call returns.
+
+    Of a new leader, though, nodes know only after the broker's ``metadata_delay``.
+    """
 
     def __init__(
         self,
@@ -71,8 +74,8 @@ class Control:
     def move_leader(self, topic_partition: tuple[str, int], node_id: int) -> None:
         """Let another node lead a partition, in the next leader epoch.
 
-        The old leader answers NOT_LEADER_OR_FOLLOWER from now on. The new one becomes
-        a replica, if it was none.
+        The old leader answers NOT_LEADER_OR_FOLLOWER from now on, and the new one until
+        it knows. It becomes a replica, if it was none.
 
         Raises:
             ValueError: if there is no such partition, or the node is not up.

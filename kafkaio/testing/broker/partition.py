@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from uuid import UUID
 
+from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Buffer
@@ -39,6 +41,8 @@ class Partition:
         isr: those that are up.
         leader: id of the node that leads, -1 for none.
         leader_epoch: counts the leaders.
+        settles_at: when nodes know who leads; until then, nobody does as leader.
+        now: tells the time.
         settings: the topic's configs.
         producers: what is known of idempotent producers.
     """
@@ -59,6 +63,9 @@ class Partition:
         self.isr = list(replicas)
         self.leader = replicas[0]
         self.leader_epoch = 0
+        self.settles_at = -inf
+        self.now: Callable[[], float] = now
+        self._led_before = (self.leader, self.leader_epoch)
         self.settings = settings
         self.producers = ProducerStates()
         self._open_log = open_log
@@ -103,25 +110,38 @@ class Partition:
         """Where consumers stop."""
         return self.log.end_offset
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether nodes know who leads."""
+        return self.settles_at == -inf or self.settles_at <= self.now()
+
+    @property
+    def known_leader(self) -> tuple[int, int]:
+        """Who leads as far as nodes know, and the leader epoch."""
+        if self.is_settled:
+            return self.leader, self.leader_epoch
+        return self._led_before
+
     def check_epoch(self, current_leader_epoch: int) -> None:
         """Hold a client's idea of the leader epoch against ours; -1 is none.
 
         Raises:
             Refusal: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
         """
-        if current_leader_epoch == -1 or current_leader_epoch == self.leader_epoch:
+        known = self.known_leader[1]
+        if current_leader_epoch in {-1, known}:
             return
-        if current_leader_epoch < self.leader_epoch:
+        if current_leader_epoch < known:
             raise Refusal(ErrorCode.FENCED_LEADER_EPOCH)
         raise Refusal(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
     def check_leader(self, node_id: int) -> None:
-        """Make sure that a node leads.
+        """Make sure that a node leads, and knows that it does.
 
         Raises:
             Refusal: NOT_LEADER_OR_FOLLOWER.
         """
-        if self.leader != node_id:
+        if self.leader != node_id or not self.is_settled:
             raise Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def produce(self, records: Buffer, acks: int, now_ms: int) -> Appended:
@@ -207,8 +227,10 @@ class Partition:
         for wakeup in self._waiting:
             wakeup.notify()
 
-    def elect(self, leader: int) -> None:
+    def elect(self, leader: int, settles_at: float = -inf) -> None:
         """Change the leader; -1 leaves the partition without one."""
+        self._led_before = self.known_leader
+        self.settles_at = settles_at
         self.leader = leader
         self.leader_epoch += 1
         self.wake()

@@ -82,13 +82,15 @@ def _topic(
 def _partition(
     node: Node, partition: Partition
 ) -> DescribeTopicPartitionsResponsePartition:
-    has_leader = partition.leader != NO_LEADER
+    leader, epoch = partition.known_leader
     live = node.cluster.live
     return DescribeTopicPartitionsResponsePartition(
-        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        error_code=(
+            ErrorCode.LEADER_NOT_AVAILABLE if leader == NO_LEADER else ErrorCode.NONE
+        ),
         partition_index=partition.index,
-        leader_id=partition.leader,
-        leader_epoch=partition.leader_epoch,
+        leader_id=leader,
+        leader_epoch=epoch,
         replica_nodes=list(partition.replicas),
         isr_nodes=list(partition.isr),
         eligible_leader_replicas=[],

@@ -284,6 +284,7 @@ class _Call:
         if (
             code in _HINTED
             and self.version >= _FIRST_WITH_DIVERGENCE
+            and partition.is_settled
             and partition.leader != NO_LEADER
         ):
             data.current_leader = LeaderIdAndEpoch(

@@ -23,6 +23,8 @@ from kafkaio.testing.broker.refusal import Refusal
 
 _NO_ID: Final = UUID(int=0)
 _FIRST_WITH_AUTO_CREATE: Final = 4
+#: Releases that say so of a topic they are about to create.
+_TELL_OF_NO_LEADER: Final = {"2.1"}
 
 
 async def handle(
@@ -83,12 +85,14 @@ def describe(node: Node, topic: Topic) -> MetadataResponseTopic:
 
 def _partition(node: Node, partition: Partition) -> MetadataResponsePartition:
     live = node.cluster.live
-    has_leader = partition.leader != NO_LEADER
+    leader, epoch = partition.known_leader
     return MetadataResponsePartition(
-        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        error_code=(
+            ErrorCode.LEADER_NOT_AVAILABLE if leader == NO_LEADER else ErrorCode.NONE
+        ),
         partition_index=partition.index,
-        leader_id=partition.leader,
-        leader_epoch=partition.leader_epoch,
+        leader_id=leader,
+        leader_epoch=epoch,
         replica_nodes=list(partition.replicas),
         isr_nodes=list(partition.isr),
         offline_replicas=[node for node in partition.replicas if node not in live],
@@ -129,14 +133,17 @@ def _check(node: Node, name: str) -> ErrorCode:
 def _create(node: Node, name: str) -> ErrorCode:
     """Create a topic. As in Kafka, this answer cannot tell of it yet."""
     cluster = node.cluster
+    not_yet = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if node.broker.release in _TELL_OF_NO_LEADER:
+        not_yet = ErrorCode.LEADER_NOT_AVAILABLE
     if name in cluster.topics:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return not_yet
     if name == OFFSETS_TOPIC:
         cluster.offsets_partition("")
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return not_yet
     factor = min(node.broker.default_replication_factor, len(cluster.live))
     try:
         cluster.create_topic(name, node.broker.default_partitions, factor)
     except Refusal as refusal:
         return refusal.code
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return not_yet

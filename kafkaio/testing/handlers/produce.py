@@ -119,7 +119,8 @@ class _Call:
 
     def _hint(self, result: PartitionProduceResponse, partition: Partition) -> None:
         """Say who leads (KIP-951)."""
-        if self.version < _FIRST_WITH_HINTS or partition.leader == NO_LEADER:
+        is_known = partition.is_settled and partition.leader != NO_LEADER
+        if self.version < _FIRST_WITH_HINTS or not is_known:
             return
         result.current_leader = LeaderIdAndEpoch(
             leader_id=partition.leader, leader_epoch=partition.leader_epoch

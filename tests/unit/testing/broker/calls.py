@@ -79,8 +79,9 @@ async def connect(broker: Broker, node_id: int = 0) -> Caller:
 
 @asynccontextmanager
 async def started(**options: object) -> AsyncIterator[tuple[Broker, Caller]]:
-    """A broker in memory, and a connection to its first node."""
-    broker = Broker(memory_transport=True, **options)  # type: ignore[arg-type]
+    """A broker in memory whose nodes know all at once, a connection to the first."""
+    options = {"memory_transport": True, "metadata_delay": 0.0} | options
+    broker = Broker(**options)  # type: ignore[arg-type]
     async with broker:
         yield broker, await connect(broker)
 

@@ -133,6 +133,24 @@ async def test_word_of_a_new_topic_gets_round_after_the_answer() -> None:
         assert (topic.error_code, len(topic.partitions)) == (0, 2)
 
 
+@pytest.mark.parametrize(
+    ("release", "code"),
+    [
+        ("2.1", ErrorCode.LEADER_NOT_AVAILABLE),
+        ("2.8", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+)
+async def test_what_is_told_of_a_topic_that_asking_creates(
+    release: str, code: ErrorCode
+) -> None:
+    async with started(metadata_delay=1.0, as_version=release) as (broker, caller):
+        for _ in range(2):
+            response = await metadata(caller, "new", create=True, version=7)
+            assert response.topics[0].error_code == code
+        broker.control.skip_time(1)
+        assert (await metadata(caller, "new", version=7)).topics[0].error_code == 0
+
+
 @pytest.mark.parametrize("allowed", [True, False])
 async def test_asking_creates_where_both_sides_allow(allowed: bool) -> None:
     async with started(metadata_delay=0.0, auto_create_topics=allowed) as (_, caller):

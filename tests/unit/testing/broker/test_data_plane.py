@@ -7,6 +7,10 @@ from kafkaio._records.batch import read_batches
 from kafkaio._runtime.clock import wall_ms
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.headers import decode_response
+from kafkaio.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
 from kafkaio.protocol.messages.fetch import FetchResponse
 from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
 from kafkaio.protocol.messages.list_offsets import (
@@ -380,6 +384,44 @@ async def test_another_leader_is_told(version: int) -> None:
         else:
             assert (leader.leader_id, leader.leader_epoch) == (1, 1)
             assert told == [(1, broker.nodes[1].port)]
+
+
+async def test_nodes_learn_of_a_new_leader_a_little_later() -> None:
+    async with started(topics={"t": 1}, nodes=2, metadata_delay=3.0) as (broker, first):
+        second = await connect(broker, 1)
+        both = (first, second)
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+        listed = DescribeTopicPartitionsRequest(
+            topics=[TopicRequest(name="t")], response_partition_limit=1
+        )
+
+        async def told() -> list[tuple[int, int]]:
+            one = (await first.call(asked, 12)).topics[0].partitions[0]
+            two = (await second.call(listed, 0)).topics[0].partitions[0]
+            return [(part.leader_id, part.leader_epoch) for part in (one, two)]
+
+        async def written() -> list[int]:
+            answers = [await produced(caller, "t", 0, batch()) for caller in both]
+            assert all(answer.current_leader.leader_id == -1 for answer in answers)
+            return [answer.error_code for answer in answers]
+
+        none = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        broker.control.move_leader(("t", 0), 1)
+        assert await written() == [none, none]
+        assert await told() == [(0, 0), (0, 0)]
+        await asyncio.sleep(2)
+        broker.control.move_leader(("t", 0), 0)
+        await asyncio.sleep(2)
+        assert await written() == [none, none]
+        assert await told() == [(0, 0), (0, 0)]
+        (data,) = await fetched(second, fetch("t", {0: 0}))
+        assert (data.error_code, data.current_leader.leader_id) == (none, -1)
+        await asyncio.sleep(1)
+        assert await told() == [(0, 2), (0, 2)]
+        assert (await produced(first, "t", 0, batch())).error_code == 0
+        broker.control.move_leader(("t", 0), 1)
+        broker.control.skip_time(3)
+        assert (await produced(second, "t", 0, batch())).error_code == 0
 
 
 async def test_too_few_in_sync() -> None:
