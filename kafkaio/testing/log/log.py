@@ -157,9 +157,9 @@ class Log:
     def append(self, batch: BytesLike, *, leader_epoch: int, now_ms: int) -> Appended:
         """Append one batch or several as a leader does: offsets and epoch are set.
 
-        All are checked before the first is appended. Headers and checksums are
-        verified; the records are opened only where the log is compacted, which
-        demands keys.
+        All are checked before the first is appended: headers, checksums, and that the
+        records are what they say of themselves. They are made into objects only where
+        the log is compacted, which demands keys.
 
         Raises:
             LogError: the batches are not taken; see `kafkaio.testing.log.errors`.

@@ -93,6 +93,7 @@ def sealed(raw: bytes, position: int, field: str, value: int) -> bytes:
 
 
 GOOD = batch(b"a", b"b")
+PACKED = batch(bytes(300), compression=Compression.ZSTD)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +109,8 @@ GOOD = batch(b"a", b"b")
         (sealed(GOOD, 23, ">i", 7), CorruptBatchError),
         (sealed(GOOD, 23, ">i", -1), CorruptBatchError),
         (sealed(GOOD, 57, ">i", 0), CorruptBatchError),
+        (sealed(GOOD, 61, ">b", 3), InvalidBatchError),
+        (sealed(PACKED, 61, ">i", 0), InvalidBatchError),
         (batch(bytes(500)), BatchTooLargeError),
         (batch(bytes(300)) * 3, BatchListTooLargeError),
         (batch(timestamp=NOW + 3_600_001), InvalidTimestampError),
@@ -140,7 +143,7 @@ def test_a_compacted_log_wants_keys() -> None:
     with pytest.raises(InvalidBatchError):
         log.append(batch(b"a"), leader_epoch=0, now_ms=NOW)
     nonsense = sealed(batch(b"a", key=b"k"), 61, ">b", 3)
-    with pytest.raises(CorruptBatchError):
+    with pytest.raises(InvalidBatchError):
         log.append(nonsense, leader_epoch=0, now_ms=NOW)
     log.append(batch(b"a", key=b"k"), leader_epoch=0, now_ms=NOW)
     assert log.end_offset == 1
