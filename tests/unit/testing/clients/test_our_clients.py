@@ -15,7 +15,7 @@ from kafkaio.testing.broker.faults import Fault
 
 async def test_sessions_end_when_time_is_skipped() -> None:
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(30),
         Broker(topics={"orders": 2}) as broker,
         Consumer(
             broker.bootstrap_servers,
@@ -32,7 +32,7 @@ async def test_sessions_end_when_time_is_skipped() -> None:
 
 
 async def test_a_paused_leader_holds_a_producer_up() -> None:
-    async with Broker(nodes=2) as broker, asyncio.timeout(10):
+    async with Broker(nodes=2) as broker, asyncio.timeout(30):
         broker.create_topic("t", 1, 2)
         async with Producer(
             broker.bootstrap_servers, request_timeout_ms=200

@@ -21,7 +21,7 @@ def test_it_lives_in_a_thread_and_obeys() -> None:
             kafka.create_topic_blocking("t")
         kafka.engine.kill(1)
         with pytest.raises(OSError, match="refused"):
-            metadata(first, timeout=1)
+            metadata(first, timeout=10)
         kafka.engine.start(1)
         kafka.engine.start(1)
         assert kafka.engine.addresses("PLAINTEXT") == [first, second]
@@ -29,13 +29,13 @@ def test_it_lives_in_a_thread_and_obeys() -> None:
         with pytest.raises(TimeoutError):
             metadata(first, timeout=0.1)
         kafka.engine.resume(1)
-        metadata(first, timeout=1)
+        metadata(first, timeout=10)
         assert "METADATA" in kafka.engine.log(1)
         kafka.engine.stop(2)
         with pytest.raises(KeyError):
             kafka.engine.addresses("SSL")
     with pytest.raises(OSError, match="refused"):
-        metadata(first, timeout=1)
+        metadata(first, timeout=10)
 
 
 def test_a_start_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from kafkaio.testing import Broker
 async def test_it({more}kafka_broker, kafka_producer, kafka_consumer, kafka_topic):
     assert isinstance(kafka_broker, Broker)
     await kafka_producer.send(kafka_topic, b"one")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         assert (await anext(kafka_consumer)).value == b"one"
 """
 
