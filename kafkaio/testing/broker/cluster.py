@@ -213,6 +213,27 @@ class Cluster:
         ):
             raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"invalid name {name!r}")
 
+    def check_absent(self, name: str) -> None:
+        """Say whether a topic of that name could be made.
+
+        Raises:
+            Refusal: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS.
+        """
+        self.check_name(name)
+        if name in self.topics:
+            raise Refusal(
+                ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists."
+            )
+
+    def check_configs(self, configs: Mapping[str, str | None]) -> None:
+        """Hold configs of a topic against what is known of them.
+
+        Raises:
+            Refusal: INVALID_CONFIG.
+        """
+        for config, value in configs.items():
+            validate(TOPIC_DEFAULTS, config, value)
+
     def check_new(
         self, name: str, partitions: int, factor: int, configs: Mapping[str, str | None]
     ) -> None:
@@ -221,24 +242,24 @@ class Cluster:
         Raises:
             Refusal: with the reason.
         """
-        self.check_name(name)
-        if name in self.topics:
+        self.check_absent(name)
+        self.check_configs(configs)
+        if factor <= 0:
             raise Refusal(
-                ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists."
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                "Replication factor must be larger than 0.",
             )
         if partitions <= 0:
             raise Refusal(
                 ErrorCode.INVALID_PARTITIONS,
                 "Number of partitions must be larger than 0.",
             )
-        if not 0 < factor <= len(self.live):
+        if factor > len(self.live):
             raise Refusal(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 f"Unable to replicate the partition {factor} time(s): only"
                 f" {len(self.live)} broker(s) are registered.",
             )
-        for config, value in configs.items():
-            validate(TOPIC_DEFAULTS, config, value)
 
     def create_topic(
         self,

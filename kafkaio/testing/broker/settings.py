@@ -24,6 +24,7 @@ class Setting:
     kind: Kind
     default: str
     choices: tuple[str, ...] = ()
+    least: int | None = None
 
 
 TOPIC_DEFAULTS: Final[Mapping[str, Setting]] = {
@@ -39,7 +40,7 @@ TOPIC_DEFAULTS: Final[Mapping[str, Setting]] = {
     "flush.ms": Setting("long", _MAX_LONG),
     "index.interval.bytes": Setting("int", "4096"),
     "max.compaction.lag.ms": Setting("long", _MAX_LONG),
-    "max.message.bytes": Setting("int", "1048588"),
+    "max.message.bytes": Setting("int", "1048588", least=0),
     "message.timestamp.after.max.ms": Setting("long", "3600000"),
     "message.timestamp.before.max.ms": Setting("long", _MAX_LONG),
     "message.timestamp.type": Setting(
@@ -47,10 +48,10 @@ TOPIC_DEFAULTS: Final[Mapping[str, Setting]] = {
     ),
     "min.cleanable.dirty.ratio": Setting("double", "0.5"),
     "min.compaction.lag.ms": Setting("long", "0"),
-    "min.insync.replicas": Setting("int", "1"),
+    "min.insync.replicas": Setting("int", "1", least=1),
     "preallocate": Setting("boolean", "false", ("true", "false")),
     "retention.bytes": Setting("long", "-1"),
-    "retention.ms": Setting("long", "604800000"),
+    "retention.ms": Setting("long", "604800000", least=-1),
     "segment.bytes": Setting("int", "1073741824"),
     "segment.index.bytes": Setting("int", "10485760"),
     "segment.jitter.ms": Setting("long", "0"),
@@ -88,7 +89,9 @@ def validate(known: Mapping[str, Setting], name: str, value: str | None) -> None
 
 
 def _fits(setting: Setting, value: str) -> bool:
-    parts = value.split(",") if setting.kind == "list" else [value]
+    parts = [value]
+    if setting.kind == "list":
+        parts = [part for part in value.split(",") if part]
     if setting.choices:
         return all(part.strip() in setting.choices for part in parts)
     try:
@@ -96,7 +99,8 @@ def _fits(setting: Setting, value: str) -> bool:
             float(value)
         elif setting.kind in {"int", "long"}:
             limit = 1 << (31 if setting.kind == "int" else 63)
-            return -limit <= int(value) < limit
+            least = -limit if setting.least is None else setting.least
+            return least <= int(value) < limit
     except ValueError:
         return False
     return True

@@ -23,7 +23,8 @@ class GroupConfig:
         max_size: members that one group may have.
         offset_metadata_max_bytes: the longest metadata of a committed offset.
         offsets_retention: how long an empty group keeps its offsets.
-        load_time: how long a coordinator that moved answers that it is loading.
+        load_time: how long a coordinator answers that it is loading: one that moved,
+            and one that is asked for the first time after a start.
         consumer_session_timeout: session of members of the consumer protocol.
         consumer_heartbeat_interval: how often they are told to send heartbeats.
         assignment_interval: the least time between two target assignments.

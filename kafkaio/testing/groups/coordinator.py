@@ -87,7 +87,9 @@ class GroupCoordinator:
         shard = self.home.shard_of(group_id)
         if self.home.coordinator(shard) != node_id:
             return ErrorCode.NOT_COORDINATOR
-        if self._ready_at.get(shard, -inf) > self.now():
+        # A shard that was never asked for is loaded when it first is.
+        now = self.now()
+        if self._ready_at.setdefault(shard, now + self.config.load_time) > now:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         self._load(shard)
         return ErrorCode.NONE

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from uuid import UUID
 
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import Member, State
@@ -29,6 +30,13 @@ __all__ = [
 _OFFSET_KEY = 1
 _GROUP_KEY = 2
 _VALUE_VERSION = 3
+_FIRST_OFFSET_WITH_EPOCH = 3
+_FIRST_FLEXIBLE_OFFSET = 4
+_LAST_OFFSET_VALUE = 4
+_FIRST_GROUP_WITH_TIME = 2
+_FIRST_GROUP_WITH_STATIC = 3
+_FIRST_FLEXIBLE_GROUP = 4
+_LAST_GROUP_VALUE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +52,23 @@ class GroupImage:
 
 
 class _Reader:
+    """Reads a record; ``is_flexible`` from when its version has compact lengths."""
+
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
+        self.is_flexible = False
+
+    def version(self, last: int) -> int:
+        """Read the version that a value begins with.
+
+        Raises:
+            ValueError: a version that is newer than any Kafka wrote.
+        """
+        found = self.number(">h")
+        if not 0 <= found <= last:
+            raise ValueError(f"a coordinator record of version {found}")
+        return found
 
     def number(self, kind: str) -> int:
         (value,) = struct.unpack_from(kind, self._data, self._at)
@@ -59,12 +81,32 @@ class _Reader:
         self._at += size
         return found
 
+    def length(self, kind: str) -> int:
+        """Read a length; a compact one is told plus one."""
+        return self._varint() - 1 if self.is_flexible else self.number(kind)
+
     def text(self) -> str | None:
-        size = self.number(">h")
+        size = self.length(">h")
         return None if size < 0 else self.take(size).decode()
 
     def blob(self) -> bytes:
-        return self.take(self.number(">i"))
+        return self.take(self.length(">i"))
+
+    def tags(self) -> dict[int, bytes]:
+        """Read the tagged fields at the end of what is flexible."""
+        if not self.is_flexible:
+            return {}
+        count = self._varint()
+        return {self._varint(): self.take(self._varint()) for _ in range(count)}
+
+    def _varint(self) -> int:
+        found = shift = 0
+        while True:
+            byte = self.number(">B")
+            found |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return found
 
 
 def _text(value: str | None) -> bytes:
@@ -115,11 +157,27 @@ def offset_value(committed: Committed) -> bytes:
 
 
 def read_offset(value: bytes) -> Committed:
-    """Read the value of a committed offset."""
+    """Read the value of a committed offset, of any version that Kafka ever wrote.
+
+    Versions 0 and 1 (before 2.1) have no leader epoch, and version 1 the time to
+    forget the offset; version 4 (KIP-848) has compact lengths and the topic's id.
+    """
     reader = _Reader(value)
-    assert reader.number(">h") == _VALUE_VERSION
-    offset, epoch = reader.number(">q"), reader.number(">i")
-    return Committed(offset, epoch, reader.text() or "", reader.number(">q"))
+    version = reader.version(_LAST_OFFSET_VALUE)
+    reader.is_flexible = version >= _FIRST_FLEXIBLE_OFFSET
+    offset = reader.number(">q")
+    epoch = reader.number(">i") if version >= _FIRST_OFFSET_WITH_EPOCH else -1
+    metadata, timestamp = reader.text() or "", reader.number(">q")
+    expires = reader.number(">q") if version == 1 else -1
+    topic_id = reader.tags().get(0, b"")
+    return Committed(
+        offset,
+        epoch,
+        metadata,
+        timestamp,
+        expires if expires >= 0 else None,
+        UUID(bytes=topic_id) if topic_id.strip(b"\0") else None,
+    )
 
 
 def group_value(image: GroupImage) -> bytes:
@@ -151,22 +209,32 @@ def group_value(image: GroupImage) -> bytes:
 
 
 def read_group(value: bytes) -> GroupImage:
-    """Read the value of a classic group."""
+    """Read the value of a classic group, of any version that Kafka ever wrote.
+
+    Version 0 has no rebalance timeouts, the first two have no time of the last change,
+    and only from version 3 on are there static members; version 4 is compact.
+    """
     reader = _Reader(value)
-    assert reader.number(">h") == _VALUE_VERSION
+    version = reader.version(_LAST_GROUP_VALUE)
+    reader.is_flexible = version >= _FIRST_FLEXIBLE_GROUP
     protocol_type = reader.text() or ""
     generation = reader.number(">i")
     protocol, leader = reader.text(), reader.text()
-    timestamp, count = reader.number(">q"), reader.number(">i")
-    members = tuple(_read_member(reader, protocol or "") for _ in range(count))
+    timestamp = reader.number(">q") if version >= _FIRST_GROUP_WITH_TIME else -1
+    count = reader.length(">i")
+    members = tuple(_read_member(reader, version, protocol or "") for _ in range(count))
     return GroupImage(protocol_type, generation, protocol, leader, timestamp, members)
 
 
-def _read_member(reader: _Reader, protocol: str) -> Member:
-    member_id, instance_id = reader.text(), reader.text()
+def _read_member(reader: _Reader, version: int, protocol: str) -> Member:
+    member_id = reader.text()
+    instance_id = reader.text() if version >= _FIRST_GROUP_WITH_STATIC else None
     client_id, client_host = reader.text(), reader.text()
-    rebalance_ms, session_ms = reader.number(">i"), reader.number(">i")
-    return Member(
+    rebalance_ms = reader.number(">i") if version else -1
+    session_ms = reader.number(">i")
+    if not version:
+        rebalance_ms = session_ms
+    member = Member(
         id=member_id or "",
         instance_id=instance_id,
         client_id=client_id or "",
@@ -176,6 +244,8 @@ def _read_member(reader: _Reader, protocol: str) -> Member:
         protocols=((protocol, reader.blob()),),
         assignment=reader.blob(),
     )
+    reader.tags()
+    return member
 
 
 def image_of(group: ClassicGroup, now_ms: int) -> GroupImage:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from kafkaio._runtime.clock import random_uuid
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.create_topics import (
     CreatableTopic,
@@ -62,6 +63,8 @@ def _one(
     cluster = node.cluster
     try:
         connection.check(asked.name)
+        cluster.check_absent(asked.name)
+        cluster.check_configs(configs)
         assignment = _assignment(node, asked)
         count = len(assignment) or asked.num_partitions
         factor = len(assignment[0]) if assignment else asked.replication_factor
@@ -72,12 +75,15 @@ def _one(
         cluster.check_new(asked.name, count, factor, configs)
         # Checked: no value is None.
         values = {name: value or "" for name, value in configs.items()}
-        if not validate_only:
-            if assignment:
-                topic = cluster.place_topic(asked.name, assignment, values)
-            else:
-                topic = cluster.create_topic(asked.name, count, factor, values)
-            result.topic_id = topic.topic_id
+        if validate_only:
+            # As Kafka, which draws an id even where nothing is made.
+            result.topic_id = random_uuid()
+        elif assignment:
+            made = cluster.place_topic(asked.name, assignment, values)
+            result.topic_id = made.topic_id
+        else:
+            made = cluster.create_topic(asked.name, count, factor, values)
+            result.topic_id = made.topic_id
     except Refusal as refusal:
         result.error_code = refusal.code
         result.error_message = refusal.message

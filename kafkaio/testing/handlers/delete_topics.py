@@ -40,6 +40,8 @@ def _one(
     if asked.name is None:
         topic = cluster.known_by_id(asked.topic_id)
         absent = ErrorCode.UNKNOWN_TOPIC_ID
+        if not asked.topic_id.int:
+            absent = ErrorCode.INVALID_REQUEST
     else:
         topic = cluster.known(asked.name)
         absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from kafkaio.protocol.error_codes import ErrorCode
@@ -17,7 +18,7 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import Setting, validate
-from kafkaio.testing.handlers._configs import known, replace, stored
+from kafkaio.testing.handlers._configs import TOPIC, known, replace, stored
 
 _SET: Final = 0
 _DELETE: Final = 1
@@ -50,14 +51,33 @@ async def handle(
 
 def _alter(node: Node, asked: AlterConfigsResource, *, validate_only: bool) -> None:
     settings = known(asked.resource_type)
+    # What cannot be for any resource is refused before this one is looked for.
+    changed = _changed({}, settings, asked)
+    given = {one.name for one in asked.configs if one.config_operation == _SET}
+    _check(settings, {name: changed[name] for name in given & changed.keys()})
+    if asked.resource_type == TOPIC and not asked.resource_name:
+        raise Refusal(ErrorCode.INVALID_REQUEST, "there are no defaults for topics")
     values = stored(node, asked.resource_type, asked.resource_name)
+    changed = _changed(values, settings, asked)
+    _check(settings, changed)
+    if not validate_only:
+        replace(node, asked.resource_type, asked.resource_name, changed)
+
+
+def _changed(
+    values: Mapping[str, str],
+    settings: Mapping[str, Setting],
+    asked: AlterConfigsResource,
+) -> dict[str, str]:
     changed = dict(values)
     for config in asked.configs:
         _change(changed, settings.get(config.name), config)
-    for name in changed:
-        validate(settings, name, changed[name])
-    if not validate_only:
-        replace(node, asked.resource_type, asked.resource_name, changed)
+    return changed
+
+
+def _check(settings: Mapping[str, Setting], values: Mapping[str, str]) -> None:
+    for name, value in values.items():
+        validate(settings, name, value)
 
 
 def _change(

@@ -21,7 +21,7 @@ from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 from tests.integration.differential.plain import Names, Plain, differences
 
 #: How long the two may take to come to the same.
-PATIENCE: Final = 10.0
+PATIENCE: Final = 5.0
 _TOLD: Final = 24
 _LONGEST_LINE: Final = 1500
 
@@ -187,7 +187,13 @@ class Pair:
         self._compare(waiting, pick)
         return waiting.answer
 
-    async def agree(self, ask: Ask, version: int, who: str = "anyone") -> Plain:
+    async def agree(
+        self,
+        ask: Ask,
+        version: int,
+        who: str = "anyone",
+        pick: Callable[[Plain], Plain] | None = None,
+    ) -> Plain:
         """Ask until both answer the same: of what takes its time to get round.
 
         Raises:
@@ -196,9 +202,13 @@ class Pair:
         loop = asyncio.get_running_loop()
         until = loop.time() + PATIENCE
         while True:
+            kept = [side.names.copy() for side in self.sides]
             try:
-                return await self.ask(ask, version, who)
+                return await self.ask(ask, version, who, pick)
             except Difference:
+                # What only one of them has shown must not get a stand-in.
+                for side, names in zip(self.sides, kept, strict=True):
+                    side.names = names
                 if loop.time() > until:
                     raise
             await asyncio.sleep(0.02)

@@ -49,6 +49,12 @@ class Names:
         self._real: dict[Any, Any] = {}
         self._stand_in: dict[Any, Any] = {}
 
+    def copy(self) -> Names:
+        """Return the same, to go back to."""
+        names = Names()
+        names._real, names._stand_in = dict(self._real), dict(self._stand_in)
+        return names
+
     def stand_in(self, real: str | UUID | int, field: str = "") -> Any:
         """Return what stands for a value, new or not; numbers are told by field."""
         found = self.known(real, field)

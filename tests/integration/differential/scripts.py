@@ -11,10 +11,12 @@ from tests.integration.differential.consumer_groups import consumer_groups
 from tests.integration.differential.logs import logs
 from tests.integration.differential.offsets import get_ready, simple_groups
 from tests.integration.differential.pair import Pair
+from tests.integration.differential.topics import topics
 
 Script = Callable[[Pair, Random, str], Awaitable[None]]
 
 SCRIPTS: Final[Mapping[str, Script]] = {
+    "topics": topics,
     "logs": logs,
     "simple_groups": simple_groups,
     "classic_groups": classic_groups,
