@@ -95,6 +95,7 @@ class Member:
         self._stall = 0.0
         self._wanted = True
         self._pause = 0.0
+        self._is_leaving = False
         self._is_closing = False
         self._process: anyio.CancelScope | None = None
         self._reading: anyio.CancelScope | None = None
@@ -125,6 +126,7 @@ class Member:
             self._go_on.notify()
         else:
             self._pause = seconds
+        self._is_leaving = True
         if self._reading is not None:
             self._reading.cancel()
 
@@ -149,6 +151,7 @@ class Member:
         """Run consumers until the member leaves for good."""
         while self._wanted:
             self._pause = _PAUSE
+            self._is_leaving = False
             with anyio.CancelScope() as process:
                 self._process = process
                 await self._run()
@@ -169,7 +172,8 @@ class Member:
         try:
             await consumer.start()
             with anyio.CancelScope() as self._reading:
-                await style(consumer, session)
+                if not self._is_leaving:
+                    await style(consumer, session)
             self._reading = None
             self._is_closing = True
             await consumer.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -98,9 +99,11 @@ def run(scenario: Scenario, faults: Sequence[Fault] | None = None) -> Outcome:
             runner.run(world.live(schedule))
         except RuntimeError as error:
             # The loop's own: it noticed that nothing goes on, or that all does.
-            world.book.break_law("stuck", str(error))
-        else:
-            runner.close()
+            world.stuck(error)
+        finally:
+            with suppress(RuntimeError):  # what is stuck may stay so
+                runner.close()
+            loop.close()
             gc.collect()  # whatever nobody awaited complains now
     return Outcome(
         scenario,
@@ -188,6 +191,11 @@ class _World:
         if self._all is not None:
             self._all.cancel()
 
+    def stuck(self, error: RuntimeError) -> None:
+        """The loop has given up: nothing can be done in it any more."""
+        self._all = None
+        self.book.break_law("stuck", str(error))
+
     def unhandled(
         self, loop: asyncio.AbstractEventLoop, context: dict[str, object]
     ) -> None:
@@ -225,6 +233,13 @@ class _World:
 
     async def live(self, faults: Sequence[Fault]) -> None:
         """Live through the whole scenario, and check what is left of it."""
+        loop = asyncio.get_running_loop()
+        over_at = self.scenario.seconds + 2 * _SETTLES
+        timers = [
+            loop.call_at(over_at, self._never_ended),
+            # For what ignores that it was cancelled.
+            loop.call_at(over_at + _SETTLES, loop.stop),
+        ]
         async with self._broker:
             with anyio.CancelScope() as self._all:
                 await self._work(faults)
@@ -233,10 +248,16 @@ class _World:
                 if left := self._network.open_links:
                     self.book.break_law("connections left", ", ".join(left))
             self._all = None
+        for timer in timers:
+            timer.cancel()
         left_tasks = asyncio.all_tasks() - {asyncio.current_task()}
         if left_tasks:
             names = sorted(task.get_name() for task in left_tasks)
             self.book.break_law("tasks left", ", ".join(names))
+
+    def _never_ended(self) -> None:
+        names = sorted({task.get_name() for task in asyncio.all_tasks()})
+        self.book.break_law("never ended", ", ".join(names))
 
     async def _work(self, faults: Sequence[Fault]) -> None:
         writer = Writer(self)

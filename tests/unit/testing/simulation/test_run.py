@@ -1,12 +1,15 @@
 """Whole runs, short ones: the long ones are ``nox -s simulate``."""
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from kafkaio.consumer.group.commits import OffsetCommitter
 from kafkaio.consumer.host import Host
 from kafkaio.testing.simulation import Fault, Kind, Scenario, run, shrink, simulate
 from kafkaio.testing.simulation.__main__ import main
+from kafkaio.testing.simulation.members import Member
+from kafkaio.testing.simulation.writer import Writer
 from kafkaio.types import TopicPartition
 
 
@@ -58,6 +61,28 @@ def test_a_failure_is_shrunk_to_what_it_takes(monkeypatch: pytest.MonkeyPatch) -
 def test_there_is_nothing_to_shrink_where_nothing_failed() -> None:
     outcome = run(Scenario(seconds=10, fault_every=0))
     assert shrink(outcome) is outcome
+
+
+def test_a_run_that_goes_on_for_ever_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Member, "leave", lambda *_: None)
+    outcome = run(Scenario(seconds=10, members=1, fault_every=0))
+    assert [violation.law for violation in outcome.violations] == ["never ended"]
+    assert "member-0" in outcome.violations[0].detail
+
+
+def test_a_run_that_goes_round_in_circles_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def spin(self: Writer) -> None:
+        del self
+        await anyio.sleep(5)
+        while True:
+            await anyio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(Writer, "run", spin)
+    outcome = run(Scenario(seconds=10, members=1, fault_every=0))
+    assert [violation.law for violation in outcome.violations] == ["stuck"]
+    assert "livelock" in outcome.violations[0].detail
 
 
 def test_hours_are_cut_into_runs() -> None:
