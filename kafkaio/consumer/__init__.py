@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.consumer import Consumer
 from kafkaio.consumer.iteration import BatchIterator, TableIterator
-from kafkaio.consumer.parallel import DeadLetter
+from kafkaio.consumer.parallel import DeadLetter, Lane, LaneBatches, LaneIterator
 from kafkaio.consumer.places import ToCommit
 from kafkaio.consumer.poll import Poll
 from kafkaio.consumer.rebalances import (
@@ -27,6 +27,9 @@ __all__ = [
     "ConsumerStatistics",
     "DeadLetter",
     "Hold",
+    "Lane",
+    "LaneBatches",
+    "LaneIterator",
     "Lost",
     "Poll",
     "Rebalance",

@@ -168,6 +168,11 @@ class Buffers:
         buffer = self._buffers.get(tp)
         return 0 if buffer is None else buffer.size
 
+    def at_hand(self, tp: TopicPartition) -> int:
+        """Records of a partition that can be taken, at most."""
+        buffer = self._buffers.get(tp)
+        return buffer.at_hand if buffer is not None and buffer.is_queued else 0
+
     def has_failed(self, tp: TopicPartition) -> bool:
         """Whether a failure waits to be raised: nothing more is fetched till then."""
         buffer = self._buffers.get(tp)

@@ -341,6 +341,11 @@ class Reader:
         self._turn_over(buffer)
         return piece
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether there is something to raise that came from the background."""
+        return bool(self._errors or self.positions.stranded())
+
     def set_aside(self) -> None:
         """Leave the chunk that is being handed out, for others to take from."""
         if self._chunk is not None:

@@ -14,7 +14,7 @@ OTHERS = {
     *("ProducerConfig", "Producer", "Delivery", "DeliveriesFailed"),
     *("Consumer", "Batch", "Poll", "Observer", "ErrorCode", "accelerated", "messages"),
     *("Assigned", "RevokeRequested", "Revoked", "Lost"),
-    *("DeadLetter", "Retry"),
+    *("DeadLetter", "Lane", "Retry"),
     *("GroupMetadata", "NewRecord", "OffsetAndMetadata", "OffsetAndTimestamp"),
     *("Record", "RecordMetadata", "TimestampType", "TopicPartition"),
 }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering, Schedule
+from kafkaio.consumer.parallel.lanes import LaneIterator, Lanes
 from kafkaio.consumer.parallel.run import Handler, OnDead, Runner
 from kafkaio.errors import UsageError
 
@@ -19,6 +20,27 @@ class InParallel:
     """What `Consumer` offers to work on many records at a time."""
 
     _engine: Engine
+    _lanes: Lanes | None = None
+
+    def partitions(self) -> LaneIterator:
+        """Iterate over lanes: one for each assigned partition, as they come.
+
+        Each lane is for a task of its own, and goes at its own pace: a slow one holds
+        no other back. It ends when its partition is given back, which waits for the
+        lane's body, or was lost; see `Lane`. A partition that comes again has a new
+        lane. The iteration ends when the consumer closes; `close` asks every lane to
+        end and waits for the bodies, for 80 % of its timeout.
+
+        From the first lane on, records are read from lanes alone, until the consumer
+        closes; lanes run on when this iteration was left, and another one goes on
+        with those that were not given out.
+
+        With ``enable_auto_commit``, what lanes have finished is committed as usual;
+        without it, `Lane.commit` or `commit` does.
+        """
+        if self._lanes is None:
+            self._lanes = Lanes(self._engine)
+        return LaneIterator(self._lanes)
 
     async def run(
         self,

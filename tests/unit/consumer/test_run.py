@@ -11,25 +11,22 @@ from typing import Any
 import pytest
 
 from kafkaio._machines.retries import Retry
-from kafkaio._records.batch import encode_batch
 from kafkaio.consumer import Consumer
 from kafkaio.consumer.parallel import DeadLetter
 from kafkaio.errors import ClosedError, UsageError
-from kafkaio.types import Record, TopicPartition
+from kafkaio.types import Record
 from tests.fakes.broker import FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer
 from tests.unit.consumer.fake_log import FakeLogs
 from tests.unit.consumer.group_fakes import FakeGroup
-
-ORDERS = [TopicPartition("orders", n) for n in range(3)]
-MEMBER = {
-    "topics": "orders",
-    "group_id": "g",
-    "auto_offset_reset": "earliest",
-    "heartbeat_interval_ms": 1000,
-    "session_timeout_ms": 10_000,
-    "max_poll_interval_ms": 60_000,
-}
+from tests.unit.consumer.in_parallel import (
+    MEMBER,
+    ORDERS,
+    committed,
+    eventually,
+    fill,
+    rest,
+)
 
 
 @pytest.fixture
@@ -37,15 +34,6 @@ async def group(cluster: FakeCluster, logs: FakeLogs) -> AsyncIterator[FakeGroup
     group = FakeGroup(cluster)
     yield group
     group.close()
-
-
-def fill(logs: FakeLogs, tp: TopicPartition, *keys: bytes | None) -> None:
-    """Append records with these keys, each with its offset as value."""
-    log = logs.log(*tp)
-    base = log.end
-    records = [(1000, key, b"%d" % (base + n), ()) for n, key in enumerate(keys)]
-    log.raw(encode_batch(records, base_offset=base, leader_epoch=0), len(records))
-    logs.grow()
 
 
 class Work:
@@ -86,12 +74,6 @@ class Work:
         await self.until(lambda: len(self.done) == count)
 
 
-async def eventually(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(300):
-        while not condition():  # noqa: ASYNC110  (the clock jumps)
-            await asyncio.sleep(0.1)
-
-
 class Running:
     """A run in a task of its own."""
 
@@ -104,11 +86,6 @@ class Running:
     async def __aexit__(self, *exc: object) -> None:
         self.task.cancel()
         await asyncio.wait([self.task])
-
-
-def committed(group: FakeGroup, tp: TopicPartition) -> int | None:
-    at = group.offsets.get(tp)
-    return None if at is None else at.offset
 
 
 async def test_commits_are_in_order_whatever_is_done_first(
@@ -443,16 +420,6 @@ async def test_closing_has_its_bound(
     assert work.cancelled == [(0, 1)]
     assert committed(group, ORDERS[0]) == 1
     assert len(group.left) == 1
-
-
-async def rest(*consumers: Consumer) -> None:
-    """Wait until every partition has one owner, and none is on its way."""
-    await eventually(
-        lambda: (
-            sorted(tp for each in consumers for tp in each.assignment) == ORDERS
-            and not any(each.to_be_revoked for each in consumers)
-        )
-    )
 
 
 async def test_a_revoke_waits_for_the_handlers_of_its_partition(

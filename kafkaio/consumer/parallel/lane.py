@@ -1,0 +1,349 @@
+"""One assigned partition, for one task that works on its own pace.
+
+A lane is one assignment. It is asked to end when the group wants the partition back or
+the consumer closes; it is over when its body is known to have nothing to do with the
+partition any more. `Track` is what the consumer keeps of it, `Lane` what the user has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+from kafkaio._runtime.clock import now
+from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.consumer.batch import Batch, Piece, size_of
+from kafkaio.errors import PartitionLost, UsageError
+from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio.consumer.parallel.lanes import Lanes
+
+__all__ = ["Lane", "LaneBatches", "LaneCommit", "Track"]
+
+#: What a lane may commit: a record or batch that is done, or the next offset to read.
+LaneCommit: TypeAlias = Record | Batch | int | OffsetAndMetadata
+
+
+class Track:
+    """A lane, as the consumer sees it.
+
+    Args:
+        lanes: the consumer's lanes.
+        tp: the partition.
+        number: the number of its assignment.
+    """
+
+    def __init__(self, lanes: Lanes, tp: TopicPartition, number: int | None) -> None:
+        self.lanes = lanes
+        self.tp = tp
+        self.number = number
+        #: Asked to end.
+        self.is_ending = False
+        #: The body has nothing to do with the partition any more.
+        self.is_over = False
+        #: The partition is gone, and was not given up by the body.
+        self.is_lost = False
+        #: Within an ``async with``.
+        self.is_entered = False
+        #: Something was handed out.
+        self.has_taken = False
+        #: The body knows that there is nothing more to come.
+        self.is_told = False
+        self.is_waiting = False
+        #: The task that asked last.
+        self.taker: asyncio.Task[object] | None = None
+        self._wakeup = Wakeup()
+
+    def wake(self) -> None:
+        """There is something new for the body, if it waits."""
+        self._wakeup.notify()
+
+    def end(self) -> None:
+        """Ask the body to end."""
+        self.is_ending = True
+        self.settle()
+        self.wake()
+
+    def lose(self) -> None:
+        """The partition is gone."""
+        self.is_lost = not self.is_over
+        self.is_ending = self.is_over = True
+        self.wake()
+
+    def settle(self) -> None:
+        """See whether the body is through, once it was asked to end."""
+        if self.is_ending and not (self.is_over or self._is_at_work()):
+            self.finish()
+
+    def finish(self) -> None:
+        """The body has nothing to do with the partition any more."""
+        if not self.is_over:
+            self.is_over = True
+            self.lanes.over(self)
+
+    def _is_at_work(self) -> bool:
+        if self.is_entered:
+            return True
+        return self.has_taken and not (self.is_told and self.lanes.is_committed(self))
+
+    async def turn(self) -> None:
+        """The body asks for more; the loop gets a turn now and then."""
+        self.taker = asyncio.current_task()
+        turns = self.lanes.engine.turns
+        if turns.is_due:
+            await turns.give_way()
+
+    def step(self) -> None:
+        """The body asks for more: what it has taken is finished.
+
+        Raises:
+            StopAsyncIteration: there is nothing more to come.
+        """
+        lanes = self.lanes
+        if not self.is_over:
+            lanes.engine.reader.ledger.finish_of(self.tp)
+        if self.is_ending or self.is_over:
+            self.is_told = True
+            self.settle()
+            raise StopAsyncIteration
+        lanes.engine.check()
+        lanes.engine.reader.raise_errors()
+        lanes.engine.reader.raise_stranded(self.tp)
+
+    def take(self, limit: int) -> Piece | None:
+        """Take what is at hand, up to the end of a fetched batch."""
+        piece = self.lanes.engine.reader.take_of(self.tp, limit, raw=False)
+        self.has_taken |= piece is not None
+        return piece
+
+    async def wait(self, until: float | None = None) -> None:
+        """Wait for something to look at.
+
+        Raises:
+            UsageError: another task waits for it.
+        """
+        if self.is_waiting:
+            raise UsageError("another task reads this lane")
+        self.is_waiting = True
+        try:
+            await self._wakeup.wait(until)
+        finally:
+            self.is_waiting = False
+
+
+class Lane:
+    """The records of one assigned partition, as ``Consumer.partitions`` gives it.
+
+    ``async for record in lane`` has them one at a time, `batches` many. Asking for
+    more finishes what was taken before. The iteration ends when the group asks for the
+    partition back, when it was lost, and when the consumer closes.
+
+    Until the lane is over, the partition is not given back, up to the group's
+    deadline. It is over
+
+    * at the end of ``async with lane:``, by whatever way; or by `close`;
+    * without these: when the iteration has ended and what was taken is committed
+      (at once with ``enable_auto_commit``, which commits before the partition goes);
+    * when nothing was ever taken from it, or nobody refers to it any more.
+
+    A lane that is over while the partition is still assigned (the body left its loop)
+    is followed by another one, which begins at the first record not finished.
+
+    Only one task may read a lane at a time.
+    """
+
+    __slots__ = ("_loop", "_track")
+
+    def __init__(self, track: Track) -> None:
+        self._track = track
+        self._loop = asyncio.get_running_loop()
+
+    def __repr__(self) -> str:
+        track = self._track
+        state = "running"
+        if track.is_ending:
+            state = "lost" if track.is_lost else "over" if track.is_over else "ending"
+        return f"<Lane {self.topic}-{self.partition} | {state}>"
+
+    def __del__(self) -> None:
+        # Perhaps in another thread.
+        if not self._track.is_over and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._track.finish)
+
+    @property
+    def topic(self) -> str:
+        """Name of the topic."""
+        return self._track.tp.topic
+
+    @property
+    def partition(self) -> int:
+        """Number of the partition."""
+        return self._track.tp.partition
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition."""
+        return self._track.tp
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the partition was taken before the lane was over."""
+        return self._track.is_lost
+
+    async def __aenter__(self) -> Self:
+        self._track.is_entered = True
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._track.finish()
+
+    async def close(self) -> None:
+        """The body is through with the partition; waits for nothing."""
+        self._track.finish()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Record:
+        """The next record. If cancelled, none was taken.
+
+        Raises:
+            KafkaError: as iterating over the consumer does, as far as it concerns this
+                partition.
+            UsageError: another task reads this lane.
+        """
+        track = self._track
+        await track.turn()
+        while True:
+            track.step()
+            piece = track.take(1)
+            if piece is not None:
+                return next(iter(piece))
+            await track.wait()
+
+    def batches(
+        self, *, max_records: int | None = None, max_wait: float = 0.0
+    ) -> LaneBatches:
+        """Iterate over batches instead; asking for the next finishes the one before.
+
+        Args:
+            max_records: most records of a batch, ``max_poll_records`` by default.
+            max_wait: seconds to wait for that many, once there are any.
+        """
+        default = self._track.lanes.engine.config.max_poll_records
+        return LaneBatches(self, self._track, max_records or default, max_wait)
+
+    async def commit(
+        self,
+        what: LaneCommit | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> None:
+        """Commit for this partition; returns when the coordinator has it.
+
+        Args:
+            what: a record or batch of it that is done, or the offset to read next; or
+                None for all that is finished, which leaves out what was taken last
+                unless the iteration has ended.
+            timeout: seconds, ``default_api_timeout_ms`` by default.
+
+        Raises:
+            PartitionLost: the partition is not this lane's any more.
+            UsageError: the record or batch is of another partition; or no group.
+            KafkaError: as ``Consumer.commit`` does.
+        """
+        track = self._track
+        await track.lanes.commit(track, what, timeout)
+
+
+class LaneBatches:
+    """Iterates over batches of a lane.
+
+    Args:
+        lane: the lane; it is kept alive.
+        track: what the consumer keeps of it.
+        max_records: most records of a batch.
+        max_wait: seconds to wait for that many, once there are any.
+    """
+
+    def __init__(
+        self, lane: Lane, track: Track, max_records: int, max_wait: float
+    ) -> None:
+        if max_records < 1:
+            raise UsageError(f"max_records={max_records} leaves nothing to take")
+        self._lane = lane
+        self._track = track
+        self._max_records = max_records
+        self._max_wait = max_wait
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Batch:
+        """The next batch. If cancelled, nothing was taken."""
+        track, until = self._track, None
+        await track.turn()
+        while True:
+            track.step()
+            at_hand = track.lanes.engine.reader.buffers.at_hand(track.tp)
+            if at_hand and until is None:
+                until = now() + self._max_wait
+            is_due = until is not None and now() >= until
+            if at_hand >= self._max_records or is_due:
+                until = None
+                if (batch := self._take()) is not None:
+                    return batch
+            await track.wait(until)
+
+    def _take(self) -> Batch | None:
+        track, left = self._track, self._max_records
+        pieces: list[Piece] = []
+        while left:
+            try:
+                piece = track.take(left)
+            except Exception:
+                if pieces:
+                    break  # raised again by the next step
+                raise
+            if piece is None:
+                break
+            pieces.append(piece)
+            left -= size_of(piece)
+        number = -1 if track.number is None else track.number
+        return Batch(track.tp, pieces, number) if pieces else None
+
+
+def offset_after(tp: TopicPartition, what: LaneCommit) -> OffsetAndMetadata:
+    """The offset to commit for what is done.
+
+    Raises:
+        UsageError: it is of another partition.
+    """
+    if isinstance(what, OffsetAndMetadata):
+        return what
+    if isinstance(what, int):
+        return OffsetAndMetadata(what)
+    if what.topic_partition != tp:
+        raise UsageError(f"{what!r} is not of {tp.topic}-{tp.partition}")
+    record = what.last if isinstance(what, Batch) else what
+    return OffsetAndMetadata(record.offset + 1, leader_epoch=record.leader_epoch)
+
+
+def check_current(track: Track, batch: LaneCommit | None) -> None:
+    """Refuse what belongs to an older assignment.
+
+    Raises:
+        PartitionLost: the partition is not the lane's any more.
+    """
+    current = track.lanes.engine.reader.ledger.number(track.tp)
+    is_old = isinstance(batch, Batch) and batch.assignment != current
+    if is_old or current is None or current != track.number:
+        raise PartitionLost(
+            f"{track.tp.topic}-{track.tp.partition} was taken from this lane"
+        )

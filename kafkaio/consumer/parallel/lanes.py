@@ -1,0 +1,240 @@
+"""``Consumer.partitions``: a lane for each assigned partition."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Self
+
+from kafkaio.client.broadcast import Broadcast
+from kafkaio.consumer.parallel.lane import (
+    Lane,
+    LaneCommit,
+    Track,
+    check_current,
+    offset_after,
+)
+from kafkaio.consumer.sharing import let_go, shared
+from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio.consumer.engine import Engine
+
+__all__ = ["LaneIterator", "Lanes"]
+
+
+class Lanes:
+    """The lanes of one consumer, from the first that is asked for until it closes.
+
+    Args:
+        engine: the consumer's inner works.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._tracks: dict[TopicPartition, Track] = {}
+        # Those that no iterator has given to the user.
+        self._fresh: deque[Track] = deque()
+        self._changed = Broadcast()
+        self._has_started = self._is_draining = False
+        self._context = ExitStack()
+        self._progress = 0
+
+    @property
+    def has_order(self) -> bool:
+        """A record that is done says that those before it are."""
+        return True
+
+    def start(self) -> None:
+        """Divide the records from now on. Nothing happens the second time.
+
+        Raises:
+            UsageError: another task reads.
+            ClosedError: the consumer is not running.
+        """
+        if not self._has_started:
+            self.engine.check()
+            self._context.enter_context(shared(self.engine, self))
+            self._has_started = True
+            self.engine.spawn(self._run, "lanes")
+
+    async def next(self) -> Track:
+        """The next lane; waits until there is one.
+
+        Raises:
+            StopAsyncIteration: the consumer closes.
+            Exception: what the background reported.
+        """
+        while not self._fresh:
+            if self._is_draining:
+                raise StopAsyncIteration
+            self.engine.check()
+            self.engine.reader.raise_errors()
+            await self._changed.wait()
+        return self._fresh.popleft()
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                await self.engine.wait_for_news(None)
+                self._spread()
+        finally:
+            self._wake_all()
+            self._context.close()
+
+    def _spread(self) -> None:
+        reader = self.engine.reader
+        if reader.has_failed or self.engine.state != "running":
+            self._wake_all()
+            return
+        for buffer in reader.buffers.ready:
+            track = self._tracks.get(buffer.tp)
+            if track is not None:
+                track.wake()
+
+    def _wake_all(self) -> None:
+        self._changed.tell()
+        for track in self._tracks.values():
+            track.wake()
+
+    # What the consumer tells
+
+    def assigned(self, tp: TopicPartition) -> None:
+        """There is a new lane."""
+        if self._is_draining:
+            return
+        track = Track(self, tp, self.engine.reader.ledger.number(tp))
+        self._tracks[tp] = track
+        self._fresh.append(track)
+        self._changed.tell()
+
+    def revoke_requested(self, tp: TopicPartition) -> None:
+        """The lane is to end."""
+        if tp in self._tracks:
+            self._tracks[tp].end()
+
+    def may_go(self, tp: TopicPartition) -> bool:
+        """Whether the lane is over."""
+        return tp not in self._tracks or self._tracks[tp].is_over
+
+    def unassigned(self, tp: TopicPartition) -> None:
+        """The lane ends, if it has not."""
+        track = self._tracks.pop(tp, None)
+        if track is not None:
+            self._withdraw(track)
+            track.lose()
+
+    def sync(self) -> None:
+        """The lanes tell the ledger themselves."""
+
+    def committed(self) -> None:
+        """Perhaps that was what a lane had to do yet."""
+        for track in list(self._tracks.values()):
+            track.settle()
+
+    def shows_life(self) -> bool:
+        """Whether a lane went on, or one waits for records, or none is at work."""
+        before, self._progress = self._progress, self.engine.reader.progress
+        at_work = [track for track in self._tracks.values() if track.has_taken]
+        return (
+            before != self._progress
+            or not at_work
+            or any(track.is_waiting for track in at_work)
+        )
+
+    async def drain(self) -> None:
+        """End all lanes, and wait for their bodies."""
+        self._is_draining = True
+        closing = asyncio.current_task()
+        self._changed.tell()
+        busy = list[Track]()
+        for track in list(self._tracks.values()):
+            self._withdraw(track)
+            track.end()
+            # Who closes the consumer has left the body that it was in.
+            if track.is_entered or track.taker is not closing:
+                busy.append(track)
+                if track.taker is not None:
+                    track.taker.add_done_callback(self._taker_ended)
+        while any(_is_busy(track) for track in busy):
+            await self._changed.wait()
+
+    def stop(self) -> None:
+        """The bodies are the user's: they end with their next step."""
+
+    def _taker_ended(self, task: asyncio.Task[object]) -> None:
+        del task
+        self._changed.tell()
+
+    # What lanes tell
+
+    def over(self, track: Track) -> None:
+        """A lane's body is through."""
+        tp = track.tp
+        self._changed.tell()
+        if self._tracks.get(tp) is not track or self._is_draining:
+            return
+        if track.is_ending:
+            self._withdraw(track)
+            let_go(self.engine, tp)
+            return
+        # The partition is still ours: somebody else may go on with it.
+        track.is_ending = True
+        self.engine.reader.take_back(tp)
+        self.assigned(tp)
+
+    def is_committed(self, track: Track) -> bool:
+        """Whether all that was finished is, or will be before the partition goes."""
+        engine = self.engine
+        return (
+            engine.auto_commits
+            or engine.committer is None
+            or not engine.reader.ledger.is_due(track.tp)
+        )
+
+    async def commit(
+        self, track: Track, what: LaneCommit | None, within: float | None
+    ) -> None:
+        """Commit for a lane, as ``Lane.commit`` says."""
+        engine = self.engine
+        if within is None:
+            within = engine.config.default_api_timeout_ms / 1000
+        engine.check(is_parting_ok=True)
+        after = None if what is None else offset_after(track.tp, what)
+        check_current(track, what)
+        if after is None:
+            await engine.commit_finished(within, {track.tp})
+        else:
+            commit = engine.reader.ledger.commit_of({track.tp: after})
+            await engine.commit(commit, within)
+
+    def _withdraw(self, track: Track) -> None:
+        if track in self._fresh:
+            self._fresh.remove(track)
+
+
+class LaneIterator:
+    """Iterates over lanes, as ``Consumer.partitions`` says.
+
+    Args:
+        lanes: the consumer's lanes.
+    """
+
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes = lanes
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Lane:
+        """The next lane. If cancelled, none was taken."""
+        self._lanes.start()
+        return Lane(await self._lanes.next())
+
+
+def _is_busy(track: Track) -> bool:
+    if track.is_over:
+        return False
+    taker = track.taker
+    return track.is_entered or (taker is not None and not taker.done())
