@@ -32,9 +32,10 @@ async def serve(bootstrap: str, done: Counter[bytes], enough: int) -> None:
     output = []
     async for line in process.stdout:
         output.append(line)
-        done[line.strip()] += line.startswith(b"done ")
-        if line.startswith(b"done ") and done.total() == enough:
-            process.send_signal(signal.SIGTERM)
+        if line.startswith(b"done "):
+            done[line] += 1
+            if done.total() == enough:
+                process.send_signal(signal.SIGTERM)
     assert await process.wait() == 0, output
     assert output[0] == b"ready\n"
     assert output[-1].startswith(b"stopped after"), output
@@ -51,4 +52,4 @@ async def test_it_stops_cleanly_and_goes_on_where_it_stopped() -> None:
             await serve(broker.bootstrap_servers, done, ORDERS // 3)
             assert ORDERS // 3 <= done.total() < ORDERS
             await serve(broker.bootstrap_servers, done, ORDERS)
-    assert len(+done) == done.total() == ORDERS
+    assert len(done) == done.total() == ORDERS
