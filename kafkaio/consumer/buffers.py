@@ -5,7 +5,8 @@ them when the user takes them: fetching ahead costs no objects and no copies. On
 per partition at most, its *chunk*, is decompressed and being handed out at a time.
 
 A frame stays in memory until the last of its batches has been read, so that is how it
-is counted. What may stay for long, that of paused partitions, is copied out of it.
+is counted. What may stay for long, that of paused partitions, is copied out of it; so
+is all that waits when frames of which little is left use up the room.
 """
 
 from __future__ import annotations
@@ -227,6 +228,22 @@ class Buffers:
         if buffer.is_empty:
             self._dequeue(buffer)
 
+    def compact(self) -> bool:
+        """Copy what waits out of its frames, if that frees more than it copies.
+
+        A partition that is read slowly keeps whole frames in memory, of which others
+        have read their part: without this it would hold their fetching back.
+
+        Returns:
+            Whether something was freed.
+        """
+        if self.size <= 2 * self.unread:
+            return False
+        before = self.size
+        for buffer in self.ready:
+            self._detach(buffer)
+        return self.size < before
+
     def hold(self, tp: TopicPartition) -> None:
         """Hold a partition back, with what is kept of it."""
         if tp in self._held:
@@ -268,17 +285,21 @@ class Buffers:
         self._held.discard(tp)
 
     def _set_apart(self, buffer: PartitionBuffer) -> None:
-        # Keep nothing but its own bytes, which do not count while it is held back.
+        # Its own bytes do not count either while it is held back.
+        self._detach(buffer)
+        self.size -= buffer.size
+        self.unread -= buffer.size
+
+    def _detach(self, buffer: PartitionBuffer) -> None:
+        # Keep nothing but its own bytes.
         apart: deque[Waiting] = deque()
         for batch, sieve, frame in buffer.batches:
-            if frame is None:
-                self.size -= batch.size_bytes
-            else:
+            if frame is not None:
                 batch.detach()
                 self._done_with(frame)
+                self.size += batch.size_bytes
             apart.append((batch, sieve, None))
         buffer.batches = apart
-        self.unread -= buffer.size
         if buffer.chunk is not None and buffer.frame is not None:
             buffer.chunk.detach()
             self._done_with(buffer.frame)

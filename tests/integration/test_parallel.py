@@ -305,6 +305,56 @@ async def test_faults_that_cost_no_membership_repeat_nothing(
     assert await committed_to_the_end(kafka_broker, kafka_topic, group)
 
 
+@pytest.mark.kafka("embedded", partitions=3)
+@pytest.mark.parametrize("way", ["lanes", "run"])
+async def test_a_slow_partition_holds_no_other_back(
+    kafka_broker: Broker, kafka_topic: str, way: str
+) -> None:
+    """Every answer has some of the slow one's records, and is not read to its end."""
+    consumer = Consumer(
+        kafka_broker.bootstrap_servers,
+        topics=kafka_topic,
+        auto_offset_reset="earliest",
+        fetch_buffer_bytes=100_000,
+        max_partition_fetch_bytes=20_000,
+        max_poll_records=10,
+    )
+    done: Counter[int] = Counter()
+    never = asyncio.Event()
+
+    async def handle(record: Record) -> None:
+        if record.partition == 0:
+            await never.wait()
+        done[record.partition] += 1
+
+    async def body(lane: Lane) -> None:
+        async for record in lane:
+            await handle(record)
+
+    async def read(tasks: asyncio.TaskGroup) -> None:
+        if way == "run":
+            await consumer.run(handle, concurrency=4, ordering="partition")
+        async for lane in consumer.partitions():
+            tasks.create_task(body(lane))
+
+    async with (
+        Producer(kafka_broker.bootstrap_servers) as producer,
+        consumer,
+        asyncio.TaskGroup() as tasks,
+    ):
+        reading = tasks.create_task(read(tasks))
+        for number in range(1, 151):
+            slow = NewRecord(b"slow", partition=0)
+            others = [NewRecord(b"x" * 3000, partition=n) for n in (1, 2, 1, 2)]
+            await producer.send_many(kafka_topic, [slow, *others])
+            await until(lambda: done[1] == done[2] == 2 * number)  # noqa: B023
+        assert not done[0]
+        never.set()
+        await until(lambda: done[0] == 150)
+        reading.cancel()
+        await consumer.close()
+
+
 @pytest.mark.kafka("embedded", partitions=6)
 async def test_members_that_are_expelled_lose_nothing(
     kafka_broker: Broker, kafka_topic: str, group: str, ledger: Ledger

@@ -191,6 +191,14 @@ class Fetcher:
         broker that leads a partition gets no more than its share, also those that
         are not fetched from yet; and one more is left for a broker to come.
         """
+        room = self._free_room()
+        if not room and self._reader.buffers.compact():
+            room = self._free_room()
+        if not room:
+            self._wait_for_room()
+        return room
+
+    def _free_room(self) -> int:
         budget = self.config.fetch_buffer_bytes
         fetching = [node for node in self._nodes.values() if node.is_fetching]
         free = budget - self._reader.buffers.size - sum(n.reserved for n in fetching)
@@ -202,10 +210,7 @@ class Fetcher:
         room = free // (idle + 1)
         if room < least:
             room = free // idle
-        if room < least:
-            self._wait_for_room()
-            return 0
-        return min(room, self.config.fetch_max_bytes)
+        return min(room, self.config.fetch_max_bytes) if room >= least else 0
 
     def has_room_beside(self) -> bool:
         """Whether a partition's worth may come beside a fetch in flight."""

@@ -58,7 +58,9 @@ def check(buffers: Buffers, held: set[TopicPartition], frames: list[Frame]) -> N
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["answer", "read", "hold", "release", "drop", "forget"]),
+            st.sampled_from(
+                ["answer", "read", "hold", "release", "drop", "forget", "compact"]
+            ),
             st.integers(0, 2),
             st.integers(0, 3),
         ),
@@ -87,11 +89,13 @@ def test_a_frame_counts_while_anything_in_it_is_kept(
             case "release":
                 buffers.release(tp)
                 held.discard(tp)
-            case "drop":
-                buffers.drop(tp)
-            case "forget":
-                buffers.forget(tp)
-                held.discard(tp)
+            case "drop" | "forget":
+                getattr(buffers, what)(tp)
+                held -= {tp} if what == "forget" else set()
+            case "compact":
+                before = buffers.size
+                assert buffers.compact() == (before > 2 * buffers.unread)
+                assert buffers.size in {before, buffers.unread}
         check(buffers, held, frames)
     for tp in PARTITIONS:
         buffers.forget(tp)

@@ -45,9 +45,11 @@ async def test_it_stops_cleanly_and_goes_on_where_it_stopped() -> None:
     done = Counter[bytes]()
     async with Broker(topics={"orders": 4}) as broker:
         async with kafkaio.Producer(broker.bootstrap_servers) as producer:
-            keys = [b"%d" % (n % 20) for n in range(ORDERS)]
-            values = [b"%d" % n for n in range(ORDERS)]
-            await producer.send_many("orders", map(kafkaio.NewRecord, values, keys))
+            orders = [
+                kafkaio.NewRecord(b"%d" % n, key=b"%d" % (n % 20))
+                for n in range(ORDERS)
+            ]
+            await producer.send_many("orders", orders)
         async with asyncio.timeout(60):
             await serve(broker.bootstrap_servers, done, ORDERS // 3)
             assert ORDERS // 3 <= done.total() < ORDERS
