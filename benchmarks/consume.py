@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import gc
 import time
 from collections.abc import Awaitable, Callable
@@ -65,12 +66,84 @@ async def poll(consumer: kafkaio.Consumer, left: int) -> None:
         left -= len(records)
 
 
+class _Enough(Exception):
+    """All records were read."""
+
+
+async def run(consumer: kafkaio.Consumer, left: int) -> None:
+    async def handle(record: kafkaio.Record) -> None:
+        nonlocal left
+        record.value  # noqa: B018 - likewise
+        left -= 1
+        if not left:
+            raise _Enough
+
+    with contextlib.suppress(_Enough):
+        await consumer.run(handle)
+
+
+async def task_per_record(consumer: kafkaio.Consumer, left: int) -> None:
+    """What `run` spares its users: without order, retries or commits in order."""
+    free = asyncio.Semaphore(100)
+
+    async def handle(record: kafkaio.Record) -> None:
+        record.value  # noqa: B018 - likewise
+        free.release()
+
+    async with asyncio.TaskGroup() as tasks:
+        async for record in consumer:
+            await free.acquire()
+            tasks.create_task(handle(record))
+            left -= 1
+            if not left:
+                return
+
+
+async def lanes(consumer: kafkaio.Consumer, left: int) -> None:
+    async def body(lane: kafkaio.Lane) -> None:
+        nonlocal left
+        async for record in lane:
+            record.value  # noqa: B018 - likewise
+            left -= 1
+            if not left:
+                raise _Enough
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            async for lane in consumer.partitions():
+                tasks.create_task(body(lane))
+    except* _Enough:
+        pass
+
+
+async def lane_batches(consumer: kafkaio.Consumer, left: int) -> None:
+    async def body(lane: kafkaio.Lane) -> None:
+        nonlocal left
+        async for batch in lane.batches(max_records=1000):
+            for record in batch:
+                record.value  # noqa: B018 - likewise
+            left -= len(batch)
+            if left <= 0:
+                raise _Enough
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            async for lane in consumer.partitions():
+                tasks.create_task(body(lane))
+    except* _Enough:
+        pass
+
+
 WAYS: dict[str, Way] = {
     "async for": iterate,
     "batches(), records": batch_records,
     "batches(), values()": batch_values,
     "poll()": poll,
     "arrow_batches()": tables,
+    "run()": run,
+    "a task per record": task_per_record,
+    "partitions()": lanes,
+    "partitions(), batches": lane_batches,
 }
 
 

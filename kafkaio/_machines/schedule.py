@@ -130,6 +130,7 @@ class Schedule:
         self._serial = 0
         #: Records that may be begun now.
         self.ready = 0
+        self._divide()
 
     def __repr__(self) -> str:
         return (
@@ -153,12 +154,14 @@ class Schedule:
         """Begin an assignment; what is in hand of an older one is forgotten."""
         self.close(tp)
         self._lines[tp] = _Line(tp)
+        self._divide()
 
     def close(self, tp: TopicPartition) -> None:
         """End an assignment: what is in hand of it is forgotten."""
         line = self._lines.pop(tp, None)
         if line is not None:
             self._drop_after(line, -1)
+            self._divide()
 
     def drain(self, tp: TopicPartition) -> None:
         """Begin no record of a partition after the last that was begun.
@@ -189,8 +192,7 @@ class Schedule:
         line = self._lines.get(tp)
         if line is None or not line.takes_more:
             return 0
-        share = self._share
-        return share - line.in_hand if line.in_hand <= share // 2 else 0
+        return self._share - line.in_hand if line.in_hand <= self._low else 0
 
     def first_unfinished(self, tp: TopicPartition) -> Place | None:
         """Up to where a partition is finished: None where all that came is."""
@@ -216,24 +218,26 @@ class Schedule:
         line = self._lines[tp]
         strand_of = self._strand_of
         for record in records:
-            if record.offset <= line.last_offset:
+            offset = record.offset
+            if offset <= line.last_offset:
                 self.open(tp)
                 line = self._lines[tp]
-            line.unfinished[record.offset] = line.last_epoch
-            line.last_offset, line.last_epoch = record.offset, record.leader_epoch
+            line.unfinished[offset] = line.last_epoch
+            line.last_offset, line.last_epoch = offset, record.leader_epoch
             line.in_hand += 1
             strand = strand_of(record)
             job = Job(record, line, strand)
             if strand is None:
-                self._append(job)
+                line.ready.append(job)
             elif strand in line.strands:
-                behind = line.strands[strand]
-                if behind is None:
-                    behind = line.strands[strand] = deque()
-                behind.append(job)
+                self._append_behind(job)
+                continue
             else:
                 line.strands[strand] = None
-                self._append(job)
+                line.ready.append(job)
+            self.ready += 1
+            if not line.is_queued:
+                self._enqueue(line)
 
     def next(self) -> Job | None:
         """Begin the next record: None where none is ready."""
@@ -262,7 +266,7 @@ class Schedule:
         line = job.line
         line.running -= 1
         line.in_hand -= 1
-        if not self.is_current(job):
+        if self._lines.get(line.tp) is not line:
             return False
         del line.unfinished[job.record.offset]
         if job.strand is not None:
@@ -271,7 +275,7 @@ class Schedule:
                 self._ready_first(behind.popleft())
             else:
                 del line.strands[job.strand]
-        return line.takes_more and line.in_hand == self._share // 2
+        return line.in_hand == self._low and line.takes_more
 
     def abandoned(self, job: Job) -> None:
         """A record was begun and is not done with: it stays unfinished."""
@@ -295,10 +299,6 @@ class Schedule:
         """When `wake` has something to do: None while nothing is parked."""
         return self._parked[0][0] if self._parked else None
 
-    @property
-    def _share(self) -> int:
-        return max(1, self._limit // max(1, len(self._lines)))
-
     def _drop_after(self, line: _Line, last: int) -> None:
         ready = len(line.ready)
         line.ready = _up_to(line.ready, last)
@@ -313,20 +313,27 @@ class Schedule:
             line.is_queued = False
             self._queue.remove(line)
 
-    def _append(self, job: Job) -> None:
-        job.line.ready.append(job)
-        self._enqueue(job.line)
+    def _append_behind(self, job: Job) -> None:
+        strands = job.line.strands
+        behind = strands[job.strand]
+        if behind is None:
+            behind = strands[job.strand] = deque()
+        behind.append(job)
 
     def _ready_first(self, job: Job) -> None:
         # What came first goes first: it holds the commits back.
         job.line.ready.appendleft(job)
-        self._enqueue(job.line)
+        self.ready += 1
+        if not job.line.is_queued:
+            self._enqueue(job.line)
 
     def _enqueue(self, line: _Line) -> None:
-        self.ready += 1
-        if not line.is_queued:
-            line.is_queued = True
-            self._queue.append(line)
+        line.is_queued = True
+        self._queue.append(line)
+
+    def _divide(self) -> None:
+        self._share = max(1, self._limit // max(1, len(self._lines)))
+        self._low = self._share // 2
 
 
 def _up_to(jobs: deque[Job], last: int) -> deque[Job]:

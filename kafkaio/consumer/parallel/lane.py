@@ -54,6 +54,8 @@ class Track:
         self.is_waiting = False
         #: The task that asked last.
         self.taker: asyncio.Task[object] | None = None
+        #: The turns of the loop, which a body with records at hand must leave.
+        self.turns = lanes.engine.turns
         self._wakeup = Wakeup()
 
     def wake(self) -> None:
@@ -88,13 +90,6 @@ class Track:
             return True
         return self.has_taken and not (self.is_told and self.lanes.is_committed(self))
 
-    async def turn(self) -> None:
-        """The body asks for more; the loop gets a turn now and then."""
-        self.taker = asyncio.current_task()
-        turns = self.lanes.engine.turns
-        if turns.is_due:
-            await turns.give_way()
-
     def step(self) -> None:
         """The body asks for more: what it has taken is finished.
 
@@ -102,6 +97,7 @@ class Track:
             StopAsyncIteration: there is nothing more to come.
         """
         lanes = self.lanes
+        self.taker = asyncio.current_task()
         if not self.is_over:
             lanes.engine.reader.ledger.finish_of(self.tp)
         if self.is_ending or self.is_over:
@@ -220,7 +216,8 @@ class Lane:
             UsageError: another task reads this lane.
         """
         track = self._track
-        await track.turn()
+        if track.turns.is_due:
+            await track.turns.give_way()
         while True:
             track.step()
             piece = track.take(1)
@@ -288,7 +285,8 @@ class LaneBatches:
     async def __anext__(self) -> Batch:
         """The next batch. If cancelled, nothing was taken."""
         track, until = self._track, None
-        await track.turn()
+        if track.turns.is_due:
+            await track.turns.give_way()
         while True:
             track.step()
             at_hand = track.lanes.engine.reader.buffers.at_hand(track.tp)

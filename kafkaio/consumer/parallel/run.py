@@ -234,10 +234,11 @@ class Runner:
         self._is_waking = False
 
     async def _take_jobs(self, worker: _Worker) -> None:
-        engine, handler, convert = self._engine, self._handler, self._convert
-        next_job = self._schedule.next
-        while (job := next_job()) is not None:
-            self._wake_worker()
+        turns, schedule = self._engine.turns, self._schedule
+        handler, convert = self._handler, self._convert
+        while (job := schedule.next()) is not None:
+            if schedule.ready and not self._is_waking:
+                self._wake_worker()
             worker.job = job
             record = job.record
             try:
@@ -252,8 +253,8 @@ class Runner:
             worker.job = None
             if worker.scope.cancel_called:
                 return  # its handler would not be cancelled: the next one must not be
-            if engine.turns.is_due:
-                await engine.turns.give_way()
+            if turns.is_due:
+                await turns.give_way()
 
     def _finished(self, job: Job) -> None:
         self._went_on = True
