@@ -46,6 +46,21 @@ def test_a_part_can_be_finished():
     assert not made.has_unfinished([A])
 
 
+def test_one_partition_can_be_finished_alone():
+    made = ledger(A, B)
+    for tp in (A, B):
+        made.handed(tp, 15, 4)
+    made.finished_to(A, 12, 4)
+    assert made.unfinished_from(A) == OffsetAndMetadata(12, leader_epoch=4)
+    assert made.is_due(A)
+    assert not made.is_due(B)
+    made.finish_of(A)
+    made.finish_of(A)
+    assert made.unfinished_from(A) is None
+    assert made.unfinished_from(B) == OffsetAndMetadata(10, leader_epoch=3)
+    assert due(made) == {A: 15}
+
+
 def test_what_was_left_out_counts_once_all_before_it_is_finished():
     made = ledger(A)
     made.skipped(A, 11)
