@@ -109,7 +109,10 @@ def records(rounds: Iterable[int]) -> list[NewRecord]:
     ]
 
 
-def member(kafka: Broker | Kafka, topic: str, group: str, name: str) -> Consumer:
+def member(
+    kafka: Broker | Kafka, topic: str, group: str, name: str, assignor: str = ""
+) -> Consumer:
+    options = {"partition_assignment_strategy": [assignor]} if assignor else {}
     return Consumer(
         kafka.bootstrap_servers,
         topics=topic,
@@ -119,6 +122,7 @@ def member(kafka: Broker | Kafka, topic: str, group: str, name: str) -> Consumer
         heartbeat_interval_ms=200,
         auto_commit_interval_ms=500,
         retry_backoff_ms=20,
+        **options,  # type: ignore[arg-type]  # options by name
     )
 
 
@@ -148,14 +152,22 @@ async def committed_to_the_end(kafka: Broker | Kafka, topic: str, group: str) ->
         return all((at.offset if at else 0) == ends[tp] for tp, at in found.items())
 
 
+@pytest.mark.parametrize("assignor", ["cooperative-sticky", "range"])
 async def test_members_come_and_go_and_nothing_is_done_twice(
-    kafka_broker: Broker | Kafka, kafka_topic: str, group: str, ledger: Ledger
+    kafka_broker: Broker | Kafka,
+    kafka_topic: str,
+    group: str,
+    ledger: Ledger,
+    assignor: str,
 ) -> None:
     async with AsyncExitStack() as stack:
         producer = await stack.enter_async_context(
             Producer(kafka_broker.bootstrap_servers)
         )
-        crew = [member(kafka_broker, kafka_topic, group, f"m-{n}") for n in range(3)]
+        crew = [
+            member(kafka_broker, kafka_topic, group, f"m-{n}", assignor)
+            for n in range(3)
+        ]
 
         async def produce(rounds: range) -> None:
             for number in rounds:
