@@ -52,7 +52,7 @@ class Track:
         #: The body knows that there is nothing more to come.
         self.is_told = False
         self.is_waiting = False
-        #: The task that asked last.
+        #: The task that was the first to take something, or the last that waited.
         self.taker: asyncio.Task[object] | None = None
         #: The turns of the loop, which a body with records at hand must leave.
         self.turns = lanes.engine.turns
@@ -97,7 +97,6 @@ class Track:
             StopAsyncIteration: there is nothing more to come.
         """
         lanes = self.lanes
-        self.taker = asyncio.current_task()
         if not self.is_over:
             lanes.engine.reader.ledger.finish_of(self.tp)
         if self.is_ending or self.is_over:
@@ -106,20 +105,24 @@ class Track:
             raise StopAsyncIteration
         lanes.engine.check()
         lanes.engine.reader.raise_errors()
-        lanes.engine.reader.raise_stranded(self.tp)
 
     def take(self, limit: int) -> Piece | None:
         """Take what is at hand, up to the end of a fetched batch."""
         piece = self.lanes.engine.reader.take_of(self.tp, limit, raw=False)
-        self.has_taken |= piece is not None
+        if not self.has_taken and piece is not None:
+            self.has_taken = True
+            self.taker = asyncio.current_task()
         return piece
 
     async def wait(self, until: float | None = None) -> None:
         """Wait for something to look at.
 
         Raises:
+            OffsetOutOfRange: there is no position, and no policy to find one.
             UsageError: another task waits for it.
         """
+        self.lanes.engine.reader.raise_stranded(self.tp)
+        self.taker = asyncio.current_task()
         if self.is_waiting:
             raise UsageError("another task reads this lane")
         self.is_waiting = True
