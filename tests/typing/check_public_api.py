@@ -21,6 +21,32 @@ async def produce() -> None:
         await producer.flush(timeout=30)
 
 
+async def in_parallel(producer: kafkaio.Producer, consumer: kafkaio.Consumer) -> None:
+    async def handle(record: kafkaio.Record) -> None:
+        assert record.value
+
+    async def bury(record: kafkaio.Record, error: Exception) -> int:
+        return len(record.value or b"")
+
+    await consumer.run(handle, concurrency=100, ordering="key")
+    retry = kafkaio.Retry(attempts=3, on=(OSError,))
+    await consumer.run(handle, retry=retry, dead_letter=bury)
+    await consumer.run(handle, dead_letter=kafkaio.DeadLetter(producer, "t.dead"))
+    await consumer.run(handle, ordering="keys")  # type: ignore[arg-type]
+    await consumer.run(print)  # type: ignore[arg-type]
+    async for lane in consumer.partitions():
+        assert_type(lane, kafkaio.Lane)
+        async with lane:
+            async for record in lane:
+                assert_type(record, kafkaio.Record)
+                await lane.commit(record)
+            async for batch in lane.batches(max_records=10):
+                assert_type(batch, kafkaio.Batch)
+                await lane.commit(batch)
+            await lane.commit(17)
+            await lane.commit("17")  # type: ignore[arg-type]
+
+
 async def consume() -> None:
     def lost(partitions: Set[kafkaio.TopicPartition]) -> None:
         assert partitions

@@ -53,10 +53,11 @@ class InParallel:
     ) -> None:
         """Call a coroutine function with each record, many at a time.
 
-        A record is finished when its handler returns. Finished records are committed
-        by themselves and in order, whatever ``enable_auto_commit`` says: a partition
-        is committed up to its first record that is not finished, every
-        ``auto_commit_interval_ms``, when it is given back, and by `close`.
+        A record is finished when its handler returns. From this call on, finished
+        records are committed by themselves and in order, whatever
+        ``enable_auto_commit`` says: a partition is committed up to its first record
+        that is not finished, every ``auto_commit_interval_ms``, when it is given back,
+        and by `close`.
 
         When the group asks for a partition back, all up to its last record that was
         begun is finished first, so that the next owner repeats none of them; no
