@@ -321,12 +321,9 @@ class Reader:
     # For whoever divides the records
 
     def take_of(self, tp: TopicPartition, limit: int, *, raw: bool) -> Piece | None:
-        """Take records of one partition; None where none is at hand.
+        """Take records of one partition, ``limit`` at most; None where none is at hand.
 
-        Args:
-            tp: the partition.
-            limit: most records.
-            raw: whether to leave deserializing to the caller.
+        Raw, they are as they came: deserializing is left to the caller.
         """
         buffer = self.buffers.get(tp)
         if buffer is None or not buffer.is_queued:
