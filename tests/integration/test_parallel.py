@@ -109,20 +109,31 @@ def records(rounds: Iterable[int]) -> list[NewRecord]:
     ]
 
 
+#: The consumer protocol is what a member takes where the cluster has it.
+CLASSIC = {"group_protocol": "classic", "heartbeat_interval_ms": 200}
+PROTOCOLS = {
+    "auto": {},
+    "cooperative": {**CLASSIC},
+    "eager": {**CLASSIC, "partition_assignment_strategy": ["range"]},
+}
+
+
 def member(
-    kafka: Broker | Kafka, topic: str, group: str, name: str, assignor: str = ""
+    kafka: Broker | Kafka,
+    topic: str,
+    group: str,
+    name: str,
+    protocol: str = "cooperative",
 ) -> Consumer:
-    options = {"partition_assignment_strategy": [assignor]} if assignor else {}
     return Consumer(
         kafka.bootstrap_servers,
         topics=topic,
         group_id=group,
         client_id=name,
         auto_offset_reset="earliest",
-        heartbeat_interval_ms=200,
         auto_commit_interval_ms=500,
         retry_backoff_ms=20,
-        **options,  # type: ignore[arg-type]  # options by name
+        **PROTOCOLS[protocol],  # type: ignore[arg-type]  # options by name
     )
 
 
@@ -152,20 +163,20 @@ async def committed_to_the_end(kafka: Broker | Kafka, topic: str, group: str) ->
         return all((at.offset if at else 0) == ends[tp] for tp, at in found.items())
 
 
-@pytest.mark.parametrize("assignor", ["cooperative-sticky", "range"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_members_come_and_go_and_nothing_is_done_twice(
     kafka_broker: Broker | Kafka,
     kafka_topic: str,
     group: str,
     ledger: Ledger,
-    assignor: str,
+    protocol: str,
 ) -> None:
     async with AsyncExitStack() as stack:
         producer = await stack.enter_async_context(
             Producer(kafka_broker.bootstrap_servers)
         )
         crew = [
-            member(kafka_broker, kafka_topic, group, f"m-{n}", assignor)
+            member(kafka_broker, kafka_topic, group, f"m-{n}", protocol)
             for n in range(3)
         ]
 
@@ -191,8 +202,13 @@ async def test_members_come_and_go_and_nothing_is_done_twice(
     assert await committed_to_the_end(kafka_broker, kafka_topic, group)
 
 
+@pytest.mark.parametrize("protocol", ["auto", "cooperative"])
 async def test_lanes_come_and_go_and_nothing_is_done_twice(
-    kafka_broker: Broker | Kafka, kafka_topic: str, group: str, ledger: Ledger
+    kafka_broker: Broker | Kafka,
+    kafka_topic: str,
+    group: str,
+    ledger: Ledger,
+    protocol: str,
 ) -> None:
     async def body(lane: Lane, who: str) -> None:
         handle = ledger.handler(who)
@@ -202,7 +218,8 @@ async def test_lanes_come_and_go_and_nothing_is_done_twice(
 
     @asynccontextmanager
     async def bodies(number: int) -> AsyncIterator[None]:
-        consumer = member(kafka_broker, kafka_topic, group, f"m-{number}")
+        name = f"m-{number}"
+        consumer = member(kafka_broker, kafka_topic, group, name, protocol)
         await consumer.start()
 
         async def dispatch() -> None:
