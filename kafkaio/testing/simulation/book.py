@@ -208,10 +208,10 @@ class Book:
             else:
                 held.is_asked_back = True
 
-    def told_group(self, session: Session) -> None:
+    def told_group(self, session: Session, still: Collection[int] = ()) -> None:
         """The session told its group what it still has: the rest is given up."""
         for partition, held in list(session.held.items()):
-            if held.is_asked_back:
+            if held.is_asked_back and partition not in still:
                 self._end(session, partition)
 
     def lost(self, session: Session, partitions: Collection[int]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from itertools import count
 from typing import Final, Protocol
 
@@ -20,19 +20,34 @@ from kafkaio.testing.simulation.book import Book, Session
 from kafkaio.testing.simulation.scenario import Scenario
 from kafkaio.types import Record, TopicPartition
 
-__all__ = ["GROUP", "TOPIC", "Member", "Surroundings"]
+__all__ = [
+    "GROUP",
+    "HEARTBEAT_SECONDS",
+    "SESSION_SECONDS",
+    "TOPIC",
+    "Member",
+    "Surroundings",
+]
 
 TOPIC: Final = "orders"
 GROUP: Final = "billing"
+HEARTBEAT_SECONDS: Final = 5.0
+SESSION_SECONDS: Final = 20.0
 #: What the simulation runs consumers with, unless a scenario says otherwise: long
 #: polls and rare commits, or an idle hour would take many times as long.
-OPTIONS: Final = {
+_OPTIONS: Final = {
     "auto_offset_reset": "earliest",
     "fetch_max_wait_ms": 25_000,
-    "heartbeat_interval_ms": 5_000,
-    "session_timeout_ms": 20_000,
     "max_poll_interval_ms": 60_000,
     "auto_commit_interval_ms": 10_000,
+}
+#: The same, by group protocol; members of the newer one are told by the broker.
+_OF_PROTOCOL: Final[Mapping[str, Mapping[str, object]]] = {
+    "classic": {
+        "heartbeat_interval_ms": round(HEARTBEAT_SECONDS * 1000),
+        "session_timeout_ms": round(SESSION_SECONDS * 1000),
+    },
+    "consumer": {},
 }
 #: Seconds between the end of a consumer by an error and the next one.
 _PAUSE: Final = 1.0
@@ -193,7 +208,8 @@ class Member:
     def _consumer(self, *, auto_commit: bool) -> Consumer:
         scenario = self._around.scenario
         options = {
-            **OPTIONS,
+            **_OPTIONS,
+            **_OF_PROTOCOL[scenario.group_protocol],
             "client_id": self.client_id,
             "group_id": GROUP,
             "group_protocol": scenario.group_protocol,

@@ -18,11 +18,21 @@ from kafkaio._runtime import clock
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.headers import decode_request
 from kafkaio.protocol.message import Buffer
+from kafkaio.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+)
 from kafkaio.protocol.messages.offset_commit import OffsetCommitRequest
 from kafkaio.testing.embedded import Broker
-from kafkaio.testing.simulation.book import Book, Violation
+from kafkaio.testing.groups.config import GroupConfig
+from kafkaio.testing.simulation.book import Book, Session, Violation
 from kafkaio.testing.simulation.loop import VirtualClockLoop
-from kafkaio.testing.simulation.members import GROUP, TOPIC, Member
+from kafkaio.testing.simulation.members import (
+    GROUP,
+    HEARTBEAT_SECONDS,
+    SESSION_SECONDS,
+    TOPIC,
+    Member,
+)
 from kafkaio.testing.simulation.network import Network
 from kafkaio.testing.simulation.saboteur import Saboteur
 from kafkaio.testing.simulation.scenario import Fault, Scenario, draw_faults
@@ -39,7 +49,13 @@ _LOOK_EVERY: Final = 1.0
 #: Seconds for what is under way to arrive, after all is closed.
 _LAST_WORDS: Final = 30.0
 _LENGTH_SIZE: Final = 4
-_TELLS_GROUP: Final = {ApiKey.JOIN_GROUP, ApiKey.LEAVE_GROUP}
+#: Requests that commit, or tell the group what a member still has.
+_WATCHED: Final = {
+    ApiKey.OFFSET_COMMIT,
+    ApiKey.JOIN_GROUP,
+    ApiKey.LEAVE_GROUP,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+}
 _READ_BYTES: Final = 1 << 20
 
 
@@ -137,6 +153,10 @@ class _World:
             nodes=scenario.nodes,
             topics={TOPIC: scenario.partitions},
             memory_transport=self._network,
+            groups=GroupConfig(
+                consumer_session_timeout=SESSION_SECONDS,
+                consumer_heartbeat_interval=HEARTBEAT_SECONDS,
+            ),
         )
         self._members: list[Member] = []
         self._all: anyio.CancelScope | None = None
@@ -209,7 +229,7 @@ class _World:
         self.requests += 1
         self.trace.add(self._now(), f"{client} to {port}", frame)
         api = int.from_bytes(frame[_LENGTH_SIZE : _LENGTH_SIZE + 2], "big")
-        if api == ApiKey.OFFSET_COMMIT or api in _TELLS_GROUP:
+        if api in _WATCHED:
             self._watch(client, frame[_LENGTH_SIZE:])
 
     def _watch(self, client: str, frame: bytes) -> None:
@@ -226,8 +246,18 @@ class _World:
                 for part in topic.partitions
             }
             self.book.committing(session, offsets)
+        elif isinstance(request, ConsumerGroupHeartbeatRequest):
+            self._heard(session, request)
         else:
             self.book.told_group(session)
+
+    def _heard(self, session: Session, beat: ConsumerGroupHeartbeatRequest) -> None:
+        """Most heartbeats tell nothing of partitions; the last one gives up all."""
+        if beat.member_epoch < 0:
+            self.book.told_group(session)
+        elif beat.topic_partitions is not None:
+            topics = beat.topic_partitions
+            self.book.told_group(session, {p for one in topics for p in one.partitions})
 
     # ---- its life ----------------------------------------------------------------
 

@@ -224,7 +224,10 @@ def test_what_is_asked_back_may_be_committed_till_the_group_is_told(
     world.book.asked_back(session, [0])
     world.book.committing(session, {0: 0})
     assert world.laws == []
-    world.book.told_group(session)
+    world.book.told_group(session, still={0, 1})
+    world.book.committing(session, {0: 0})
+    assert world.laws == []
+    world.book.told_group(session, still={1})
     world.book.committing(session, {0: 0, 1: 0})
     world.book.asked_back(session, [0])
     assert world.laws == ["committed and given up", "revoked and not held"]
