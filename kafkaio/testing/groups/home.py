@@ -116,5 +116,5 @@ class ClusterHome:
         return 0 if topic is None else len(topic.partitions)
 
     def topic_names(self) -> list[str]:
-        """Return the names of all topics but the brokers' own."""
-        return [one.name for one in self._cluster.visible() if not one.is_internal]
+        """Return the names of all topics; the brokers' own are among them."""
+        return [one.name for one in self._cluster.visible()]

@@ -23,6 +23,7 @@ _PROPERTIES: Final[Mapping[str, Value]] = {
     "group.consumer.assignment.interval.ms": 0,
     "group.consumer.heartbeat.interval.ms": 5000,
     "group.consumer.session.timeout.ms": 45_000,
+    "offsets.topic.num.partitions": 50,
     "group.min.session.timeout.ms": 6000,
     "group.consumer.migration.policy": "bidirectional",
 }

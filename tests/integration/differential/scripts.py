@@ -11,11 +11,14 @@ from tests.integration.differential.consumer_groups import consumer_groups
 from tests.integration.differential.logs import logs
 from tests.integration.differential.offsets import get_ready, simple_groups
 from tests.integration.differential.pair import Pair
+from tests.integration.differential.patterns import patterns
 from tests.integration.differential.topics import topics
 
 Script = Callable[[Pair, Random, str], Awaitable[None]]
 
 SCRIPTS: Final[Mapping[str, Script]] = {
+    # First, while there are few topics: many a pattern matches them all.
+    "patterns": patterns,
     "topics": topics,
     "logs": logs,
     "simple_groups": simple_groups,
