@@ -137,6 +137,17 @@ def power_cut(session: nox.Session) -> None:
 
 
 @nox.session
+def differential(session: nox.Session) -> None:
+    """The embedded broker and a real one: two hundred scripts of each kind."""
+    session.install("-e", ".[kafka]")
+    groups(session, "test")
+    env = {"KAFKAIO_SEEDS": "0-199"}
+    session.run(
+        "pytest", "tests/integration/test_differential.py", *session.posargs, env=env
+    )
+
+
+@nox.session
 def codegen(session: nox.Session) -> None:
     """Regenerate the messages from Kafka's jar; a difference is a failure."""
     session.install("-e", ".[kafka]", env=WITHOUT_COMPILER)

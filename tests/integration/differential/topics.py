@@ -37,7 +37,8 @@ from tests.integration.differential.plain import Plain
 
 _NOBODY: Final = UUID(int=0)
 _UNHEARD_OF: Final = UUID(int=79)
-_TOPIC, _BROKER = 2, 4
+_NO_NAMES: Final = ("", ".", "a/b", "x" * 250)
+_TOPIC: Final = 2
 _SETTINGS: Final = (
     ("retention.ms", "1000"),
     ("retention.ms", "-1"),
@@ -84,8 +85,12 @@ class TopicScript:
 
     def _name(self) -> str:
         if self.wrong(0.1):
-            return self.dice.choice(["", ".", "a/b", "x" * 250, "no-such-topic"])
+            return self.dice.choice(_NO_NAMES)
         return self.dice.choice(self.names)
+
+    def _absent(self) -> str:
+        """Return any name, perhaps one that no script creates."""
+        return "no-such-topic" if self.wrong(0.05) else self._name()
 
     async def _settle(self) -> None:
         asked = [MetadataRequestTopic(name=name) for name in self.names]
@@ -133,7 +138,7 @@ class TopicScript:
     async def delete(self) -> None:
         """Delete topics by name, or by id."""
         version = self.dice.randint(1, 6)
-        name = self._name()
+        name = self._absent()
         request = DeleteTopicsRequest(topic_names=[name], timeout_ms=9000)
         if version >= 6:
             request.topic_names = []
@@ -149,7 +154,7 @@ class TopicScript:
     async def grow(self) -> None:
         """Add partitions, or try to take some away."""
         topic = CreatePartitionsTopic(
-            name=self._name(),
+            name=self._absent(),
             count=self.dice.choice([0, 1, 2, 3, 4, 5]),
             assignments=None,
         )
@@ -168,7 +173,7 @@ class TopicScript:
         config = AlterableConfig(name=name, config_operation=operation, value=value)
         resource = AlterConfigsResource(
             resource_type=77 if self.wrong(0.05) else _TOPIC,
-            resource_name=self._name(),
+            resource_name=self._absent(),
             configs=[config],
         )
         request = IncrementalAlterConfigsRequest(
@@ -182,7 +187,7 @@ class TopicScript:
         keys = self.dice.sample([name for name, _ in _SETTINGS], 2)
         resource = DescribeConfigsResource(
             resource_type=_TOPIC,
-            resource_name=self._name(),
+            resource_name=self._absent(),
             configuration_keys=self.dice.choice([None, [*keys, "no.such.config"]]),
         )
         request = DescribeConfigsRequest(
@@ -193,7 +198,7 @@ class TopicScript:
     async def look(self) -> None:
         """Ask what topics there are, by name or by id."""
         version = self.dice.randint(0, 13)
-        names = {*self.names, self._name()}
+        names = {*self.names, self._absent()}
         asked = [MetadataRequestTopic(name=name) for name in names]
         if version >= 12 and self.wrong(0.4):
             ids = {*self.ids.values(), _UNHEARD_OF} - {_NOBODY}
