@@ -372,7 +372,7 @@ class Connection:
         self._end_if_finished()
 
     def _end_if_finished(self) -> None:
-        if self.is_ready and self._machine.is_finished:
+        if self._machine.is_finished and self.is_ready:
             self.close()
 
     def _perform(self, closing: Closing) -> None:

@@ -135,25 +135,26 @@ cdef class Receipt:
             self._seen = set()
         self._seen.add(index)
 
-    def when_settled(self, callback):
-        """Calls ``callback`` once when it is settled, which it must not be yet."""
+    def when_settled(self, waiter):
+        """Tells ``waiter`` when it is settled, which it must not be yet."""
         assert not self.is_settled
         if self._waiters is None:
             self._waiters = {}
-        self._waiters[callback] = None
+        self._waiters[waiter] = None
 
-    def forget(self, callback):
-        """Does not call ``callback`` any more; harmless if it was called."""
+    def forget(self, waiter):
+        """Tells ``waiter`` no more; harmless if it was told."""
         if self._waiters is not None:
-            self._waiters.pop(callback, None)
+            self._waiters.pop(waiter, None)
 
     cdef int _settle(self) except -1:
         assert not self.is_settled
         self.is_settled = True
         waiters, self._waiters = self._waiters, None
         if waiters is not None:
-            for callback in waiters:
-                callback()
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
         return 0
 
 

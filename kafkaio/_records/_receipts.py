@@ -8,7 +8,7 @@ here.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from kafkaio.errors import UsageError
 from kafkaio.types import RecordMetadata
@@ -17,6 +17,7 @@ __all__ = [
     "Delivery",
     "Receipt",
     "Wait",
+    "Waiter",
     "at_once",
     "metadata_run",
     "twin_of",
@@ -26,12 +27,22 @@ __all__ = [
 Wait: TypeAlias = "Callable[[Delivery], Generator[object, None, RecordMetadata]]"
 
 
+class Waiter(Protocol):
+    """Who waits for a receipt to be settled: a future."""
+
+    def done(self) -> bool:
+        """Whether it wants to hear no more."""
+
+    def set_result(self, result: None, /) -> None:
+        """Hear that the receipt is settled; must not raise."""
+
+
 class Receipt:
     """What became of some records that travel together.
 
     It is settled once: acknowledged, failed, or moved (its records travel on under
     other receipts, because their batch was divided). Settling is one call however
-    many records there are, and each waiter is called back once.
+    many records there are, and each waiter is told once.
 
     Attributes:
         topic: name of the topic.
@@ -82,7 +93,7 @@ class Receipt:
         self.moved: Sequence[tuple[Receipt, int]] | None = None
         self.on_lost = on_lost
         self.wait = wait
-        self._waiters: dict[Callable[[], None], None] | None = None
+        self._waiters: dict[Waiter, None] | None = None
         # Records of a failed receipt whose error reached somebody.
         self._seen: set[int] | None = None
 
@@ -127,24 +138,25 @@ class Receipt:
             self._seen = set()
         self._seen.add(index)
 
-    def when_settled(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` once when it is settled, which it must not be yet."""
+    def when_settled(self, waiter: Waiter) -> None:
+        """Tell ``waiter`` when it is settled, which it must not be yet."""
         assert not self.is_settled
         if self._waiters is None:
             self._waiters = {}
-        self._waiters[callback] = None
+        self._waiters[waiter] = None
 
-    def forget(self, callback: Callable[[], None]) -> None:
-        """Do not call ``callback`` any more; harmless if it was called."""
+    def forget(self, waiter: Waiter) -> None:
+        """Tell ``waiter`` no more; harmless if it was told."""
         if self._waiters is not None:
-            self._waiters.pop(callback, None)
+            self._waiters.pop(waiter, None)
 
     def _settle(self) -> None:
         assert not self.is_settled
         self.is_settled = True
         waiters, self._waiters = self._waiters, None
-        for callback in waiters or ():
-            callback()
+        for waiter in waiters or ():
+            if not waiter.done():
+                waiter.set_result(None)
 
 
 class Delivery:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
-from functools import partial
 
 from kafkaio._machines.accumulator import Receipt
 from kafkaio._records._impl import Delivery
@@ -32,18 +31,12 @@ def until_done(delivery: Delivery) -> Generator[object, None, RecordMetadata]:
 def _wait(receipt: Receipt) -> Generator[object, None, None]:
     # A future of its own for each waiter: cancelling a shared one would cancel all.
     waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    callback = partial(_release, waiter)
-    receipt.when_settled(callback)
+    receipt.when_settled(waiter)
     try:
         yield from waiter
     except BaseException:
-        receipt.forget(callback)
+        receipt.forget(waiter)
         raise
-
-
-def _release(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
 
 
 async def settled(receipts: list[Receipt]) -> None:

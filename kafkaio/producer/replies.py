@@ -116,6 +116,11 @@ class Replies:
         answer: PartitionProduceResponse,
         response: ProduceResponse,
     ) -> None:
+        if not answer.error_code:  # without a look at the table, for what is usual
+            self._accumulator.acknowledged(
+                batch, answer.base_offset, answer.log_append_time_ms
+            )
+            return
         code = known_code(answer.error_code)
         asked = reaction(ApiKey.PRODUCE, code)
         if asked.step is Step.SUCCESS:

@@ -32,6 +32,11 @@ class Room:
     def __len__(self) -> int:
         return len(self._waiters)
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits."""
+        return bool(self._waiters)
+
     def try_reserve(self, size: int) -> bool:
         """Set bytes aside at once; False if others wait or there is no room."""
         return not self._waiters and self._accumulator.reserve(size)

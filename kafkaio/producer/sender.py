@@ -1,9 +1,9 @@
-"""The sender: the one task that moves batches from the accumulator to the brokers."""
+"""The sender: what moves batches from the accumulator to the brokers."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 from uuid import UUID
@@ -53,9 +53,11 @@ _Step: TypeAlias = Callable[[], Awaitable[None]]
 class Sender:
     """Sends what the accumulator has ready, and hears what became of it.
 
-    The task sleeps until there is news or a deadline; then it asks the accumulator
-    which nodes have something to send, fills one request after the other, and hands
-    them to the connections. Answers settle their batches where they arrive, without a
+    When there is news, or a deadline has come, the loop calls it once in its next turn:
+    it asks the accumulator which nodes have something to send, fills one request after
+    the other, and hands them to the connections. That is a callback and not a task,
+    which would cost a future and more with every request; the task only waits for a
+    failure, to crash with it. Answers settle their batches where they arrive, without a
     turn of the loop between. Connections are opened, and the producer's identity asked
     for, in short-lived tasks beside it, so that no slow broker holds up the others.
 
@@ -85,7 +87,10 @@ class Sender:
         self._request_timeout = config.request_timeout_ms / 1000
         self._topic_max_idle = config.metadata_max_idle_ms / 1000
         self._acks = config.required_acks
-        self._wakeup = Wakeup()
+        self._loop = asyncio.get_running_loop()
+        # Whether the loop will call _look.
+        self._is_called = False
+        self._failed = Wakeup()
         # Rings no later than the sender asked for; early is harmless.
         self._alarm: asyncio.TimerHandle | None = None
         self._look_at_topics_at = 0.0
@@ -104,12 +109,15 @@ class Sender:
     def start(self) -> None:
         """Start the task; the client must have been started."""
         self._start(self._run, "producer")
+        self.wake()
         if self._identity is not None:
             self._obtain_identity()
 
     def wake(self) -> None:
-        """Look at the accumulator soon."""
-        self._wakeup.notify()
+        """Look at the accumulator soon: in the loop's next turn."""
+        if not self._is_called:
+            self._is_called = True
+            self._loop.call_soon(self._look)
 
     def stop(self) -> None:
         """Stop sending; what is on the wire is no longer waited for."""
@@ -126,7 +134,7 @@ class Sender:
     def metadata_changed(self, view: ClusterView) -> None:
         """Hear of new metadata."""
         self._accumulator.learn(view)
-        self._wakeup.notify()
+        self.wake()
 
     def _start(self, step: _Step, name: str) -> None:
         scope = anyio.CancelScope()
@@ -145,33 +153,40 @@ class Sender:
 
     async def _run(self) -> None:
         try:
-            await self._send_forever()
-        except Exception:
-            raise
+            await self._failed.wait()
         except BaseException:
             if not self._is_stopping:  # the client ends, and we with it
                 self.on_end()
             raise
         finally:
+            self._is_stopping = True
             if self._alarm is not None:
                 self._alarm.cancel()
+        if self._failure is not None:
+            raise self._failure
 
-    async def _send_forever(self) -> None:
-        loop = asyncio.get_running_loop()
-        while not self._is_stopping:
-            wake_at = self._turn(loop.time())
-            if self._failure is not None:
-                raise self._failure
-            alarm = self._alarm
-            if wake_at != _NEVER and (alarm is None or wake_at < alarm.when()):
-                if alarm is not None:
-                    alarm.cancel()
-                self._alarm = loop.call_at(wake_at, self._ring)
-            await self._wakeup.wait()
+    def _look(self) -> None:
+        self._is_called = False
+        if self._is_stopping or self._failure is not None:
+            return
+        try:
+            wake_at = self._turn(self._loop.time())
+        except Exception as failure:  # noqa: BLE001 - the task raises it
+            self._fail(failure)
+            return
+        alarm = self._alarm
+        if wake_at != _NEVER and (alarm is None or wake_at < alarm.when()):
+            if alarm is not None:
+                alarm.cancel()
+            self._alarm = self._loop.call_at(wake_at, self._ring)
+
+    def _fail(self, failure: BaseException) -> None:
+        self._failure = failure
+        self._failed.notify()
 
     def _ring(self) -> None:
         self._alarm = None
-        self._wakeup.notify()
+        self.wake()
 
     def _turn(self, at: float) -> float:
         """Do all that can be done now; return when to look again."""
@@ -179,16 +194,19 @@ class Sender:
         if at >= accumulator.expires_at:
             for receipt in accumulator.expire(at):
                 self._report(receipt)
-        self._room.grant()
-        accumulator.is_urgent = len(self._room) > 0
-        self._watch_topics(at)
+        room = self._room
+        if room.is_awaited:
+            room.grant()
+        accumulator.is_urgent = room.is_awaited
+        if at >= self._look_at_topics_at or accumulator.has_new_topic:
+            self._watch_topics(at)
         while True:
             accumulator.looked()
             outlook = accumulator.outlook(at)
             if self._needs_identity():
                 self._obtain_identity()
                 return outlook.wake_at
-            if not sum(self._send_to(node, at) for node in outlook.nodes):
+            if not self._send_to_all(outlook.nodes, at):
                 break
             if accumulator.is_all_sent:
                 return min(outlook.wake_at, accumulator.expires_at)
@@ -196,9 +214,14 @@ class Sender:
             self._client.request_refresh()
         return outlook.wake_at
 
+    def _send_to_all(self, nodes: Sequence[int], at: float) -> bool:
+        """Send each node a request; whether there was one to send."""
+        is_sent = False
+        for node in nodes:
+            is_sent |= self._send_to(node, at)
+        return is_sent
+
     def _watch_topics(self, at: float) -> None:
-        if at < self._look_at_topics_at and not self._accumulator.has_new_topic:
-            return
         self._look_at_topics_at = at + _TOPICS_INTERVAL
         topics = self._accumulator.topics_in_use(at - self._topic_max_idle)
         if topics != self._watched:
@@ -298,10 +321,11 @@ class Sender:
                 self._replies.unanswered(batches, answer)
             else:
                 self._replies.answered(batches, ids, answer)
-            self._room.grant()
+            if self._room.is_awaited:
+                self._room.grant()
         except Exception as failure:  # noqa: BLE001 - see above
-            self._failure = failure
-        self._wakeup.notify()
+            self._fail(failure)
+        self.wake()
 
     async def _open(self, node: int) -> None:
         try:
@@ -314,7 +338,7 @@ class Sender:
             await anyio.sleep(self._backoff.delay(0, roll()))
         finally:
             self._opening.discard(node)
-            self._wakeup.notify()
+            self.wake()
 
     # Identity.
 
@@ -349,7 +373,7 @@ class Sender:
                     break
         finally:
             self._is_obtaining = False
-            self._wakeup.notify()
+            self.wake()
 
     def _refuse_all(self, error: Exception) -> None:
         # Each record fails with the reason; later ones ask again, so that the

@@ -28,6 +28,7 @@ from kafkaio._machines.accumulator.limits import (
     not_acknowledged,
     unknown_topic,
 )
+from kafkaio._machines.accumulator.node import NodeState
 from kafkaio._machines.accumulator.queue import PartitionQueue
 from kafkaio._records.batch import BatchBuilder
 
@@ -63,8 +64,9 @@ class Accumulator(Intake):
     @property
     def is_all_sent(self) -> bool:
         """Whether no record waits to be sent, be it because its topic is unknown."""
-        if any(queue.waiting for queue in self._active.values()):
-            return False
+        for queue in self._active.values():
+            if queue.waiting:
+                return False
         return not self.unknown_topics()
 
     # What to send.
@@ -75,7 +77,8 @@ class Accumulator(Intake):
         is_leaderless = False
         wake_at = self.expires_at = self._next_expiry()
         for queue in self._active.values():
-            if not queue.waiting:
+            # A node that is ready is asked for all its partitions' batches anyway.
+            if not queue.waiting or queue.leader in ready:
                 continue
             batch = queue.candidate()
             if batch is None:
@@ -83,18 +86,21 @@ class Accumulator(Intake):
             if queue.leader < 0:
                 is_leaderless = True
                 continue
-            due = self._due_at(queue, batch)
+            node = self.node(queue.leader)
+            due = self._due_at(queue, batch, node)
             if due > now:
                 wake_at = min(wake_at, due)
-            elif self.node(queue.leader).in_flight < self._limits.max_in_flight:
+            elif node.in_flight < self._limits.max_in_flight:
                 ready[queue.leader] = None
-                self.node(queue.leader).became_ready(now)
+                node.became_ready(now)
         return Outlook(tuple(ready), wake_at, is_leaderless)
 
-    def _due_at(self, queue: PartitionQueue, batch: ProduceBatch) -> float:
+    def _due_at(
+        self, queue: PartitionQueue, batch: ProduceBatch, node: NodeState
+    ) -> float:
         if batch.attempts or batch.is_sealed or self.is_urgent:
             return batch.retry_at
-        if len(queue.waiting) > 1 or not self.node(queue.leader).in_flight:
+        if len(queue.waiting) > 1 or not node.in_flight:
             return 0.0
         return batch.created + self._limits.linger
 
@@ -110,13 +116,16 @@ class Accumulator(Intake):
         size = 0
         start = node.turn % len(queues) if queues else 0
         for queue in queues[start:] + queues[:start]:
+            if not queue.waiting:
+                continue
             batch = queue.candidate()
             if batch is None or batch.retry_at > now:
                 continue
             size += batch.builder.size_bytes
             if taken and size > self._limits.max_request_size:
                 break
-            self._end_lease(batch)
+            if batch.is_leased:
+                self._end_lease(batch)
             queue.take(batch)
             topic = self._topics[batch.partition.topic]
             topic.used_at = max(topic.used_at, now)  # lanes do not tell when

@@ -325,7 +325,7 @@ class Intake:
 
     def unknown_topics(self) -> list[str]:
         """Topics for whose metadata records wait."""
-        return [t.name for t in self._topics.values() if t.undesignated]
+        return [name for name, topic in self._topics.items() if topic.undesignated]
 
     def learn(self, view: ClusterView) -> None:
         """Take over new metadata: leaders move, waiting records get partitions."""

@@ -98,7 +98,10 @@ class PartitionQueue:
         if self.sequence is not None:
             self.sequence.sent(batch)
         batch.is_on_wire = True
-        insort(self.on_wire, batch, key=_by_rank)
+        if not self.on_wire or self.on_wire[-1].rank < batch.rank:
+            self.on_wire.append(batch)
+        else:
+            insort(self.on_wire, batch, key=_by_rank)
 
     def landed(self, batch: ProduceBatch) -> None:
         """Take ``batch`` off the wire: it was answered or lost."""

@@ -416,6 +416,19 @@ def test_with_numbers_several() -> None:
     assert encoded.base_sequence == 1
 
 
+class Told:
+    """Somebody who waits for a receipt."""
+
+    def __init__(self, called: list[int], number: int) -> None:
+        self.called, self.number = called, number
+
+    def done(self) -> bool:
+        return False
+
+    def set_result(self, result: None, /) -> None:
+        self.called.append(self.number)
+
+
 # ---- what became of it ---------------------------------------------------------------
 
 
@@ -424,11 +437,8 @@ def test_acknowledged(is_idempotent: bool) -> None:
     h = Harness(is_idempotent=is_idempotent)
     receipt = h.put(0)
     called: list[int] = []
-    receipt.when_settled(lambda: called.append(1))
-
-    def forgotten() -> None:
-        called.append(2)
-
+    forgotten = Told(called, 2)
+    receipt.when_settled(Told(called, 1))
     receipt.when_settled(forgotten)
     receipt.forget(forgotten)
     h.acc.acknowledged(h.take(), 17, 99)

@@ -518,17 +518,21 @@ def test_a_delivery_that_waits_asks_its_receipt_how(twin) -> None:
     assert asked == [delivery]
 
 
-def test_callbacks_are_called_once_in_order(twin) -> None:
+def test_waiters_are_told_once_in_order(twin) -> None:
     called = []
     receipt = twin.Receipt("t", 0)
 
-    def forgotten() -> None:
-        raise AssertionError
+    def waiter(number: int, *, is_done: bool = False):
+        told = type("Waiter", (), {})()
+        told.done, told.set_result = lambda: is_done, lambda _: called.append(number)
+        return told
 
+    forgotten = waiter(3)
     receipt.forget(forgotten)
-    receipt.when_settled(lambda: called.append(1))
+    receipt.when_settled(waiter(1))
     receipt.when_settled(forgotten)
-    receipt.when_settled(lambda: called.append(2))
+    receipt.when_settled(waiter(4, is_done=True))
+    receipt.when_settled(waiter(2))
     receipt.forget(forgotten)
     receipt.acknowledge(0, -1)
     receipt.forget(forgotten)
