@@ -9,6 +9,10 @@ cdef extern from "Python.h":
     PyObject *PyDict_GetItemWithError(object mapping, object key) except? NULL
 
 
+# A limit that needs no look: what a batch can never reach.
+cdef Py_ssize_t FAR = 0x7FFFFFFF
+
+
 @cython.final
 cdef class Places:
     """Where the rows of a table went: see `kafkaio._records._append.Places`."""
@@ -55,6 +59,7 @@ cdef class Lane:
 
     cdef RecordWriter writer
     cdef Receipt receipt
+    cdef Py_ssize_t limit
     # Whose rows it took last, and the slot of its receipt there.
     cdef Places places
     cdef int32_t slot
@@ -131,8 +136,8 @@ cdef class Lanes:
         str topic not None,
         Py_ssize_t partition,
         Py_ssize_t partitions,
-        RecordWriter writer not None,
-        Receipt receipt not None,
+        tuple batch not None,
+        Py_ssize_t limit,
     ):
         """Lets a batch take records until it is withdrawn."""
         cdef TopicLanes lanes = self._topics.get(topic)
@@ -144,8 +149,8 @@ cdef class Lanes:
             self._topics[topic] = lanes
         if not 0 <= partition < len(lanes.lanes):
             raise IndexError(f"there is no partition {partition}")
-        lane.writer = writer
-        lane.receipt = receipt
+        lane.writer, lane.receipt = batch
+        lane.limit = limit
         lanes.lanes[partition] = lane
 
     def stick(self, str topic not None, Py_ssize_t partition, int64_t size):
@@ -220,7 +225,7 @@ cdef class Lanes:
     ):
         cdef TopicLanes lanes
         cdef Lane lane
-        cdef Py_ssize_t at, before, index
+        cdef Py_ssize_t at, before, index, size
         cdef int64_t time
         cdef int overflow = 0
         cdef bint is_sticky = False
@@ -228,7 +233,10 @@ cdef class Lanes:
         if type(topic) is not str:
             return None
         found = PyDict_GetItemWithError(self._topics, topic)
-        if found == NULL or self.size_of(value, key, headers) < 0:
+        if found == NULL:
+            return None
+        size = self.size_of(value, key, headers)
+        if size < 0:
             return None
         lanes = <TopicLanes>found
         if partition is not None:
@@ -246,7 +254,7 @@ cdef class Lanes:
                 return None
             is_sticky = True
         lane = lane_of(lanes, at)
-        if lane is None:
+        if lane is None or lane.writer.size_bytes + size > lane.limit:
             return None
         if timestamp is None:
             time = self.now_ms()
@@ -273,7 +281,7 @@ cdef class Lanes:
         cdef TopicLanes lanes
         cdef Lane lane
         cdef RecordWriter writer
-        cdef Py_ssize_t first, before
+        cdef Py_ssize_t first, before, size
         cdef int64_t time
         lanes = self._topics.get(topic)
         if lanes is None or lanes.sticky < 0:
@@ -286,9 +294,10 @@ cdef class Lanes:
         first = writer.count
         while start < PyList_GET_SIZE(values) and lanes.sticky_left > 0:
             value = values[start]
-            if self.size_of(value, None, ()) < 0:
-                break
+            size = self.size_of(value, None, ())
             before = writer.size_bytes
+            if size < 0 or before + size > lane.limit:
+                break
             if writer.append(time, None, value, None) < 0:
                 break
             before = writer.size_bytes - before
@@ -342,6 +351,8 @@ cdef class Lanes:
             if lane is None:
                 return row - start
             before = lane.writer.size_bytes
+            if lane.limit < FAR and before + rows.most_bytes(row) > lane.limit:
+                return row - start
             index = rows.put(lane.writer)
             if index < 0:
                 return row - start

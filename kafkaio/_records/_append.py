@@ -30,7 +30,7 @@ class _Topic:
     __slots__ = ("lanes", "sticky", "sticky_left", "sticky_taken")
 
     def __init__(self, partitions: int) -> None:
-        self.lanes: list[tuple[RecordWriter, Receipt] | None] = [None] * partitions
+        self.lanes: list[tuple[RecordWriter, Receipt, int] | None] = [None] * partitions
         self.sticky = -1
         self.sticky_left = 0
         self.sticky_taken = 0
@@ -127,8 +127,8 @@ class Lanes:
         topic: str,
         partition: int,
         partitions: int,
-        writer: RecordWriter,
-        receipt: Receipt,
+        batch: tuple[RecordWriter, Receipt],
+        limit: int,
     ) -> None:
         """Let a batch take records until it is withdrawn.
 
@@ -136,13 +136,14 @@ class Lanes:
             topic: name of its topic.
             partition: its partition.
             partitions: how many the topic has; as in every grant until `clear`.
-            writer: the batch, which has a record already.
-            receipt: its receipt, whose ``count`` is kept.
+            batch: the batch, which has a record already, and its receipt, whose
+                ``count`` is kept.
+            limit: bytes that the batch may reach here; what could pass it is left.
         """
         lanes = self._topics.get(topic)
         if lanes is None:
             lanes = self._topics[topic] = _Topic(partitions)
-        lanes.lanes[partition] = (writer, receipt)
+        lanes.lanes[partition] = (*batch, limit)
 
     def stick(self, topic: str, partition: int, size: int) -> None:
         """Let records without a key go to this partition, until it had ``size`` bytes.
@@ -213,7 +214,8 @@ class Lanes:
             Its delivery; None if no lane takes it, for whatever reason.
         """
         lanes = self._topics.get(topic) if type(topic) is str else None
-        if lanes is None or self._size_of(value, key, headers) < 0:
+        size = self._size_of(value, key, headers)
+        if lanes is None or size < 0:
             return None
         number = self._partition(lanes, key, partition)
         lane = lanes.lanes[number] if number >= 0 else None
@@ -223,8 +225,10 @@ class Lanes:
             timestamp = self._clock() // 1_000_000
         elif type(timestamp) is not int or not 0 <= timestamp < _MAX_INT64:
             return None
-        writer, receipt = lane
+        writer, receipt, limit = lane
         before = writer.size_bytes
+        if before + size > limit:
+            return None
         index = writer.try_append(timestamp, key, value, headers)  # type: ignore[arg-type]  # _size_of checked their types
         if index < 0:
             return None
@@ -263,14 +267,15 @@ class Lanes:
         lane = lanes.lanes[lanes.sticky]
         if lane is None:
             return None
-        writer, receipt = lane
+        writer, receipt, limit = lane
         first = writer.count
         timestamp = self._clock() // 1_000_000
         for index in range(start, len(values)):
             value = values[index]
-            if lanes.sticky_left <= 0 or self._size_of(value, None, ()) < 0:
-                break
+            size = self._size_of(value, None, ())
             before = writer.size_bytes
+            if lanes.sticky_left <= 0 or size < 0 or before + size > limit:
+                break
             if writer.try_append(timestamp, None, value) < 0:  # type: ignore[arg-type]  # _size_of checked its type
                 break
             self._took(lanes, writer.size_bytes - before, is_sticky=True)

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Producer", "ProducerStatistics"]
 
-#: Bytes that may be taken in before the loop gets a turn: about a millisecond's work.
+#: Bytes that may be taken in before the loop gets a turn, one record at a time, and
+#: many in one call: less than a millisecond's work.
 _BYTES_PER_TURN = 65_536
+_BYTES_PER_TURN_AT_ONCE = 262_144
 
 
 class Producer(ProducerLife):
@@ -356,7 +358,7 @@ class Producer(ProducerLife):
         try:
             while sent.count < len(values):
                 run = None
-                if lanes.taken < _BYTES_PER_TURN:
+                if lanes.taken < _BYTES_PER_TURN_AT_ONCE:
                     run = lanes.take_values(topic, values, sent.count)
                 if run is None:
                     record = self._make(None, values[sent.count], (), None)
@@ -437,7 +439,7 @@ class Producer(ProducerLife):
         lanes, start = self._lanes, 0
         while start < rows.length:
             taken = lanes.take_rows(
-                topic, partition, rows, start, sent.places, _BYTES_PER_TURN
+                topic, partition, rows, start, sent.places, _BYTES_PER_TURN_AT_ONCE
             )
             if not taken:
                 record = rows.record(start)

@@ -3,9 +3,10 @@
 Theory of operation. Most records go the short way: into the open batch of their
 partition, through a lane that was granted for it (see `kafkaio._records._append`),
 without a call of the accumulator. So a batch with a lane is *leased*: it is charged
-with all the room up to its target size in advance, and what it did not use is returned
-when the lease ends. A lease ends before anything else is done with the batch. Every
-other record, above all the first of each batch, comes here.
+with the room that it may use in advance: all up to its target size, or its share where
+there are so many partitions that such promises would fill the buffer. What it did not
+use is returned when the lease ends. A lease ends before anything else is done with the
+batch. Every other record, above all the first of each batch, comes here.
 
 While somebody waits for room no batch is leased, so that those who wait come first.
 """
@@ -32,6 +33,12 @@ from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.types import TopicPartition
 
 __all__ = ["Intake"]
+
+
+#: Bytes under which a lease is not worth its while.
+_LEAST_LEASE = 1_024
+#: What a batch can never reach.
+_NO_LIMIT = 2**31 - 1
 
 
 def _no_clock() -> int:
@@ -188,17 +195,16 @@ class Intake:
         record: PlainRecord,
         created: float,
     ) -> Receipt:
-        if partition is not None:
+        if partition is None:
+            partition = self._chooser.choose(topic, record)
+        if partition >= 0:
             return self._put(topic, partition, record, created)[0]
         sticky = topic.sticky
         sticky.took(self.lanes.unstick(topic.name))
-        slow = self._slow_nodes(created)
-        partition, is_sticky = self._chooser.choose(topic, record, slow)
+        partition = self._chooser.stick(topic, self._slow_nodes(created))
         receipt, size = self._put(topic, partition, record, created)
-        if is_sticky:
-            sticky.took(size)
-        if sticky.partition >= 0:
-            self.lanes.stick(topic.name, sticky.partition, sticky.left)
+        sticky.took(size)
+        self.lanes.stick(topic.name, partition, sticky.left)
         return receipt
 
     def _slow_nodes(self, now: float) -> Collection[int]:
@@ -264,21 +270,27 @@ class Intake:
     # Leases.
 
     def _lease(self, topic: TopicQueues, batch: ProduceBatch) -> None:
-        limits = self._limits
-        room = limits.batch_size - batch.charged
-        if (
-            not self._is_leasing
-            or room <= 0
-            or self._used + room > limits.buffer_memory
-            or self._chooser.is_custom
-        ):
+        room = self._limits.batch_size - batch.charged
+        if not self._is_leasing or room <= 0 or self._chooser.is_custom:
             return
+        # With hundreds of partitions the buffer could not hold a whole batch for each.
+        others = max(topic.partition_count, len(self._active))
+        share = (self._limits.buffer_memory - self._used) // others
+        limit = _NO_LIMIT
+        if share < room:
+            if share < _LEAST_LEASE:
+                return
+            room = share
+            limit = batch.charged + room
         batch.is_leased = True
         batch.charged += room
         self._used += room
         self._leased[batch] = None
         self.lanes.grant(
-            *batch.partition, topic.partition_count, batch.builder, batch.receipt
+            *batch.partition,
+            topic.partition_count,
+            (batch.builder, batch.receipt),
+            limit,
         )
 
     def _end_lease(self, batch: ProduceBatch) -> None:

@@ -99,15 +99,12 @@ class Chooser:
         """Whether the user's partitioner has to be asked about every record."""
         return self._custom is not None
 
-    def choose(
-        self, topic: TopicQueues, record: PlainRecord, slow: Collection[int]
-    ) -> tuple[int, bool]:
-        """Return the partition of a record that names none, and whether it is sticky.
+    def choose(self, topic: TopicQueues, record: PlainRecord) -> int:
+        """Return the partition of a record that names none; -1 for the sticky one.
 
         Args:
             topic: the topic, whose partition count is known.
             record: the record.
-            slow: node ids of leaders to avoid, if others are left.
 
         Raises:
             ValueError: the custom partitioner returned no partition of the topic.
@@ -115,13 +112,22 @@ class Chooser:
         """
         _, key, value, _ = record
         if self._custom is not None:
-            return self._ask(self._custom, topic, key, value), False
+            return self._ask(self._custom, topic, key, value)
         if key is not None and not self._ignore_keys:
-            return key_partition(key, topic.partition_count), False
+            return key_partition(key, topic.partition_count)
+        return -1
+
+    def stick(self, topic: TopicQueues, slow: Collection[int]) -> int:
+        """Return the sticky partition, drawn anew where that is due.
+
+        Args:
+            topic: the topic, whose partition count is known.
+            slow: node ids of leaders to avoid, if others are left.
+        """
         sticky = topic.sticky
         if sticky.is_due(is_last_batch_full=self._is_full(topic)):
             sticky.switch(self._draw(topic, slow))
-        return sticky.partition, True
+        return sticky.partition
 
     def _ask(
         self,

@@ -468,6 +468,21 @@ def test_sent_again(is_idempotent: bool, how: str) -> None:
     assert not batch.receipt.is_settled
 
 
+def test_what_goes_again_stands_before_what_is_on_the_wire_already() -> None:
+    h = Harness(is_idempotent=True)
+    h.put(0, b"0" * 150)
+    h.acc.acknowledged(h.take(), 0, -1)
+    for i in range(1, 3):
+        h.put(0, b"%d" % i * 150)
+    one, two = h.take(), h.take()
+    h.acc.refused(one, ValueError(), 0.0)
+    assert h.take() is one
+    h.acc.acknowledged(two, 2, -1)
+    h.acc.refused(one, ValueError(), 0.0)
+    assert h.take() is one
+    assert h.acc.expire(1_000.0) == [one.receipt]
+
+
 def test_retries_go_in_their_order_before_new_ones() -> None:
     h = Harness(is_idempotent=True)
     h.put(0, b"0" * 150)
@@ -906,15 +921,38 @@ def test_a_key_goes_where_new_metadata_says() -> None:
     assert where == lane(h, key=b"k").place()[0].partition != 0
 
 
-def test_a_batch_is_leased_only_where_there_is_room_for_all_of_it() -> None:
-    h = Harness(limits=replace(LIMITS, buffer_memory=280))
+def test_many_partitions_share_the_room() -> None:
+    limits = replace(LIMITS, batch_size=8_000, buffer_memory=200_000)
+    h = Harness({"t": [0] * 50}, limits)
+    for partition in range(50):
+        h.put(partition)
+    for partition in range(50):
+        assert h.acc.lanes.take("t", b"w", None, (), 1, partition) is not None
+    assert h.acc._used <= 200_000
+    taken = 2
+    while h.acc.lanes.take("t", b"v" * 20, None, (), 1, 7) is not None:
+        taken += 1
+    batch = h.acc._topics["t"].queues[7].waiting[0]
+    assert batch.builder.size_bytes <= batch.charged < 4_100  # its share is used up
+    assert h.put(7, b"v" * 20).count == taken + 1
+    assert h.acc.lanes.take("t", b"v" * 20, None, (), 1, 7) is not None  # the next one
+    h.acc.end_leases()
+    assert h.acc._used == h.used()
+
+
+def test_a_share_that_is_too_small_is_not_leased() -> None:
+    h = Harness(limits=replace(LIMITS, batch_size=4_000, buffer_memory=4_000))
     h.put(None)
     assert lane(h) is not None
-    h.put(1)  # needs what was set aside for the first
+    h.put(1, b"v" * 900)
+    h.put(2, b"v" * 900)
+    assert h.acc.lanes.take("t", b"v", None, (), 1, 2) is None
+    h.put(1, b"v" * 900)  # needs what was set aside for the first
     assert lane(h) is None
+    h.put(2, b"v" * 900)
     with pytest.raises(BufferFull):
-        h.put(2, b"v" * 150)
-    assert h.used() <= 280
+        h.put(2, b"v" * 900)
+    assert h.used() <= 4_000
 
 
 def test_nothing_is_leased_while_it_is_forbidden() -> None:

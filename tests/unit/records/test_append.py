@@ -68,12 +68,19 @@ class Bench:
         self.lanes = twin.Lanes(lambda: self.nanoseconds, largest, **options)
         self.batches: dict[int, tuple] = {}
 
-    def open(self, partition: int, *, partitions: int = 3, size: int = 1_000) -> None:
+    def open(
+        self,
+        partition: int,
+        *,
+        partitions: int = 3,
+        size: int = 1_000,
+        limit: int = 2**31 - 1,
+    ) -> None:
         writer = self.twin.RecordWriter(size)
         writer.try_append(5, None, b"first", ())
         receipt = self.twin.Receipt("t", partition, count=1)
         self.batches[partition] = writer, receipt
-        self.lanes.grant("t", partition, partitions, writer, receipt)
+        self.lanes.grant("t", partition, partitions, (writer, receipt), limit)
 
     def take(self, value=b"v", key=None, headers=(), timestamp=7, partition=None):
         return self.lanes.take("t", value, key, headers, timestamp, partition)
@@ -200,6 +207,25 @@ def test_a_full_batch_takes_no_more(twin) -> None:
     assert bench.take(b"v" * 5) is not None
     bench.batches[0][0].close()
     assert bench.take(b"") is None
+
+
+def test_a_lane_takes_nothing_that_could_pass_its_limit(twin) -> None:
+    bench = Bench(twin)
+    bench.open(0, limit=300)
+    bench.lanes.stick("t", 0, 10_000)
+    values = [b"v" * 30] * 9
+    rows, places = rows_of(twin, [(None, b"v" * 30)] * 9), twin.Places(9)
+    taken = bench.lanes.take_rows("t", None, rows, 0, places, 9_999)
+    writer = bench.batches[0][0]
+    assert 0 < taken < 9
+    assert writer.size_bytes <= 300
+    assert bench.lanes.take_values("t", values, 0) is None
+    assert bench.take(b"v" * 30) is None
+    assert writer.count == 1 + taken
+    bench.open(0, limit=300)
+    run = bench.lanes.take_values("t", values, 0)
+    assert 0 < run[2] <= taken
+    assert bench.batches[0][0].size_bytes <= 300
 
 
 def test_what_no_lane_takes_is_handed_on(twin) -> None:
@@ -358,7 +384,7 @@ steps = st.one_of(
         st.none() | st.integers(0, 3),
         st.integers(0, 900),
     ),
-    st.tuples(st.just("open"), st.integers(0, 2)),
+    st.tuples(st.just("open"), st.integers(0, 2), st.sampled_from([180, 2**31 - 1])),
     st.tuples(st.just("stick"), st.integers(0, 2), st.integers(0, 300)),
     st.tuples(st.just("withdraw"), st.integers(0, 2)),
     st.tuples(st.just("unstick")),
@@ -380,7 +406,7 @@ def told(bench: Bench, step: tuple) -> object:
         taken = bench.lanes.take_rows("t", partition, rows, 0, places, most)
         return taken, where(places)
     if what == "open":
-        return bench.open(rest[0], size=200)
+        return bench.open(rest[0], size=200, limit=rest[1])
     if what == "stick":
         return bench.lanes.stick("t", *rest)
     if what == "withdraw":
