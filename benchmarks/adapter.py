@@ -184,6 +184,34 @@ class KafkaioMany(Kafkaio):
         return sum(worker.result() for worker in workers)
 
 
+class KafkaioTable(Kafkaio):
+    """send_table() of a window of records, which it makes a table of first."""
+
+    name = "kafkaio-table"
+    requires = (*Kafkaio.requires, "pyarrow")
+    can = frozenset({"produce"})
+
+    def load(self):
+        super().load()
+        import pyarrow
+
+        from kafkaio import arrow  # noqa: F401 - what the first table would load
+
+        self.arrow = pyarrow
+
+    async def produce_all(self, topic, values):
+        async def work():
+            acked = 0
+            while chunk := list(islice(values, WINDOW)):
+                table = self.arrow.table({"value": chunk})
+                acked += (await self.producer.send_table(topic, table)).num_rows
+            return acked
+
+        async with asyncio.TaskGroup() as group:
+            workers = [group.create_task(work()) for _ in range(2)]
+        return sum(worker.result() for worker in workers)
+
+
 class KafkaioBatches(Kafkaio):
     """async for batch in consumer.batches(), and its values()."""
 
@@ -244,4 +272,11 @@ def as_row(record):
     return record.partition, record.offset, record.value
 
 
-CLIENTS = [Kafkaio, KafkaioAwait, KafkaioMany, KafkaioBatches, KafkaioArrow]
+CLIENTS = [
+    Kafkaio,
+    KafkaioAwait,
+    KafkaioMany,
+    KafkaioTable,
+    KafkaioBatches,
+    KafkaioArrow,
+]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib.util
 import sys
 import time
 import uuid
@@ -78,6 +79,13 @@ class Produce:
             values = [VALUE] * min(WINDOW, records - done)
             await self.producer.send_many(self.topic, values)
 
+    async def table(self, records: int) -> None:
+        import pyarrow as pa
+
+        table = pa.table({"value": [VALUE] * min(records, 65_536)})
+        for done in range(0, records, table.num_rows):
+            await self.producer.send_table(self.topic, table.slice(0, records - done))
+
     async def concurrent(self, records: int) -> None:
         async def caller() -> None:
             for _ in range(records // CONCURRENCY):
@@ -130,6 +138,8 @@ async def main(bootstrap: str, records: int) -> None:
         produce = Produce(producer, topic)
         await cpu("produce: enqueue_nowait, flushed", produce.nowait, records)
         await cpu("produce: send_many", produce.many, records)
+        if importlib.util.find_spec("pyarrow") is not None:
+            await cpu("produce: send_table", produce.table, records)
         await cpu(f"produce: {CONCURRENCY} x send", produce.concurrent, records // 5)
         await cpu("produce: one send at a time", produce.alone, records // 50)
         delivery = producer.enqueue_nowait(topic, VALUE)

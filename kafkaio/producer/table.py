@@ -80,7 +80,7 @@ class SentRows:
         times = array("q")
         for rows in self._parts:
             if isinstance(rows.timestamps, int):
-                times.extend([rows.timestamps] * rows.length)
+                times += array("q", [rows.timestamps]) * rows.length
             else:
                 times.frombytes(memoryview(rows.timestamps).cast("B"))
         return times
@@ -108,18 +108,21 @@ def _table(places: Places, times: array[int]) -> pa.Table:
     import pyarrow.compute as pc
 
     count, receipts = places.count, places.receipts
-    slots, indices = (
-        pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(numbers)])
-        for numbers in (places.slots, places.indices)
+    slots, indices, timestamps = (
+        pa.Array.from_buffers(kind, count, [None, pa.py_buffer(numbers)])
+        for kind, numbers in (
+            (pa.int32(), places.slots),
+            (pa.int32(), places.indices),
+            (pa.int64(), times),
+        )
     )
     bases = pa.array([_known(receipt.base_offset) for receipt in receipts], pa.int64())
-    timestamps = pa.array(times, pa.int64())
     appended = [_known(receipt.log_append_time) for receipt in receipts]
     if any(time is not None for time in appended):
         timestamps = pc.coalesce(pa.array(appended, pa.int64()).take(slots), timestamps)
     return _columns(
         pa.array([receipt.partition for receipt in receipts], pa.int32()).take(slots),
-        pc.add(bases.take(slots), indices.cast(pa.int64())),
+        pc.add(bases.take(slots), indices),
         timestamps,
     )
 
