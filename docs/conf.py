@@ -8,6 +8,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
+    "sphinxcontrib.mermaid",
 ]
 html_theme = "furo"
 html_title = "kafkaio"
@@ -26,4 +27,5 @@ nitpick_ignore_regex = [
     (r"py:class", r"kafkaio\.(protocol|config|client|consumer|producer|testing)\..*"),
 ]
 myst_enable_extensions = ["colon_fence", "deflist"]
+myst_fence_as_directive = ["mermaid"]
 myst_heading_anchors = 3

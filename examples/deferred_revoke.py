@@ -1,0 +1,284 @@
+"""Hand partitions over while their records are still being worked on (KIP-983).
+
+    python examples/deferred_revoke.py                  # on the embedded broker
+    python examples/deferred_revoke.py --form events
+    python examples/deferred_revoke.py --bootstrap localhost:9092
+
+Two members of a group work on orders, each order in a task of its own, many at once
+and in no order. Then a third member joins. The members that have to give partitions
+up keep them until what was begun is done and committed; all other partitions run on.
+So no order is done twice, and none is left out.
+
+There are two forms of it: the loop of the KIP, around ``poll`` and ``delay_revoke``;
+and events, with a hold that is entered while the partitions drain.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from contextlib import AsyncExitStack
+from uuid import uuid4
+
+import kafkaio
+from kafkaio import TopicPartition
+from kafkaio.protocol.messages.create_topics import CreatableTopic
+from kafkaio.testing import Broker
+
+PARTITIONS = 6
+
+
+class Work:
+    """The orders that one member works on, in tasks beside its reading.
+
+    Args:
+        tasks: where the tasks run.
+        seconds: how long an order takes.
+        done: counts every order that is done, of all members.
+    """
+
+    def __init__(
+        self, tasks: asyncio.TaskGroup, seconds: float, done: Counter[bytes]
+    ) -> None:
+        self.done = done
+        self._tasks = tasks
+        self._seconds = seconds
+        # By partition: the offsets in work, the offset after the last one begun, and
+        # what is committed.
+        self._working: dict[TopicPartition, dict[int, asyncio.Task[None]]] = {}
+        self._ends: dict[TopicPartition, int] = {}
+        self._committed: dict[TopicPartition, int] = {}
+
+    def start(self, records: Iterable[kafkaio.Record]) -> None:
+        for record in records:
+            tp = record.topic_partition
+            task = self._tasks.create_task(self._handle(record))
+            self._working.setdefault(tp, {})[record.offset] = task
+            self._ends[tp] = record.offset + 1
+
+    async def _handle(self, record: kafkaio.Record) -> None:
+        await asyncio.sleep(self._seconds * (1 + record.offset % 3))
+        self.done[record.value or b""] += 1
+        del self._working[record.topic_partition][record.offset]
+
+    def finished(self) -> dict[TopicPartition, int]:
+        """Offsets up to which all is done, where they are not committed yet."""
+        found = {tp: min(self._working[tp], default=n) for tp, n in self._ends.items()}
+        return {tp: n for tp, n in found.items() if n > self._committed.get(tp, 0)}
+
+    def committed(self, offsets: dict[TopicPartition, int]) -> None:
+        self._committed |= offsets
+
+    def still_working(
+        self, partitions: Collection[TopicPartition]
+    ) -> set[TopicPartition]:
+        """Those with orders that are not done, or not committed."""
+        ends, committed = self._ends, self._committed
+        return {tp for tp in partitions if ends.get(tp) != committed.get(tp)}
+
+    async def drain(self, partitions: Collection[TopicPartition]) -> None:
+        tasks = [t for tp in partitions for t in self._working.get(tp, {}).values()]
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """These are no longer ours: stop what is in work, if anything is."""
+        for tp in partitions:
+            for task in self._working.pop(tp, {}).values():
+                task.cancel()
+            self._ends.pop(tp, None)
+            self._committed.pop(tp, None)
+
+
+# ---- the two forms -------------------------------------------------------------------
+
+
+async def commit_finished(consumer: kafkaio.Consumer, work: Work) -> None:
+    offsets = work.finished()
+    await consumer.commit(offsets)
+    work.committed(offsets)
+
+
+async def poll_loop(
+    consumer: kafkaio.Consumer, work: Work, is_over: Callable[[], bool]
+) -> None:
+    """The loop of the KIP."""
+    while not is_over():
+        poll = await consumer.poll(timeout=0.1, max_records=100)
+        work.start(poll.records)
+        await commit_finished(consumer, work)
+        if busy := work.still_working(poll.to_be_revoked):
+            consumer.delay_revoke(busy)
+        work.forget(poll.lost)
+    await commit_finished(consumer, work)
+
+
+async def read_and_listen(
+    consumer: kafkaio.Consumer, work: Work, is_over: Callable[[], bool]
+) -> None:
+    """Reading by batches in one task, and rebalances in another."""
+
+    async def listen() -> None:
+        async for event in consumer.rebalances():
+            match event:
+                case kafkaio.RevokeRequested(partitions):
+                    async with event.hold():
+                        await work.drain(partitions)
+                        await commit_finished(consumer, work)
+                case kafkaio.Lost(partitions):
+                    work.forget(partitions)
+                case _:
+                    pass
+
+    async with asyncio.TaskGroup() as tasks:
+        listening = tasks.create_task(listen())
+        reading = tasks.create_task(read_batches(consumer, work))
+        while not is_over():
+            await asyncio.sleep(0.1)
+            await commit_finished(consumer, work)
+        reading.cancel()
+        listening.cancel()
+    await commit_finished(consumer, work)
+
+
+async def read_batches(consumer: kafkaio.Consumer, work: Work) -> None:
+    async for batch in consumer.batches(max_records=100):
+        work.start(batch)
+
+
+Form = Callable[[kafkaio.Consumer, Work, Callable[[], bool]], Awaitable[None]]
+FORMS: dict[str, Form] = {"loop": poll_loop, "events": read_and_listen}
+
+
+# ---- a group that tries it -----------------------------------------------------------
+
+
+class Trial:
+    """A group of which each member works in the given form, until all orders are done.
+
+    Args:
+        bootstrap: servers of the cluster.
+        form: how the members work.
+        count: number of orders.
+        seconds: how long an order takes.
+    """
+
+    def __init__(self, bootstrap: str, form: Form, count: int, seconds: float) -> None:
+        self._bootstrap = bootstrap
+        self._form = form
+        self._count = count
+        self._seconds = seconds
+        self._topic = f"deferred-revoke-{uuid4().hex[:8]}"
+        self._done: Counter[bytes] = Counter()
+        self._lost = 0
+        self._began = time.perf_counter()
+        self._joined: dict[str, asyncio.Event] = {}
+
+    def _is_over(self) -> bool:
+        return len(self._done) == self._count
+
+    def _note(self, text: str) -> None:
+        print(f"{time.perf_counter() - self._began:6.2f} s  {text}", flush=True)
+
+    async def run(self) -> bool:
+        """Run it. Returns whether every order was done once."""
+        async with kafkaio.Client(self._bootstrap) as client:
+            await create_topic(client, self._topic)
+        async with asyncio.TaskGroup() as members:
+            for name in ("member-1", "member-2"):
+                await self._join(members, name)
+            half = self._count // 2
+            await self._order(range(half))
+            self._note(f"member-3 joins; {half - len(self._done)} orders are in work")
+            await self._join(members, "member-3")
+            await self._order(range(half, self._count))
+        twice = self._done.total() - len(self._done)
+        print(
+            f"{len(self._done)} of {self._count} orders done, {twice} of them twice, "
+            f"{self._lost} partitions lost"
+        )
+        return not twice and not self._lost
+
+    async def _join(self, members: asyncio.TaskGroup, name: str) -> None:
+        joined = self._joined[name] = asyncio.Event()
+        members.create_task(self._be(name))
+        await joined.wait()
+
+    async def _be(self, name: str) -> None:
+        consumer = kafkaio.Consumer(
+            self._bootstrap,
+            topics=self._topic,
+            group_id=self._topic,
+            client_id=name,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,  # what is finished is for the work to say
+            heartbeat_interval_ms=500,
+        )
+        async with asyncio.TaskGroup() as tasks:
+            telling = tasks.create_task(self._tell(name, consumer))
+            async with consumer:
+                work = Work(tasks, self._seconds, self._done)
+                await self._form(consumer, work, self._is_over)
+            await telling
+
+    async def _tell(self, name: str, consumer: kafkaio.Consumer) -> None:
+        async for event in consumer.rebalances():
+            numbers = ", ".join(str(tp.partition) for tp in sorted(event.partitions))
+            did = {
+                kafkaio.Assigned: "was assigned",
+                kafkaio.RevokeRequested: "is asked for",
+                kafkaio.Revoked: "gave up",
+                kafkaio.Lost: "LOST",
+            }
+            self._note(f"{name} {did[type(event)]} {numbers}")
+            if isinstance(event, kafkaio.Assigned):
+                self._joined[name].set()
+            if isinstance(event, kafkaio.Lost):
+                self._lost += len(event.partitions)
+
+    async def _order(self, numbers: range) -> None:
+        """Orders come in, a few at a time."""
+        async with kafkaio.Producer(self._bootstrap) as producer:
+            for number in numbers:
+                value, place = b"order-%d" % number, number % PARTITIONS
+                sent = await producer.enqueue(self._topic, value, partition=place)
+                if place == 0:
+                    await sent
+
+
+async def create_topic(client: kafkaio.Client, topic: str) -> None:
+    wanted = CreatableTopic(name=topic, num_partitions=PARTITIONS, replication_factor=1)
+    reply = await client.request(
+        kafkaio.messages.CreateTopicsRequest(topics=[wanted], timeout_ms=30_000),
+        to=kafkaio.Controller,
+    )
+    if reply.topics[0].error_code:
+        raise SystemExit(f"cannot create {topic}: {reply.topics[0].error_message}")
+
+
+async def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--bootstrap", help="a Kafka that runs already")
+    parser.add_argument("--form", choices=FORMS, help="only this one")
+    parser.add_argument("--orders", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=1.0, help="work on an order")
+    args = parser.parse_args()
+    fine = True
+    async with AsyncExitStack() as stack:
+        bootstrap = args.bootstrap
+        if bootstrap is None:
+            broker = await stack.enter_async_context(Broker())
+            bootstrap = broker.bootstrap_servers
+        for name in [args.form] if args.form else FORMS:
+            print(f"form: {name}", flush=True)
+            trial = Trial(bootstrap, FORMS[name], args.orders, args.seconds)
+            fine &= await trial.run()
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

@@ -1,0 +1,30 @@
+"""The diagrams in the docs are those of the tables that the code runs by."""
+
+import pytest
+
+from codegen import diagrams
+from kafkaio._machines.membership.revoke_ledger import Move, Stage
+
+
+def test_the_page_is_current() -> None:
+    assert diagrams.main(["--check"]) == 0
+
+
+def test_a_diagram_draws_every_change() -> None:
+    table = {
+        (Stage.ASSIGNED, Move.REQUEST): Stage.TOLD,
+        (Stage.ASSIGNED, Move.TELL): Stage.TOLD,
+        (Stage.TOLD, Move.TELL): Stage.TOLD,
+        (Stage.TOLD, Move.LOSE): Stage.LOST,
+    }
+    drawn = diagrams.diagram(table, Stage.ASSIGNED, [Stage.LOST], omit="LO.*")
+    assert drawn.splitlines()[2:-1] == [
+        "    [*] --> ASSIGNED",
+        "    ASSIGNED --> TOLD: request, tell",
+        "    LOST --> [*]",
+    ]
+
+
+def test_a_page_without_a_place_is_an_error() -> None:
+    with pytest.raises(SystemExit, match="no place for the diagram 'revoke'"):
+        diagrams.updated("nothing")
