@@ -328,14 +328,6 @@ class RebalanceFeed:
             raise self._failure
         return self._has_ended
 
-    def hold(self, partitions: Iterable[TopicPartition]) -> Hold:
-        """A hold of these partitions, for as long as their present assignments last.
-
-        It may be taken before the group asks for anything.
-        """
-        assert self._group is not None
-        return Hold(self._group, self._group.claims(partitions))
-
     async def next_request(self) -> RevokeRequested:
         """The first request that is pending and was not returned yet, or the next.
 
