@@ -12,7 +12,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, TypeVar
 
-from kafkaio._machines.membership import revoke_ledger, states
+from kafkaio._machines.membership import consumer_states, revoke_ledger, states
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "guide" / "rebalancing.md"
 
@@ -49,17 +49,24 @@ def _name(event: Enum) -> str:
 
 def diagrams() -> dict[str, str]:
     """Every diagram, by its name in the page."""
-    stage, state = revoke_ledger.Stage, states.State
+    stage, state, newer = revoke_ledger.Stage, states.State, consumer_states.State
+    # From everywhere: what fails leads to FATAL, what is closed to LEAVING.
+    common = "REFUSED|CLOSED|UNSUBSCRIBED|POLL_EXPIRED"
     return {
         "revoke": diagram(
             revoke_ledger.TRANSITIONS, stage.ASSIGNED, [stage.REVOKED, stage.LOST]
         ),
-        # What fails leads to FATAL, and what is closed to LEAVING, from everywhere.
         "classic": diagram(
             states.TRANSITIONS,
             state.UNJOINED,
             [state.LEFT],
-            omit="REFUSED|CLOSED|UNSUBSCRIBED|POLL_EXPIRED|MEMBER_LOST|GENERATION_LOST",
+            omit=f"{common}|MEMBER_LOST|GENERATION_LOST",
+        ),
+        "consumer": diagram(
+            consumer_states.TRANSITIONS,
+            newer.UNJOINED,
+            [newer.LEFT],
+            omit=f"{common}|FENCED",
         ),
     }
 

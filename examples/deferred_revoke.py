@@ -22,6 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import AsyncExitStack
+from typing import Literal
 from uuid import uuid4
 
 import kafkaio
@@ -151,6 +152,7 @@ async def read_batches(consumer: kafkaio.Consumer, work: Work) -> None:
 
 
 Form = Callable[[kafkaio.Consumer, Work, Callable[[], bool]], Awaitable[None]]
+Protocol = Literal["auto", "classic"]
 FORMS: dict[str, Form] = {"loop": poll_loop, "events": read_and_listen}
 
 
@@ -162,13 +164,17 @@ class Trial:
 
     Args:
         bootstrap: servers of the cluster.
+        protocol: how the group is coordinated.
         form: how the members work.
         count: number of orders.
         seconds: how long an order takes.
     """
 
-    def __init__(self, bootstrap: str, form: Form, count: int, seconds: float) -> None:
+    def __init__(
+        self, bootstrap: str, protocol: Protocol, form: Form, count: int, seconds: float
+    ) -> None:
         self._bootstrap = bootstrap
+        self._protocol = protocol
         self._form = form
         self._count = count
         self._seconds = seconds
@@ -216,7 +222,8 @@ class Trial:
             client_id=name,
             auto_offset_reset="earliest",
             enable_auto_commit=False,  # what is finished is for the work to say
-            heartbeat_interval_ms=500,
+            group_protocol=self._protocol,
+            heartbeat_interval_ms=500,  # of the classic protocol
         )
         async with asyncio.TaskGroup() as tasks:
             telling = tasks.create_task(self._tell(name, consumer))
@@ -264,8 +271,9 @@ async def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--bootstrap", help="a Kafka that runs already")
     parser.add_argument("--form", choices=FORMS, help="only this one")
-    parser.add_argument("--orders", type=int, default=1000)
-    parser.add_argument("--seconds", type=float, default=1.0, help="work on an order")
+    parser.add_argument("--protocol", choices=("auto", "classic"), default="auto")
+    parser.add_argument("--orders", type=int, default=600)
+    parser.add_argument("--seconds", type=float, default=4.0, help="work on an order")
     args = parser.parse_args()
     fine = True
     async with AsyncExitStack() as stack:
@@ -275,7 +283,9 @@ async def main() -> int:
             bootstrap = broker.bootstrap_servers
         for name in [args.form] if args.form else FORMS:
             print(f"form: {name}", flush=True)
-            trial = Trial(bootstrap, FORMS[name], args.orders, args.seconds)
+            trial = Trial(
+                bootstrap, args.protocol, FORMS[name], args.orders, args.seconds
+            )
             fine &= await trial.run()
     return 0 if fine else 1
 

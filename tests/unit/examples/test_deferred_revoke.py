@@ -14,7 +14,8 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "deferred_revoke.py"
 
 @pytest.mark.parametrize("form", ["loop", "events"])
 async def test_no_order_is_done_twice(form: str) -> None:
-    options = ["--form", form, "--orders", "300", "--seconds", "0.3"]
+    options = ["--form", form, "--orders", "300", "--seconds", "0.4"]
+    options += ["--protocol", "classic"]  # the brokers' own heartbeats are slow
     command = [sys.executable, "-W", "error", str(EXAMPLE), *options]
     with anyio.fail_after(60):
         done = await anyio.run_process(command, check=False, stderr=subprocess.STDOUT)
