@@ -127,6 +127,8 @@ class Member:
     def cancel(self, seconds: float) -> None:
         """Cancel the task, and start another after a while."""
         if self._process is not None:
+            if self.session is not None:
+                self._book.disordered(self.session)  # it is not to commit, but leaves
             self._pause = seconds
             self._process.cancel()
 

@@ -63,6 +63,14 @@ def test_there_is_nothing_to_shrink_where_nothing_failed() -> None:
     assert shrink(outcome) is outcome
 
 
+def test_what_a_cancelled_member_did_not_commit_comes_again() -> None:
+    scenario = Scenario(seed=77, part=1, seconds=60, group_protocol="consumer")
+    cut = Fault(7.671, Kind.CUT, 6, 48.4)
+    outcome = run(scenario, [cut, Fault(25.071, Kind.CANCEL, 2, 0.7)])
+    assert outcome.repeated
+    assert not outcome.violations
+
+
 def test_a_run_that_goes_on_for_ever_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Member, "leave", lambda *_: None)
     outcome = run(Scenario(seconds=10, members=1, fault_every=0))
