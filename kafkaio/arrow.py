@@ -23,8 +23,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from kafkaio._records.batch import (
+    MOST_BYTES,
     Batch,
     BinaryColumn,
     BinaryView,
@@ -94,20 +96,15 @@ class TableBuilder:
 
     Args:
         headers: whether the table has the records' headers.
-        limit: bytes of records, as they are encoded, in one chunk of the table; None
-            for as many as a chunk can hold.
+        limit: bytes of records, as they are encoded, in one chunk of the table.
 
     Attributes:
         length: records gathered so far.
     """
 
-    def __init__(self, *, headers: bool = False, limit: int | None = None) -> None:
+    def __init__(self, *, headers: bool = False, limit: int = MOST_BYTES) -> None:
         self._headers = headers
-        self._columns = (
-            ColumnsBuilder(headers=headers)
-            if limit is None
-            else ColumnsBuilder(headers=headers, limit=limit)
-        )
+        self._columns = ColumnsBuilder(headers=headers, limit=limit)
         # Which partition the gathered records are of: runs of so many.
         self._runs: list[tuple[TopicPartition, int]] = []
         self._chunks: list[pa.RecordBatch] = []
@@ -117,24 +114,25 @@ class TableBuilder:
         """Adds a batch's records from ``start_offset`` on.
 
         Raises:
-            CorruptRecord: the records cannot be decompressed or decoded. Nothing was
-                added.
+            CorruptRecord: the records cannot be decoded, and none was added.
             UsageError: the batch alone is larger than the limit.
         """
-        topic, partition = tp
+        self._add(tp, partial(batch.add_to, self._columns, *tp, start_offset))
 
-        def add() -> bool:
-            return batch.add_to(self._columns, topic, partition, start_offset)
-
-        self._add(tp, add)
-
-    def add_cursor(self, tp: TopicPartition, cursor: RecordCursor) -> None:
-        """Adds the records that a cursor has left; the cursor stays where it is.
+    def add_cursors(
+        self, cursors: Sequence[tuple[TopicPartition, RecordCursor]]
+    ) -> None:
+        """Adds the records that cursors have left; the cursors stay where they are.
 
         Raises:
-            UsageError: the records alone are larger than the limit.
+            UsageError: the records of one cursor are larger than the limit.
         """
-        self._add(tp, lambda: self._columns.add_cursor(cursor))
+        self._columns.reserve(
+            sum(cursor.remaining for _, cursor in cursors),
+            sum(cursor.bytes_left for _, cursor in cursors),
+        )
+        for tp, cursor in cursors:
+            self._add(tp, partial(self._columns.add_cursor, cursor))
 
     def _add(self, tp: TopicPartition, add: Callable[[], bool]) -> None:
         before = self._columns.length
@@ -187,23 +185,24 @@ def batches_to_table(
 
 def _places(runs: Sequence[tuple[TopicPartition, int]]) -> tuple[pa.Array, pa.Array]:
     topics: dict[str, int] = {}
-    indices, partitions = bytearray(), bytearray()
+    indices: list[bytes] = []
+    partitions: list[bytes] = []
     for (topic, partition), count in runs:
         index = topics.setdefault(topic, len(topics))
-        indices += index.to_bytes(4, sys.byteorder) * count
-        partitions += partition.to_bytes(4, sys.byteorder) * count
+        indices.append(index.to_bytes(4, sys.byteorder) * count)
+        partitions.append(partition.to_bytes(4, sys.byteorder) * count)
     return (
         pa.DictionaryArray.from_arrays(
-            _fixed(pa.int32(), indices, 4), pa.array(topics, pa.string())
+            _fixed(pa.int32(), b"".join(indices), 4), pa.array(topics, pa.string())
         ),
-        _fixed(pa.int32(), partitions, 4),
+        _fixed(pa.int32(), b"".join(partitions), 4),
     )
 
 
 def _arrays(columns: Columns) -> list[pa.Array]:
     arrays = [
         _fixed(pa.int64(), columns.offsets, 8),
-        _times(_fixed(pa.int64(), columns.timestamps, 8)),
+        _times(_fixed(pa.int64(), columns.timestamps, 8), columns.timeless),
         _binary(columns.keys, columns.length),
         _binary(columns.values, columns.length),
     ]
@@ -212,7 +211,7 @@ def _arrays(columns: Columns) -> list[pa.Array]:
     return arrays
 
 
-def _fixed(kind: pa.DataType, data: bytearray, width: int) -> pa.Array:
+def _fixed(kind: pa.DataType, data: bytes | bytearray, width: int) -> pa.Array:
     return pa.Array.from_buffers(kind, len(data) // width, [None, pa.py_buffer(data)])
 
 
@@ -243,8 +242,8 @@ def _headers(columns: HeaderColumns, length: int) -> pa.Array:
     )
 
 
-def _times(numbers: pa.Array) -> pa.Array:
-    if len(numbers) and pc.min(numbers).as_py() <= _NO_TIME:
+def _times(numbers: pa.Array, timeless: int) -> pa.Array:
+    if timeless:
         absent = pc.equal(numbers, _NO_TIME)
         numbers = pc.if_else(absent, pa.scalar(None, pa.int64()), numbers)
     return numbers.view(_TIME)
@@ -261,7 +260,8 @@ def records_to_table(records: Sequence[Record], *, headers: bool = False) -> pa.
         "partition": pa.array([record.partition for record in records], pa.int32()),
         "offset": pa.array([record.offset for record in records], pa.int64()),
         "timestamp": _times(
-            pa.array([record.timestamp for record in records], pa.int64())
+            pa.array([record.timestamp for record in records], pa.int64()),
+            sum(record.timestamp == _NO_TIME for record in records),
         ),
         "key": _objects([record.key for record in records]),
         "value": _objects([record.value for record in records]),

@@ -77,6 +77,7 @@ class Columns(NamedTuple):
         keys: keys.
         values: values.
         headers: headers, None where they were not asked for.
+        timeless: records that have no timestamp, but -1.
     """
 
     length: int
@@ -85,6 +86,7 @@ class Columns(NamedTuple):
     keys: BinaryColumn
     values: BinaryColumn
     headers: HeaderColumns | None
+    timeless: int
 
 
 class BinaryView(NamedTuple):
@@ -186,6 +188,12 @@ class ColumnsBuilder:
         self.length += cursor.remaining
         return True
 
+    def reserve(self, count: int, size: int) -> None:
+        """Makes room for so many records of so many bytes in all, or leaves it.
+
+        It saves the growing where it is known beforehand what will be added.
+        """
+
     def finish(self) -> Columns:
         """Returns what was gathered, and begins anew."""
         records = self._records
@@ -197,6 +205,7 @@ class ColumnsBuilder:
             _binary_column([record.key for record in records]),
             _binary_column([record.value for record in records]),
             None if headers is None else _header_columns(headers),
+            sum(record.timestamp == -1 for record in records),
         )
         self._clear()
         return columns

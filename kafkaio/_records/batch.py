@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from kafkaio._records._columns import (
+    MOST_BYTES,
     BinaryColumn,
     BinaryView,
     Columns,
@@ -52,6 +53,7 @@ from kafkaio._records.view import RecordBatch
 from kafkaio.errors import CorruptRecord
 
 __all__ = [
+    "MOST_BYTES",
     "Batch",
     "BatchBuilder",
     "BinaryColumn",

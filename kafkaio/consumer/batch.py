@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from kafkaio._records.batch import RecordCursor
+from kafkaio.consumer.buffers import Frame
 from kafkaio.types import Record, TopicPartition
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Batch:
     __slots__ = (
         "__weakref__",
         "_count",
+        "_frames",
         "_records",
         "assignment",
         "partition",
@@ -45,11 +47,17 @@ class Batch:
     )
 
     def __init__(
-        self, tp: TopicPartition, pieces: list[Piece], assignment: int = -1
+        self,
+        tp: TopicPartition,
+        pieces: list[Piece],
+        assignment: int = -1,
+        frames: Sequence[Frame | None] = (),
     ) -> None:
         self.topic, self.partition = tp
         self.assignment = assignment
         self.pieces = pieces
+        # What the pieces are in.
+        self._frames = frames
         self._count = sum(map(size_of, pieces))
         self._records: list[Record] | None = None
 
@@ -111,6 +119,11 @@ class Batch:
         """
         return to_table([self], headers=headers)
 
+    def detach_from_ended(self) -> None:
+        """Detach it if nothing else keeps what it came in, which counts no more."""
+        if any(frame is not None and not frame.in_use for frame in self._frames):
+            self.detach()
+
     def detach(self) -> None:
         """Keep the bytes of these records, and nothing around them."""
         for piece in self.pieces:
@@ -162,9 +175,9 @@ def to_table(batches: Sequence[Batch], *, headers: bool = False) -> pa.Table:
     if any(isinstance(piece, list) for _, piece in pieces):
         return records_to_table([*chain(*batches)], headers=headers)
     builder = TableBuilder(headers=headers)
-    for tp, piece in pieces:
-        if not isinstance(piece, list):
-            builder.add_cursor(tp, piece)
+    builder.add_cursors(
+        [(tp, piece) for tp, piece in pieces if not isinstance(piece, list)]
+    )
     return builder.finish()
 
 

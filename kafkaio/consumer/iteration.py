@@ -85,6 +85,7 @@ class BatchIterator(_Gathering[Batch]):
     def _gather(self, *, is_due: bool) -> Batch | None:
         batch = self._reader.take_batch(self._max_records, prefer_full=not is_due)
         if batch is not None:
+            batch.detach_from_ended()
             # While this one is worked on, the loop that asked for it may still name
             # the one before. Whoever has an older one keeps it, perhaps for long.
             older, self._newest = self._newest, ref(batch)

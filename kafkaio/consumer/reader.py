@@ -293,10 +293,7 @@ class Reader:
         self._turn_over(buffer)
         self.must_look()
         number = self.ledger.number(buffer.tp)
-        batch = Batch(buffer.tp, pieces, -1 if number is None else number)
-        if any(frame is not None and not frame.in_use for frame in frames):
-            batch.detach()  # nothing else keeps that frame: it counts no more
-        return batch
+        return Batch(buffer.tp, pieces, -1 if number is None else number, frames)
 
     def take_batches(self, max_records: int) -> list[Batch]:
         """Take what is at hand of any partitions, one after the other.

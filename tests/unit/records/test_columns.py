@@ -32,6 +32,7 @@ from tests.unit.records.strategies import (
     varint,
 )
 from tests.unit.records.test_codecs import CORRUPT, NOW, forged_records, law, write
+from tests.unit.records.test_cursor import cursor_class
 
 
 def columnar(codec: ModuleType) -> ModuleType:
@@ -137,6 +138,37 @@ def test_twins_gather_alike(twins: tuple, batches: list, headers: bool) -> None:
             story.append(builder.length)
         stories.append((story, builder.finish(), builder.finish()))
     assert stories[0] == stories[1]
+
+
+@law
+@given(
+    batches=st.lists(st.tuples(record_lists, st.booleans()), max_size=5),
+    start=st.integers(90, 110),
+    headers=st.booleans(),
+    room=st.integers(-1, 10_000),
+)
+def test_twins_gather_alike_from_cursors(
+    twins: tuple, batches: list, start: int, headers: bool, room: int
+) -> None:
+    """Also among whole batches, corrupt ones, and when room was made before."""
+    found = []
+    for codec in twins:
+        builder = columnar(codec).ColumnsBuilder(headers=headers)
+        builder.reserve(room, room)
+        for records, comes_whole in batches:
+            data, base = write(codec, records)
+            shared = origin(base_timestamp=base, start_offset=start)
+            args = (data, 0, len(records), shared)
+            with pytest.raises(CorruptRecord):
+                builder.add(data + b"\0", 0, len(records), shared)
+            if comes_whole:
+                builder.add(*args)
+            else:
+                assert builder.add_cursor(cursor_class(codec)(*args, MAX_INT64))
+        found.append(builder.finish())
+    assert found[0] == found[1]
+    times = numbers("q", found[0].timestamps)
+    assert found[0].timeless == times.count(-1)
 
 
 @pytest.mark.parametrize("case", CORRUPT)
