@@ -93,9 +93,12 @@ class NodeFetcher:
         fetcher = self._fetcher
         try:
             while True:
+                if not fetcher.room():  # cheaper to ask than what is wanted
+                    await self._wakeup.wait(None)
+                    continue
                 wanted, is_short = fetcher.wanted(self.node_id)
-                if not wanted or not fetcher.room():
-                    if not wanted and self._is_gone():
+                if not wanted:
+                    if self._is_gone():
                         return
                     await self._wakeup.wait(fetcher.next_retry())
                     continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaio._machines.read_committed import ReadUncommitted
@@ -55,6 +55,7 @@ def check(buffers: Buffers, held: set[TopicPartition], frames: list[Frame]) -> N
     assert [frame.in_use for frame in frames] == [in_use.count(f) for f in frames]
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(

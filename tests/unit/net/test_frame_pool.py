@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaio._net import frame_pool as module
@@ -90,6 +90,7 @@ def test_each_thread_has_a_pool():
     assert KEPT_BYTES >= 4 * 2**20
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(
