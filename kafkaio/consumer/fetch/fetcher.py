@@ -204,8 +204,11 @@ class Fetcher:
         free = budget - self._reader.buffers.size - sum(n.reserved for n in fetching)
         brokers = max(self._brokers, len(self._nodes), 1)
         idle = max(brokers - len(fetching), 1)
+        # Not too little either: what a fetch costs grows with the partitions asked for.
         least = max(
-            1, min(self.config.max_partition_fetch_bytes, budget // (4 * brokers))
+            1,
+            min(self.config.max_partition_fetch_bytes, budget // (4 * brokers)),
+            budget // (8 * brokers),
         )
         room = free // (idle + 1)
         if room < least:
