@@ -20,7 +20,15 @@ from kafkaio._net.receive import FrameReceiver
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable, ProtocolError
 from kafkaio.protocol.message import Buffer
 
-__all__ = ["Dial", "DialOptions", "FrameSink", "Transport", "dial_tcp", "write_parts"]
+__all__ = [
+    "Dial",
+    "DialOptions",
+    "FrameSink",
+    "TcpTransport",
+    "Transport",
+    "dial_tcp",
+    "write_parts",
+]
 
 # From this size on a buffer is written by itself: copying it costs more than a call.
 _LARGE: Final = 65_536
@@ -110,16 +118,19 @@ def write_parts(transport: asyncio.WriteTransport, parts: Sequence[Buffer]) -> N
         transport.write(small[0] if len(small) == 1 else b"".join(small))
 
 
-class _TcpTransport(asyncio.BufferedProtocol):
-    """Both ends of asyncio's pair: its protocol, and our Transport around its own."""
+class TcpTransport(asyncio.BufferedProtocol):
+    """Both ends of asyncio's pair: its protocol, and our Transport around its own.
 
-    def __init__(self, sink: FrameSink, max_frame_size: int) -> None:
+    Args:
+        max_frame_size: a peer that sends a longer frame is cut off.
+        sink: who hears what arrives; None for nobody yet.
+    """
+
+    def __init__(self, max_frame_size: int, sink: FrameSink | None) -> None:
         self._sink = sink
-        self._frames = FrameReceiver(max_frame_size, sink.frame_received)
+        self._frames = FrameReceiver(max_frame_size, self._deliver)
         self._transport: asyncio.Transport | None = None
         self._broken: BaseException | None = None
-        # What happens while dial_tcp may still turn to another address is its affair.
-        self._adopted = False
 
     # ---- what asyncio calls ------------------------------------------------------
 
@@ -146,36 +157,58 @@ class _TcpTransport(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        if self._adopted:
+        if self._sink is not None:
             self._sink.connection_lost(self._broken or exc)
 
     # ---- what we call ------------------------------------------------------------
+
+    def write(self, parts: Sequence[Buffer]) -> None:
+        """Part of Transport, as what follows."""
+        if self._transport is not None:
+            write_parts(self._transport, parts)
+
+    def close(self) -> None:
+        """See Transport."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """See Transport."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    @property
+    def received(self) -> int:
+        """See Transport."""
+        return self._frames.received
+
+    @property
+    def unsent(self) -> int:
+        """See Transport."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    def _deliver(self, frame: Buffer) -> None:
+        if self._sink is not None:
+            self._sink.frame_received(frame)
+
+
+class _Dialled(TcpTransport):
+    # What happens while dial_tcp may still turn to another address is its affair.
+
+    def __init__(self, max_frame_size: int, sink: FrameSink) -> None:
+        super().__init__(max_frame_size, sink)
+        self._adopted = False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._adopted:
+            self._sink = None
+        super().connection_lost(exc)
 
     def adopt(self) -> None:
         """Report the end of the stream from now on; fail where it was before."""
         if self._transport is None:
             raise ConnectionResetError(str(self._broken or "connection reset"))
         self._adopted = True
-
-    def write(self, parts: Sequence[Buffer]) -> None:
-        if self._transport is not None:
-            write_parts(self._transport, parts)
-
-    def close(self) -> None:
-        if self._transport is not None:
-            self._transport.close()
-
-    def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
-
-    @property
-    def received(self) -> int:
-        return self._frames.received
-
-    @property
-    def unsent(self) -> int:
-        return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
 
 async def dial_tcp(
@@ -275,7 +308,7 @@ async def _wrap(
 ) -> Transport:
     try:
         _, transport = await asyncio.get_running_loop().create_connection(
-            lambda: _TcpTransport(sink, options.max_frame_size),
+            lambda: _Dialled(options.max_frame_size, sink),
             sock=sock,
             ssl=options.ssl_context,
             server_hostname=host if options.ssl_context else None,

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from kafkaio._net.memory import MemoryNetwork, MemoryTransport
-from kafkaio._net.receive import FrameReceiver
-from kafkaio._net.transport import FrameSink, Transport, write_parts
-from kafkaio.errors import ProtocolError
-from kafkaio.protocol.message import Buffer
+from kafkaio._net.transport import FrameSink, TcpTransport, Transport
 
 __all__ = ["MAX_REQUEST_BYTES", "Listener", "MemoryListener", "TcpListener"]
 
@@ -31,67 +28,17 @@ class Listener(Protocol):
         """Accept no more."""
 
 
-class _ServerProtocol(asyncio.BufferedProtocol):
-    """One accepted TCP connection; a Transport."""
+class _Accepted(TcpTransport):
+    """One accepted TCP connection."""
 
     def __init__(self, accept: Accept) -> None:
+        super().__init__(MAX_REQUEST_BYTES, None)
         self._accept = accept
-        self._sink: FrameSink | None = None
-        self._frames = FrameReceiver(MAX_REQUEST_BYTES, self._deliver)
-        self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Not checked: uvloop's transports have the methods, but not the base class.
-        self._transport = transport  # type: ignore[assignment]
+        super().connection_made(transport)
         peer = transport.get_extra_info("peername")
         self._sink = self._accept(self, peer[0] if peer else "")
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        del sizehint
-        return self._frames.room()
-
-    def buffer_updated(self, nbytes: int) -> None:
-        try:
-            self._frames.filled(nbytes)
-        except ProtocolError:
-            self.abort()
-
-    def eof_received(self) -> bool:
-        return False
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._transport = None
-        if self._sink is not None:
-            self._sink.connection_lost(exc)
-
-    def _deliver(self, frame: Buffer) -> None:
-        if self._sink is not None:
-            self._sink.frame_received(frame)
-
-    def write(self, parts: Sequence[Buffer]) -> None:
-        """Send bytes."""
-        if self._transport is not None:
-            write_parts(self._transport, parts)
-
-    def close(self) -> None:
-        """Send what was written, then close."""
-        if self._transport is not None:
-            self._transport.close()
-
-    def abort(self) -> None:
-        """Close now."""
-        if self._transport is not None:
-            self._transport.abort()
-
-    @property
-    def received(self) -> int:
-        """Bytes received so far."""
-        return self._frames.received
-
-    @property
-    def unsent(self) -> int:
-        """Bytes that the client's machine has not taken yet."""
-        return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
 
 class TcpListener:
@@ -106,7 +53,7 @@ class TcpListener:
         """Listen; port 0 takes one that is free."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: _ServerProtocol(accept), self._host, self._port
+            lambda: _Accepted(accept), self._host, self._port
         )
         self._port = self._server.sockets[0].getsockname()[1]
         return self._port
