@@ -335,7 +335,7 @@ async def test_finished_records_are_committed_before_they_move(
                 reading.append(tasks.create_task(two.read()))
                 await until(lambda: len(two.consumer.assignment) == 3)
                 moved = two.consumer.assignment
-                await until(lambda: any(who == "two" for _, who, *_ in log.entries))
+                await until(lambda: all(log.of(tp)[-1][1] == "two" for tp in moved))
                 # Who leaves hands its finished records over as well.
                 reading.pop().cancel()
                 await asyncio.sleep(0.5)
