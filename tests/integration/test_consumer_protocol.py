@@ -211,6 +211,7 @@ async def test_a_member_that_is_thrown_out_comes_back(
         reading(one) as seen,
         Producer(real_kafka.bootstrap_servers) as producer,
     ):
+        await until(lambda: len(one.assignment) == COUNT)
         before = one.group_metadata
         # Somebody leaves in its name.
         await client.request(

@@ -42,6 +42,7 @@ _PATIENT_SECONDS: Final = 2.0
 #: heard of it by then, and have given up what they have to. It asks more often till
 #: then, for brokers compute assignments some time after a join (Kafka 4.3: 1 s).
 _SETTLING_INTERVALS: Final = 2
+_SETTLING_SECONDS: Final = 3.0
 _SETTLING_PACE: Final = 5
 
 
@@ -282,7 +283,8 @@ class ConsumerMember(LedgerMember):
             self._emit(fx.Assign(self.ledger.assign(fresh), self.ledger.owned))
 
     def _begin_settling(self, now: float) -> None:
-        self._settle_at = now + _SETTLING_INTERVALS * self._interval
+        heard_by_all = _SETTLING_INTERVALS * self._interval
+        self._settle_at = now + max(_SETTLING_SECONDS, heard_by_all)
 
     def _settle(self, now: float) -> None:
         # There is nothing for us: this is the assignment.
