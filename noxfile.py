@@ -10,7 +10,6 @@ nox.options.sessions = [
     "types",
     "unit",
     "simulated",
-    "embedded",
     "integration",
 ]
 
