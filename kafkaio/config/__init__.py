@@ -312,8 +312,8 @@ class ConsumerConfig(ClientConfig):
         group_remote_assignor: which of the brokers' assignors divides the partitions
             (``uniform``, ``range``); None for their default. ``consumer`` only.
         partition_assignment_strategy: assignors of the classic protocol in order of
-            preference: ``range``, ``roundrobin``, ``cooperative-sticky`` or objects;
-            None for ``cooperative-sticky``.
+            preference: ``range``, ``roundrobin``, ``sticky``, ``cooperative-sticky``,
+            ``broker-range`` or objects (`Assignor`); None for ``cooperative-sticky``.
         session_timeout_ms: a member of the classic protocol unheard of for this long
             is out of the group. The other protocol's is the brokers' to set.
         heartbeat_interval_ms: how often a member of the classic protocol reports.

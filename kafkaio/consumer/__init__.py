@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kafkaio._machines.membership.layout import Layout
+from kafkaio._machines.membership.subscription import Assignor, Subscription
 from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.consumer import Consumer
 from kafkaio.consumer.iteration import BatchIterator, TableIterator
@@ -21,6 +23,7 @@ from kafkaio.consumer.statistics import ConsumerStatistics
 
 __all__ = [
     "Assigned",
+    "Assignor",
     "Batch",
     "BatchIterator",
     "Consumer",
@@ -30,12 +33,14 @@ __all__ = [
     "Lane",
     "LaneBatches",
     "LaneIterator",
+    "Layout",
     "Lost",
     "Poll",
     "Rebalance",
     "Rebalances",
     "RevokeRequested",
     "Revoked",
+    "Subscription",
     "TableIterator",
     "ToCommit",
 ]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 import uuid
+from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack
 
 import pytest
 
+from kafkaio import Assignor, GroupError, Layout, Subscription
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio.client import Client
 from kafkaio.consumer import Consumer
@@ -36,7 +38,9 @@ def member(
     return groups.member(kafka, name, group, group_protocol="classic", **options)
 
 
-@pytest.mark.parametrize("assignor", ["cooperative-sticky", "range", "roundrobin"])
+@pytest.mark.parametrize(
+    "assignor", ["cooperative-sticky", "range", "roundrobin", "sticky"]
+)
 async def test_three_members_one_of_them_java(
     assignor: str, real_kafka: Kafka, topic: TopicFactory, group: str
 ) -> None:
@@ -71,6 +75,57 @@ async def test_three_members_one_of_them_java(
                 await until(lambda: len(seen) == 2 and len(java.records) == 2)
             await until(lambda: len(java.assigned) == len(numbers(one)) == 3)
     assert lost == []
+
+
+async def test_who_divides_otherwise_is_told_how_the_group_does(
+    real_kafka: Kafka, topic: TopicFactory, group: str
+) -> None:
+    name = topic(partitions=2)
+    options = {"partition_assignment_strategy": ("range", "roundrobin")}
+    async with member(real_kafka, name, group, **options) as one, reading(one):
+        options = {"partition_assignment_strategy": ("broker-range", "sticky")}
+        other = member(real_kafka, name, group, **options)
+        with pytest.raises(GroupError) as caught:
+            await other.start()
+        await other.close()
+        assert "divides by 'range'" in str(caught.value)
+        assert "offers broker-range, sticky" in str(caught.value)
+        assert numbers(one) == {0, 1}
+
+
+async def test_an_assignor_of_our_own(
+    real_kafka: Kafka, topic: TopicFactory, group: str
+) -> None:
+    class First:
+        """Everything to the first member by name."""
+
+        name = "first"
+        cooperative = False
+
+        def user_data(self, subscription: Subscription) -> bytes | None:
+            return min(subscription.topics).encode()
+
+        def assign(
+            self, layout: Layout, members: Mapping[str, Subscription]
+        ) -> Mapping[str, Collection[TopicPartition]]:
+            assert all(s.user_data == name.encode() for s in members.values())
+            assert layout.counts == {name: len(layout.leaders)}
+            first = min(members, key=lambda m: members[m].group_instance_id or "")
+            return {first: list(layout.leaders)}
+
+    name = topic(partitions=3)
+    assignor: Assignor = First()
+    options: dict[str, object] = {"partition_assignment_strategy": [assignor]}
+    async with (
+        member(real_kafka, name, group, group_instance_id="b", **options) as one,
+        reading(one),
+    ):
+        assert numbers(one) == {0, 1, 2}
+        async with (
+            member(real_kafka, name, group, group_instance_id="a", **options) as two,
+            reading(two),
+        ):
+            await until(lambda: numbers(two) == {0, 1, 2} and not numbers(one))
 
 
 async def test_the_tool_shows_our_member_and_its_offsets(

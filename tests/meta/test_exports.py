@@ -15,6 +15,7 @@ OTHERS = {
     *("Consumer", "Batch", "Poll", "Observer", "ErrorCode", "accelerated", "messages"),
     *("Assigned", "RevokeRequested", "Revoked", "Lost"),
     *("DeadLetter", "Lane", "Retry"),
+    *("Assignor", "Layout", "Subscription"),
     *("GroupMetadata", "NewRecord", "OffsetAndMetadata", "OffsetAndTimestamp"),
     *("Record", "RecordMetadata", "TimestampType", "TopicPartition"),
 }

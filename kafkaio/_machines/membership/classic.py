@@ -13,11 +13,11 @@ the partition. What passes its deadline is lost instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.base import NEVER, Effects
+from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.leader import Leadership
 from kafkaio._machines.membership.member import PROTOCOL_TYPE, Member, MemberConfig
 from kafkaio._machines.membership.revoke_ledger import Claim
@@ -126,27 +126,25 @@ class ClassicMembership(Member):
         soonest = min(deadlines)
         return None if soonest == NEVER else soonest
 
-    def metadata_changed(self, counts: Mapping[str, int], now: float) -> Effects:
-        """Partition counts of topics, those of ``group_topics`` at least."""
-        self._counts = counts
+    def metadata_changed(self, layout: Layout, now: float) -> Effects:
+        """What is known of topics, those of ``group_topics`` at least."""
+        self._layout = layout
         if self.state in {State.STABLE, State.RELEASING} and self._is_outdated():
             self._reason = "the topics of the group changed"
             self._fire(Event.REBALANCE_ASKED, now)
         return self._advance(now)
 
-    def topics_resolved(
-        self, ticket: int, counts: Mapping[str, int], now: float
-    ) -> Effects:
+    def topics_resolved(self, ticket: int, layout: Layout, now: float) -> Effects:
         """The answer to ResolveTopics; a topic that is unknown is left out."""
         if ticket != self._ticket:
             return ()
         assert self._leadership is not None
-        self._counts = counts
+        self._layout = layout
         try:
-            shares = self._leadership.assign(self._assignor(), counts)
+            shares = self._leadership.assign(self._assignor(), layout)
         except KafkaError as error:
             return self._refused(error, now)
-        self._leadership.note(counts)
+        self._leadership.note(layout)
         self._fire(Event.ASSIGNMENT_MADE, now)
         self._send_sync(shares)
         return self._advance(now)
@@ -168,7 +166,10 @@ class ClassicMembership(Member):
     def join_answered(
         self, ticket: int, reply: JoinGroupResponse, now: float, roll: float
     ) -> Effects:
-        """JoinGroup came back."""
+        """JoinGroup came back.
+
+        Where the group was found to divide otherwise, the reply may name its protocol.
+        """
         if ticket != self._ticket:
             return ()
         match reply.error_code:
@@ -178,6 +179,8 @@ class ClassicMembership(Member):
                 self.member_id = reply.member_id
                 self._fire(Event.MEMBER_ID_GIVEN, now)
                 self._begin_join(now)
+            case ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+                self._inconsistent(reply.protocol_type, reply.protocol_name, now)
             case code:
                 self._react(ApiKey.JOIN_GROUP, code, now, roll)
         return self._advance(now)
@@ -192,7 +195,7 @@ class ClassicMembership(Member):
         if reply.error_code != ErrorCode.NONE:
             self._react(ApiKey.SYNC_GROUP, reply.error_code, now, roll)
         elif self._names_other(reply.protocol_type, reply.protocol_name):
-            self._inconsistent(reply.protocol_name, now)
+            self._inconsistent(reply.protocol_type, reply.protocol_name, now)
         else:
             try:
                 assigned = decode_assignment(reply.assignment)
@@ -267,7 +270,7 @@ class ClassicMembership(Member):
         if self._names_other(reply.protocol_type, None) or not any(
             assignor.name == name for assignor in self.config.assignors
         ):
-            self._inconsistent(name, now)
+            self._inconsistent(reply.protocol_type, name, now)
             return
         assert name is not None
         self.member_id, self.generation = reply.member_id, reply.generation_id
@@ -286,7 +289,7 @@ class ClassicMembership(Member):
         if reply.skip_assignment:
             # A static leader came back to a group that needs no new assignment
             # (KIP-814); it goes on watching the topics.
-            self._leadership.note(self._counts)
+            self._leadership.note(self._layout)
             self._fire(Event.ASSIGNMENT_MADE, now)
             self._send_sync(())
         else:
@@ -302,6 +305,7 @@ class ClassicMembership(Member):
             self._reason = "the subscription changed during the rebalance"
             self._fire(Event.SYNCED_STALE, now)
             return
+        self._latest, self._latest_generation = assigned, self.generation
         # What we listed as ours was kept from the others. If it is not to stay ours,
         # they wait for a JoinGroup without it, even if it is given up already.
         withheld = self._said - assigned
@@ -351,19 +355,19 @@ class ClassicMembership(Member):
         self._beat_failures += 1
         self._heartbeat.failed(now, delay)
 
-    def _inconsistent(self, name: str | None, now: float) -> None:
+    def _inconsistent(self, kind: str | None, name: str | None, now: float) -> None:
+        if kind and kind != PROTOCOL_TYPE:
+            theirs = f"is one of {kind!r}, not of consumers"
+        elif name:
+            theirs = f"divides by {name!r}"
+        else:
+            theirs = "divides otherwise, or not every member of it offers these"
         ours = ", ".join(assignor.name for assignor in self.config.assignors)
-        code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        text = (
-            f"group {self.config.group_id!r} uses {name!r}, this member offers {ours}"
-        )
-        self._end(broker_error(code, text), now)
+        text = f"group {self.config.group_id!r} {theirs}; this member offers {ours}"
+        self._end(broker_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, text), now)
 
     def _error(self, code: int, request: str) -> KafkaError:
         text = f"{request} to group {self.config.group_id!r} was refused"
-        if code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
-            ours = ", ".join(assignor.name for assignor in self.config.assignors)
-            text += f": no other member, or not every one, offers any of {ours}"
         return broker_error(code, text)
 
     def _refused(self, error: KafkaError, now: float) -> Effects:

@@ -102,7 +102,7 @@ class ForgetCoordinator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolveTopics:
-    """Learn how many partitions these topics have; tell ``topics_resolved``."""
+    """Learn what partitions these topics have, and where; tell ``topics_resolved``."""
 
     ticket: int
     topics: frozenset[str]

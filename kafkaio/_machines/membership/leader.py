@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import (
     Assignor,
     Subscription,
@@ -30,7 +31,7 @@ class Leadership:
     members: Mapping[str, Subscription]
     topics: frozenset[str]
     # What the assignment was made from; written once, when it is made.
-    _counts: dict[str, int] = field(default_factory=dict)
+    _basis: list[Layout] = field(default_factory=lambda: [Layout({})])
 
     @classmethod
     def of(cls, members: Iterable[JoinGroupResponseMember]) -> Leadership:
@@ -48,21 +49,21 @@ class Leadership:
         topics = frozenset[str]().union(*(s.topics for s in known.values()))
         return cls(known, topics)
 
-    def note(self, counts: Mapping[str, int]) -> None:
-        """These are the partition counts that the assignment rests on."""
-        self._counts.update(self._of_group(counts))
+    def note(self, layout: Layout) -> None:
+        """This is what the assignment rests on."""
+        self._basis[:] = [layout.of(self.topics)]
 
     def assign(
-        self, assignor: Assignor, counts: Mapping[str, int]
+        self, assignor: Assignor, layout: Layout
     ) -> tuple[tuple[str, bytes], ...]:
-        """Everybody's share, encoded; a topic without a count is left out.
+        """Everybody's share, encoded; an unknown topic is left out.
 
         Raises:
             MembershipError: the assignor failed, or gave a partition to one member
                 before another had given it up.
         """
         try:
-            shares = assignor.assign(self._of_group(counts), self.members)
+            shares = assignor.assign(layout.of(self.topics), self.members)
         except Exception as error:
             raise MembershipError(
                 f"the assignor {assignor.name!r} failed: {error!r}"
@@ -74,12 +75,15 @@ class Leadership:
             for member in self.members
         )
 
-    def is_outdated(self, counts: Mapping[str, int]) -> bool:
-        """Whether the assignment would come out of other partition counts by now."""
-        return self._of_group(counts) != self._counts
+    def is_outdated(self, layout: Layout) -> bool:
+        """Whether the assignment would rest on other partitions or racks by now.
 
-    def _of_group(self, counts: Mapping[str, int]) -> dict[str, int]:
-        return {topic: n for topic, n in counts.items() if topic in self.topics}
+        A new leader of a partition is no reason to rebalance: leaders move with every
+        restart of a broker.
+        """
+        new, old = layout.of(self.topics), *self._basis
+        uses_racks = any(s.rack is not None for s in self.members.values())
+        return new.counts != old.counts or (uses_racks and new.has_racks_beyond(old))
 
     def _check_handover(
         self, assignor: Assignor, shares: Mapping[str, Collection[TopicPartition]]

@@ -15,6 +15,7 @@ from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.base import NEVER, Effects, LedgerMember
 from kafkaio._machines.membership.heartbeat import Heartbeat
+from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.leader import Leadership
 from kafkaio._machines.membership.states import (
     ENDED,
@@ -81,11 +82,13 @@ class Member(LedgerMember):
         "_beat_failures",
         "_beat_ticket",
         "_closing_ticket",
-        "_counts",
         "_failures",
         "_heartbeat",
         "_is_silent",
         "_join_at",
+        "_latest",
+        "_latest_generation",
+        "_layout",
         "_leadership",
         "_reason",
         "_release_at",
@@ -110,7 +113,10 @@ class Member(LedgerMember):
         self._said = frozenset[TopicPartition]()
         self._said_topics = frozenset[str]()
         self._leadership: Leadership | None = None
-        self._counts: Mapping[str, int] = {}
+        self._layout = Layout({})
+        # What we were given last, and when: sticky assignors go by it.
+        self._latest = frozenset[TopicPartition]()
+        self._latest_generation = -1
         self._heartbeat = Heartbeat(config.interval, config.session)
         self._is_silent = False
         # Tickets of the request under way, 0 for none: JoinGroup, ResolveTopics and
@@ -148,7 +154,7 @@ class Member(LedgerMember):
 
     @property
     def group_topics(self) -> frozenset[str]:
-        """The topics whose partition counts this member has to watch as leader."""
+        """The topics whose partitions this member has to watch as leader."""
         return frozenset() if self._leadership is None else self._leadership.topics
 
     @property
@@ -323,7 +329,7 @@ class Member(LedgerMember):
 
     def _is_outdated(self) -> bool:
         return self._leadership is not None and self._leadership.is_outdated(
-            self._counts
+            self._layout
         )
 
     def _assignor(self) -> Assignor:
@@ -343,8 +349,9 @@ class Member(LedgerMember):
             generation=self.generation,
             rack=self.config.rack,
         )
+        latest = replace(plain, owned=self._latest, generation=self._latest_generation)
         for assignor in self.config.assignors:
-            own = replace(plain, user_data=assignor.user_data(plain))
+            own = replace(plain, user_data=assignor.user_data(latest))
             protocols.append((assignor.name, encode_subscription(own)))
         return tuple(protocols)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, Protocol, TypeVar, runtime_checkable
 
+from kafkaio._machines.membership.layout import Layout
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol import codec
 from kafkaio.protocol.message import Data
@@ -56,7 +57,9 @@ class Subscription:
 
 @runtime_checkable
 class Assignor(Protocol):
-    """Divides partitions among the members of a group; the leader's is asked.
+    """Divides partitions among the members of a classic group; the leader's is asked.
+
+    An object may serve several consumers: what it is told is all that it may rest on.
 
     Attributes:
         name: what members of a group must have in common.
@@ -69,16 +72,21 @@ class Assignor(Protocol):
     cooperative: bool
 
     def user_data(self, subscription: Subscription) -> bytes | None:
-        """What this member adds to its subscription, None for nothing."""
+        """What this member adds to its subscription, None for nothing.
+
+        Args:
+            subscription: what the member wants, and what it was given last; the
+                member may have lost or given up some of that.
+        """
         ...
 
     def assign(
-        self, counts: Mapping[str, int], members: Mapping[str, Subscription]
+        self, layout: Layout, members: Mapping[str, Subscription]
     ) -> Mapping[str, Collection[TopicPartition]]:
-        """Everybody's share.
+        """Everybody's share; whatever it raises ends the leader's membership.
 
         Args:
-            counts: number of partitions of every known topic of the group.
+            layout: the partitions of every known topic of the group.
             members: subscriptions by member id.
         """
         ...

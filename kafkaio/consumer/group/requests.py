@@ -12,10 +12,13 @@ from kafkaio._runtime.clock import now, roll
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.group.rpc import GroupConnection, GroupRpc
 from kafkaio.errors import KafkaError, UnsupportedVersion
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.describe_groups import DescribeGroupsRequest
 from kafkaio.protocol.messages.heartbeat import HeartbeatRequest
 from kafkaio.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
+    JoinGroupResponse,
 )
 from kafkaio.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kafkaio.protocol.messages.sync_group import (
@@ -89,7 +92,20 @@ class GroupRequests:
             ),
             timeout=max(self._timeout, patience),
         )
+        if reply.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+            await self._name_protocol(reply)
         return self._member.join_answered(effect.ticket, reply, now(), roll())
+
+    async def _name_protocol(self, reply: JoinGroupResponse) -> None:
+        # A refusal does not say what would have been welcome.
+        request = DescribeGroupsRequest(groups=[self._rpc.group_id])
+        try:
+            answer = await self._rpc.call(request, Lane.SHARED, timeout=self._timeout)
+        except KafkaError:
+            return  # perhaps we may not ask: the refusal itself is what counts
+        for group in answer.groups:
+            reply.protocol_type = group.protocol_type or None
+            reply.protocol_name = group.protocol_data or None
 
     def _check_static(self, connection: GroupConnection) -> None:
         name = self._config.group_instance_id

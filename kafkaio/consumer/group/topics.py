@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.base import Effects
 from kafkaio._machines.membership.classic import ClassicMembership
 from kafkaio._machines.membership.consumer import ConsumerMembership
+from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.regex import to_re2
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.refresh import ALL_TOPICS, Topics
@@ -16,6 +18,7 @@ from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.group.rpc import GroupClient
 from kafkaio.consumer.group.seat import Membership
 from kafkaio.errors import KafkaError
+from kafkaio.types import TopicPartition
 
 __all__ = ["GroupTopics"]
 
@@ -92,16 +95,18 @@ class GroupTopics:
         if self._matches:
             effects = self.member.subscribe(self._matching(view), now())
         if isinstance(self.member, ClassicMembership) and self.member.is_leader:
-            counts = self._counts(self.member, view)
-            effects += self.member.metadata_changed(counts, now())
+            layout = _layout(self.member.group_topics, view)
+            effects += self.member.metadata_changed(layout, now())
         return effects
 
     async def resolve(self, effect: fx.ResolveTopics) -> Effects:
-        """Learn how many partitions the topics of the group have."""
+        """Learn what partitions the topics of the group have, and where."""
         member = self.member
         assert isinstance(member, ClassicMembership)
         self.watch()
-        unknown = effect.topics - self._counts(member, self._client.cluster).keys()
+        unknown = (
+            effect.topics - _layout(effect.topics, self._client.cluster).counts.keys()
+        )
         if unknown:
             # Once: a topic that is not there yet makes the group rebalance when it
             # comes. Heartbeats go on, but the members wait for us.
@@ -111,8 +116,8 @@ class GroupTopics:
                 await self._client.wait_for_update(limit)
             except KafkaError as error:
                 self._client.observer.retrying("group topics", 1, 0.0, error)
-        counts = self._counts(member, self._client.cluster)
-        return member.topics_resolved(effect.ticket, counts, now())
+        layout = _layout(effect.topics, self._client.cluster)
+        return member.topics_resolved(effect.ticket, layout, now())
 
     async def name(self, effect: fx.NameTopics) -> Effects:
         """Find the names of topics."""
@@ -139,9 +144,19 @@ class GroupTopics:
             and not (hides and view.is_internal(name))
         )
 
-    def _counts(self, member: ClassicMembership, view: ClusterView) -> dict[str, int]:
-        found = dict[str, int]()
-        for topic in member.group_topics:
-            if (count := view.partition_count(topic)) is not None:
-                found[topic] = count
-        return found
+
+def _layout(topics: Iterable[str], view: ClusterView) -> Layout:
+    parts = {topic: p for topic in topics if (p := view.partitions(topic))}
+    partitions = {
+        TopicPartition(topic, p.partition): p for topic in parts for p in parts[topic]
+    }
+    rack_of = {node: b.rack for node, b in view.brokers.items() if b.rack is not None}
+    return Layout(
+        {topic: len(found) for topic, found in parts.items()},
+        {tp: p.leader for tp, p in partitions.items() if p.leader >= 0},
+        {
+            tp: frozenset(rack_of[node] for node in p.replicas if node in rack_of)
+            for tp, p in partitions.items()
+            if rack_of
+        },
+    )

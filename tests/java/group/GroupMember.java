@@ -1,10 +1,13 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Properties;
 import java.util.TreeSet;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 
@@ -66,9 +69,14 @@ public final class GroupMember {
 
   private static String assignors(String names) {
     String all = "org.apache.kafka.clients.consumer.";
-    return names
-        .replace("cooperative-sticky", all + "CooperativeStickyAssignor")
-        .replace("range", all + "RangeAssignor")
-        .replace("roundrobin", all + "RoundRobinAssignor");
+    Map<String, String> classes =
+        Map.of(
+            "cooperative-sticky", "CooperativeStickyAssignor",
+            "range", "RangeAssignor",
+            "roundrobin", "RoundRobinAssignor",
+            "sticky", "StickyAssignor");
+    return Arrays.stream(names.split(","))
+        .map(name -> all + classes.get(name))
+        .collect(Collectors.joining(","));
   }
 }

@@ -5,10 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+from collections.abc import Mapping
+from typing import ClassVar
 
 import pytest
 
+from kafkaio._machines.membership.assignors import RangeAssignor
+from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.states import State
+from kafkaio._machines.membership.subscription import Subscription
 from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.group.commits import OffsetCommitter
@@ -25,11 +30,15 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsResponse,
+)
 from kafkaio.protocol.messages.heartbeat import HeartbeatResponse
 from kafkaio.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
-from tests.fakes.broker import FakeCluster
+from tests.fakes.broker import DISCONNECT, FakeCluster
 from tests.unit.consumer.group_fakes import (
     FakeGroup,
     FakeHost,
@@ -403,7 +412,6 @@ async def test_old_brokers() -> None:
     ("code", "kind"),
     [
         (ErrorCode.GROUP_AUTHORIZATION_FAILED, AuthorizationError),
-        (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, GroupError),
         (ErrorCode.INVALID_SESSION_TIMEOUT, GroupError),
     ],
 )
@@ -421,6 +429,64 @@ async def test_a_final_refusal_reaches_all_who_wait(
         with pytest.raises(kind):
             await one.group.wait_joined()
         await one.stop()
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (
+            DescribeGroupsResponse(
+                groups=[DescribedGroup(protocol_type="consumer", protocol_data="range")]
+            ),
+            "divides by 'range'; this member offers cooperative-sticky",
+        ),
+        (DISCONNECT, "divides otherwise"),
+    ],
+    ids=["asked", "not asked"],
+)
+@virtual
+async def test_who_divides_otherwise_is_told_how_the_group_does(
+    answer: DescribeGroupsResponse, text: str
+) -> None:
+    code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    async with FakeCluster(nodes=1, topics={"t": 2}) as cluster:
+        cluster.on(ApiKey.JOIN_GROUP, JoinGroupResponse(error_code=code))
+        cluster.on(ApiKey.DESCRIBE_GROUPS, answer)
+        one = await Member(cluster).start()
+        with pytest.raises(GroupError, match=text):
+            await one.group.wait_joined()
+        await one.stop()
+
+
+@virtual
+async def test_an_assignor_knows_where_partitions_are() -> None:
+    class Mine(RangeAssignor):
+        name = "mine"
+        layouts: ClassVar[list[Layout]] = []
+
+        def assign(
+            self, layout: Layout, members: Mapping[str, Subscription]
+        ) -> dict[str, list[TopicPartition]]:
+            self.layouts.append(layout)
+            return super().assign(layout, members)
+
+    async with FakeCluster(nodes=2, topics={"t": 2, "other": 1}) as cluster:
+        group = FakeGroup(cluster)
+        cluster.nodes[0].rack = "x"
+        async with Member(cluster, partition_assignment_strategy=(Mine(),)) as one:
+            assert len(one.tps) == 2
+            view = one.client.cluster
+            partitions = {
+                TopicPartition("t", p.partition): p for p in view.partitions("t")
+            }
+            (layout,) = Mine.layouts
+            assert layout.counts == {"t": 2}
+            assert layout.leaders == {tp: p.leader for tp, p in partitions.items()}
+            assert layout.racks == {
+                tp: frozenset({"x"} if 0 in p.replicas else ())
+                for tp, p in partitions.items()
+            }
+        group.close()
 
 
 @virtual

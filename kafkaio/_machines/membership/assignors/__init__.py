@@ -10,19 +10,23 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from kafkaio._machines.membership.assignors.broker_range import BrokerRangeAssignor
 from kafkaio._machines.membership.assignors.cooperative_sticky import (
     CooperativeStickyAssignor,
 )
 from kafkaio._machines.membership.assignors.range import RangeAssignor
 from kafkaio._machines.membership.assignors.round_robin import RoundRobinAssignor
+from kafkaio._machines.membership.assignors.sticky import StickyAssignor
 from kafkaio._machines.membership.subscription import Assignor
 from kafkaio.errors import ConfigurationError
 
 __all__ = [
     "ASSIGNORS",
+    "BrokerRangeAssignor",
     "CooperativeStickyAssignor",
     "RangeAssignor",
     "RoundRobinAssignor",
+    "StickyAssignor",
     "resolve",
 ]
 
@@ -33,7 +37,9 @@ ASSIGNORS: Final[Mapping[str, Assignor]] = MappingProxyType(
         for assignor in (
             RangeAssignor(),
             RoundRobinAssignor(),
+            StickyAssignor(),
             CooperativeStickyAssignor(),
+            BrokerRangeAssignor(),
         )
     }
 )

@@ -1,13 +1,17 @@
 """Range: each topic's partitions in runs, the first members getting the longer ones.
 
 Partition n of every topic lands on the same member while the members subscribe to the
-same topics with the same number of partitions, so joins of topics stay local.
+same topics with the same number of partitions, so joins of topics stay local. Where
+members name their racks, a partition goes to one with a replica in its rack as long as
+the shares stay as large as they would be (KIP-881).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import islice
 
+from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import Subscription
 from kafkaio.types import TopicPartition
 
@@ -31,21 +35,94 @@ class RangeAssignor:
         return None
 
     def assign(
-        self, counts: Mapping[str, int], members: Mapping[str, Subscription]
+        self, layout: Layout, members: Mapping[str, Subscription]
     ) -> dict[str, list[TopicPartition]]:
         """Everybody's share, topic by topic."""
-        shares: dict[str, list[TopicPartition]] = {member: [] for member in members}
         order = sorted(
             members, key=lambda member: member_order(member, members[member])
         )
-        for topic in sorted(counts):
-            readers = [m for m in order if topic in members[m].topics]
-            if not readers:
-                continue
-            quota, longer = divmod(counts[topic], len(readers))
-            start = 0
-            for place, member in enumerate(readers):
-                end = start + quota + (place < longer)
-                shares[member] += [TopicPartition(topic, n) for n in range(start, end)]
-                start = end
+        topics = list[_Topic]()
+        for name in sorted(layout.counts):
+            racks = {m: members[m].rack for m in order if name in members[m].topics}
+            if racks and layout.counts[name]:
+                topics.append(_Topic(name, layout, racks))
+        if any(topic.has_far_partitions() for topic in topics):
+            _deal_near(topics)
+        for topic in topics:
+            topic.deal()
+        shares: dict[str, list[TopicPartition]] = {member: [] for member in members}
+        for topic in topics:
+            for member, numbers in topic.given.items():
+                shares[member] += [
+                    TopicPartition(topic.name, n) for n in sorted(numbers)
+                ]
         return shares
+
+
+class _Topic:
+    """One topic's partitions while they are dealt out."""
+
+    def __init__(
+        self, name: str, layout: Layout, racks: Mapping[str, str | None]
+    ) -> None:
+        self.name = name
+        self.count = layout.counts[name]
+        self.racks = racks
+        self.given: dict[str, list[int]] = {member: [] for member in racks}
+        self._layout = layout
+        self._free = dict.fromkeys(range(self.count))
+        self._quota, self._longer = divmod(self.count, len(racks))
+
+    def has_far_partitions(self) -> bool:
+        """Whether racks matter: members name some in which not everything is."""
+        racks = [
+            self._layout.racks.get(TopicPartition(self.name, n), frozenset())
+            for n in range(self.count)
+        ]
+        everywhere = frozenset[str]().union(*racks)
+        if everywhere.isdisjoint(rack for rack in self.racks.values() if rack):
+            return False
+        return any(places != everywhere for places in racks)
+
+    def is_near(self, member: str, number: int) -> bool:
+        tp = TopicPartition(self.name, number)
+        return self._layout.is_near(tp, self.racks[member])
+
+    def room(self, member: str) -> int:
+        return max(0, self._quota + (self._longer > 0) - len(self.given[member]))
+
+    def give(self, member: str, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            del self._free[number]
+            self.given[member].append(number)
+            self._longer -= len(self.given[member]) == self._quota + 1
+
+    def deal(self, *, only_near: bool = False) -> None:
+        for member in self.racks:
+            fitting = (
+                n for n in self._free if not only_near or self.is_near(member, n)
+            )
+            self.give(member, list(islice(fitting, self.room(member))))
+
+
+def _deal_near(topics: Iterable[_Topic]) -> None:
+    groups: dict[tuple[object, ...], list[_Topic]] = {}
+    for topic in topics:
+        alike = (topic.count, *topic.racks.items())
+        groups.setdefault(alike, []).append(topic)
+    for group in groups.values():
+        if len(group) > 1:
+            _deal_together(group)
+        elif group[0].has_far_partitions():
+            group[0].deal(only_near=True)
+
+
+def _deal_together(topics: list[_Topic]) -> None:
+    # Partition n of all of them must land on one member to keep joins local.
+    first = topics[0]
+    for number in range(first.count):
+        for member in first.racks:
+            if first.room(member) and all(t.is_near(member, number) for t in topics):
+                for topic in topics:
+                    topic.give(member, [number])
+                break

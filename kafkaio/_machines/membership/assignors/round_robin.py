@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafkaio._machines.membership.assignors.range import member_order
+from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import Subscription
 from kafkaio.types import TopicPartition
 
@@ -22,7 +23,7 @@ class RoundRobinAssignor:
         return None
 
     def assign(
-        self, counts: Mapping[str, int], members: Mapping[str, Subscription]
+        self, layout: Layout, members: Mapping[str, Subscription]
     ) -> dict[str, list[TopicPartition]]:
         """Everybody's share; who does not read a topic is passed over."""
         shares: dict[str, list[TopicPartition]] = {member: [] for member in members}
@@ -30,10 +31,10 @@ class RoundRobinAssignor:
             members, key=lambda member: member_order(member, members[member])
         )
         turn = 0
-        for topic in sorted(counts):
+        for topic in sorted(layout.counts):
             if not any(topic in members[member].topics for member in order):
                 continue
-            for number in range(counts[topic]):
+            for number in range(layout.counts[topic]):
                 while topic not in members[order[turn % len(order)]].topics:
                     turn += 1
                 shares[order[turn % len(order)]].append(TopicPartition(topic, number))

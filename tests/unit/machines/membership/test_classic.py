@@ -10,6 +10,7 @@ import pytest
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.assignors import ASSIGNORS
 from kafkaio._machines.membership.classic import ClassicMembership, MemberConfig
+from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.states import State
 from kafkaio._machines.membership.subscription import (
     Subscription,
@@ -138,7 +139,7 @@ class Driver:
         self.joined(leader="me", members=[self.member("me")])
         ticket = self.one(fx.ResolveTopics).ticket
         counts = {"t": 2} if counts is None else counts
-        self.feed(self.machine.topics_resolved(ticket, counts, self.now))
+        self.feed(self.machine.topics_resolved(ticket, Layout(counts), self.now))
         return self
 
     @staticmethod
@@ -188,12 +189,14 @@ def test_the_leader_divides() -> None:
     resolve = driver.one(fx.ResolveTopics)
     assert resolve.topics == T == driver.machine.group_topics
     assert driver.state is State.ASSIGNING
-    driver.feed(driver.machine.topics_resolved(resolve.ticket, {"t": 3}, driver.now))
+    driver.feed(
+        driver.machine.topics_resolved(resolve.ticket, Layout({"t": 3}), driver.now)
+    )
     shares = dict(driver.one(fx.SendSync).assignments)
     assert decode_assignment(shares["me"]) | decode_assignment(shares["you"]) == tps(
         0, 1, 2
     )
-    late = driver.machine.topics_resolved(resolve.ticket, {"t": 9}, driver.now)
+    late = driver.machine.topics_resolved(resolve.ticket, Layout({"t": 9}), driver.now)
     assert late == ()
 
 
@@ -292,6 +295,39 @@ def test_a_group_of_another_kind_is_refused(change: dict[str, str]) -> None:
     driver.joined()
     driver.synced(tps(0), **change)
     assert isinstance(driver.one(fx.Fail).error, GroupError)
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        ({"protocol_type": "connect"}, "one of 'connect'"),
+        ({"protocol_type": "consumer", "protocol_name": "range"}, "by 'range'"),
+        ({}, "otherwise"),
+    ],
+)
+def test_a_refusal_says_what_we_offer_and_what_they_do(
+    found: dict[str, str], text: str
+) -> None:
+    driver = Driver(assignors=(COOPERATIVE, ASSIGNORS["sticky"]))
+    driver.subscribe()
+    nothing = {"protocol_type": None, "protocol_name": None}
+    driver.refused(E.INCONSISTENT_GROUP_PROTOCOL, **(nothing | found))
+    error = driver.one(fx.Fail).error
+    assert isinstance(error, GroupError)
+    assert "offers cooperative-sticky, sticky" in str(error)
+    assert text in str(error)
+
+
+def test_sticky_tells_the_group_what_it_had_though_it_gave_it_up() -> None:
+    driver = Driver(assignors=(ASSIGNORS["sticky"],)).stable()
+    driver.feed(driver.machine.enforce_rebalance("asked", driver.now))
+    driver.step()
+    driver.revoked()
+    ((_, blob),) = driver.one(fx.SendJoin).protocols
+    told = decode_subscription(blob)
+    assert told.owned == frozenset()
+    had = Subscription(topics=T, owned=tps(0, 1), generation=1)
+    assert told.user_data == ASSIGNORS["sticky"].user_data(had)
 
 
 def test_nonsense_is_an_error() -> None:
@@ -584,23 +620,43 @@ def test_eager_is_what_a_mixture_can_do() -> None:
 def test_new_partitions_make_the_leader_rebalance() -> None:
     driver = Driver().leading()
     driver.synced(tps(0, 1))
-    same = driver.machine.metadata_changed({"t": 2, "other": 1}, driver.now)
+    same = driver.machine.metadata_changed(Layout({"t": 2, "other": 1}), driver.now)
     assert same == ()
-    driver.feed(driver.machine.metadata_changed({"t": 3}, driver.now))
+    driver.feed(driver.machine.metadata_changed(Layout({"t": 3}), driver.now))
     assert driver.one(fx.SendJoin).reason == "the topics of the group changed"
 
 
 def test_a_change_during_the_rebalance_is_not_forgotten() -> None:
     driver = Driver().leading()
-    driver.machine.metadata_changed({"t": 3}, driver.now)
+    driver.machine.metadata_changed(Layout({"t": 3}), driver.now)
     assert driver.state is State.SYNCING
     driver.synced(tps(0, 1))
     assert driver.kinds() == ["Assign", "SendJoin"]
 
 
+@pytest.mark.parametrize("rack", [None, "x"])
+def test_new_racks_make_the_leader_rebalance_if_members_have_any(
+    rack: str | None,
+) -> None:
+    driver = Driver()
+    driver.subscribe()
+    driver.joined(leader="me", members=[driver.member("me", rack=rack)])
+    ticket = driver.one(fx.ResolveTopics).ticket
+    (tp,) = tps(0)
+    before = Layout({"t": 1}, {tp: 1}, {tp: frozenset({"y", "z"})})
+    driver.feed(driver.machine.topics_resolved(ticket, before, driver.now))
+    driver.synced(tps(0))
+    # A broker that is down, and a leader that has moved, are no reason.
+    fewer = Layout({"t": 1}, {tp: 2}, {tp: frozenset({"y"})})
+    assert driver.machine.metadata_changed(fewer, driver.now) == ()
+    moved = Layout({"t": 1}, {tp: 2}, {tp: frozenset({"x", "y"})})
+    driver.feed(driver.machine.metadata_changed(moved, driver.now))
+    assert driver.kinds() == ([] if rack is None else ["SendJoin"])
+
+
 def test_a_follower_does_not_care() -> None:
     driver = Driver().stable()
-    assert driver.machine.metadata_changed({"t": 30}, driver.now) == ()
+    assert driver.machine.metadata_changed(Layout({"t": 30}), driver.now) == ()
 
 
 def test_an_eager_assignor_may_move_what_it_likes() -> None:
@@ -613,8 +669,8 @@ def test_a_bad_assignor_is_an_error() -> None:
     class Broken(type(COOPERATIVE)):  # type: ignore[misc]  # an assignor's class
         name = "broken"
 
-        def assign(self, counts: Any, members: Any) -> Any:
-            if "greedy" in counts:
+        def assign(self, layout: Layout, members: Any) -> Any:
+            if "greedy" in layout.counts:
                 return {"me": tps(0), "you": ()}
             raise ZeroDivisionError("oops")
 
@@ -626,7 +682,7 @@ def test_a_bad_assignor_is_an_error() -> None:
         driver.joined(leader="me", members=[me, owner])
         ticket = driver.one(fx.ResolveTopics).ticket
         counts = dict.fromkeys(topics, 1)
-        driver.feed(driver.machine.topics_resolved(ticket, counts, driver.now))
+        driver.feed(driver.machine.topics_resolved(ticket, Layout(counts), driver.now))
         error = driver.one(fx.Fail).error
         assert isinstance(error, MembershipError)
         assert text in str(error)

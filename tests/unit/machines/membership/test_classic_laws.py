@@ -15,6 +15,7 @@ from hypothesis.stateful import (
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.assignors import ASSIGNORS
 from kafkaio._machines.membership.classic import ClassicMembership, MemberConfig
+from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.revoke_ledger import Claim
 from kafkaio._machines.membership.states import HEARTBEATING, State
 from kafkaio._machines.membership.subscription import (
@@ -192,7 +193,7 @@ class Laws(RuleBasedStateMachine):
 
     @rule(counts=st.fixed_dictionaries({"t": st.integers(0, 3)}))
     def metadata(self, counts: dict[str, int]) -> None:
-        self.take(self.machine.metadata_changed(counts, self.now))
+        self.take(self.machine.metadata_changed(Layout(counts), self.now))
 
     @rule()
     def poll(self) -> None:
@@ -288,7 +289,9 @@ class Laws(RuleBasedStateMachine):
             case fx.SendHeartbeat():
                 self.take(machine.heartbeat_answered(request.ticket, code, now, roll))
             case fx.ResolveTopics():
-                self.take(machine.topics_resolved(request.ticket, {"t": 2}, now))
+                self.take(
+                    machine.topics_resolved(request.ticket, Layout({"t": 2}), now)
+                )
             case fx.SendLeave():
                 self.take(machine.leave_ended(request.ticket, now))
 

@@ -1,0 +1,58 @@
+"""Broker range: runs of partitions that the same broker leads.
+
+As ``range``, but each topic's partitions are ordered by their leaders first, so that
+each member has to fetch from few brokers: the way Kafka's ZooKeeper-based consumers
+divided. What topics have in common does not count; use ``range`` to join topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kafkaio._machines.membership.assignors.range import member_order
+from kafkaio._machines.membership.layout import Layout
+from kafkaio._machines.membership.subscription import Subscription
+from kafkaio.types import TopicPartition
+
+__all__ = ["BrokerRangeAssignor"]
+
+
+class BrokerRangeAssignor:
+    """The assignor ``broker-range``, which other clients do not have.
+
+    Leaders move with every restart of a broker, and a group that rebalanced each time
+    would do little else: what is divided stays divided until something else makes the
+    group rebalance, or ``Consumer.enforce_rebalance`` does.
+    """
+
+    name = "broker-range"
+    cooperative = False
+
+    def user_data(self, subscription: Subscription) -> bytes | None:
+        """Nothing."""
+        return None
+
+    def assign(
+        self, layout: Layout, members: Mapping[str, Subscription]
+    ) -> dict[str, list[TopicPartition]]:
+        """Everybody's share, topic by topic."""
+        shares: dict[str, list[TopicPartition]] = {member: [] for member in members}
+        order = sorted(
+            members, key=lambda member: member_order(member, members[member])
+        )
+        for topic in sorted(layout.counts):
+            readers = [m for m in order if topic in members[m].topics]
+            if not readers:
+                continue
+            # Those without a leader last: they are nobody's to fetch from.
+            clustered = sorted(
+                (TopicPartition(topic, n) for n in range(layout.counts[topic])),
+                key=lambda tp: (layout.leaders.get(tp, float("inf")), tp),
+            )
+            quota, longer = divmod(len(clustered), len(readers))
+            start = 0
+            for place, member in enumerate(readers):
+                end = start + quota + (place < longer)
+                shares[member] += sorted(clustered[start:end])
+                start = end
+        return shares
