@@ -40,6 +40,7 @@ NEEDS_REAL: Final = {
     "test_rebootstrap": _REAL,
     "test_quickstart::test_three_brokers_of_which_one_is_killed_and_restarted": _REAL,
     "test_tls": _REAL,
+    "test_truncation": _REAL,
     "test_embedded_clients": _EMBEDDED,
     "test_embedded_groups": _EMBEDDED,
     "test_deferred_revoke": _EMBEDDED,
