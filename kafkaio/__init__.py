@@ -34,6 +34,7 @@ from kafkaio.errors import (
     MembershipError,
     NetworkError,
     OffsetOutOfRange,
+    OffsetStoreError,
     PartitionLost,
     ProtocolError,
     RebalanceInProgress,
@@ -48,6 +49,7 @@ from kafkaio.types import (
     NewRecord,
     OffsetAndMetadata,
     OffsetAndTimestamp,
+    OffsetStore,
     RecordMetadata,
     TimestampType,
     TopicPartition,
@@ -83,6 +85,9 @@ if TYPE_CHECKING:
         RevokeRequested,
         Subscription,
     )
+    from kafkaio.consumer.file_store import FileOffsetStore
+    from kafkaio.consumer.sqlite_store import SQLiteOffsetStore
+    from kafkaio.consumer.stores import DualOffsetStore, KafkaOffsetStore
     from kafkaio.producer import DeliveriesFailed, Delivery, Producer
     from kafkaio.protocol import messages
     from kafkaio.protocol.error_codes import ErrorCode
@@ -113,13 +118,16 @@ __all__ = [
     "Delivery",
     "DeliveryTimeout",
     "Destination",
+    "DualOffsetStore",
     "ErrorCode",
     "Fenced",
+    "FileOffsetStore",
     "GroupCoordinator",
     "GroupError",
     "GroupMetadata",
     "InternalError",
     "KafkaError",
+    "KafkaOffsetStore",
     "KafkaTimeout",
     "Lane",
     "Layout",
@@ -133,6 +141,8 @@ __all__ = [
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "OffsetOutOfRange",
+    "OffsetStore",
+    "OffsetStoreError",
     "PartitionLost",
     "Poll",
     "Producer",
@@ -146,6 +156,7 @@ __all__ = [
     "Retry",
     "RevokeRequested",
     "Revoked",
+    "SQLiteOffsetStore",
     "Subscription",
     "TimestampType",
     "TopicPartition",
@@ -187,6 +198,10 @@ _HOMES = {
     "RevokeRequested": ("kafkaio.consumer", "RevokeRequested"),
     "Revoked": ("kafkaio.consumer", "Revoked"),
     "Subscription": ("kafkaio.consumer", "Subscription"),
+    "FileOffsetStore": ("kafkaio.consumer.file_store", "FileOffsetStore"),
+    "SQLiteOffsetStore": ("kafkaio.consumer.sqlite_store", "SQLiteOffsetStore"),
+    "DualOffsetStore": ("kafkaio.consumer.stores", "DualOffsetStore"),
+    "KafkaOffsetStore": ("kafkaio.consumer.stores", "KafkaOffsetStore"),
     "DeliveriesFailed": ("kafkaio.producer", "DeliveriesFailed"),
     "Delivery": ("kafkaio.producer", "Delivery"),
     "Producer": ("kafkaio.producer", "Producer"),

@@ -29,6 +29,7 @@
     │   ├── CommitFailed                the commit came too late: others own it now
     │   ├── RebalanceInProgress         poll, then commit again
     │   └── PartitionLost               the partition is no longer ours
+    ├── OffsetStoreError                where offsets are kept, outside Kafka, failed
     └── InternalError                   a bug in kafkaio; please report it
     DeliveriesFailed                    an ExceptionGroup, and no KafkaError: each error
                                         that befell a record of one `send_many`
@@ -61,6 +62,7 @@ __all__ = [
     "MembershipError",
     "NetworkError",
     "OffsetOutOfRange",
+    "OffsetStoreError",
     "PartitionLost",
     "ProtocolError",
     "RebalanceInProgress",
@@ -236,6 +238,10 @@ class RebalanceInProgress(MembershipError):
 
 class PartitionLost(MembershipError):
     """The partition was taken from this consumer, so it may no longer act on it."""
+
+
+class OffsetStoreError(KafkaError):
+    """The consumer's ``offset_store`` failed; the cause is what it raised."""
 
 
 class InternalError(KafkaError):

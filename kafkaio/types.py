@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from importlib import import_module
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 __all__ = [
     "Broker",
@@ -17,6 +17,7 @@ __all__ = [
     "NewRecord",
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
+    "OffsetStore",
     "Record",
     "RecordMetadata",
     "TimestampType",
@@ -209,3 +210,35 @@ class GroupMetadata:
     member_id: str = ""
     group_instance_id: str | None = None
     topics: frozenset[str] = field(default_factory=frozenset)
+
+
+@runtime_checkable
+class OffsetStore(Protocol):
+    """Where a group keeps its offsets, if not in Kafka: ``offset_store`` of a consumer.
+
+    The consumer calls ``commit`` in the order of its commits, one at a time, and only
+    for partitions that are assigned to it when it calls. No coordinator refuses the
+    commits of a member that the group has put out without its knowledge.
+
+    Of what a method raises, a `KafkaError` with ``retriable`` is tried again (a commit
+    with the next one); anything else reaches the user, as an `OffsetStoreError`
+    unless it is a `KafkaError`. Both methods may be cancelled, when time is up
+    among others; a commit that was cancelled must not take effect after a later one.
+    """
+
+    async def load(
+        self, group: GroupMetadata, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        """The offsets committed last; a partition without one is left out."""
+        ...
+
+    async def commit(
+        self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> None:
+        """Keep the offsets; they are safe when this returns.
+
+        Args:
+            group: the group, and who commits for it.
+            offsets: offsets of the next records to read.
+        """
+        ...

@@ -34,6 +34,7 @@ from kafkaio.config.options import (
     Serializer,
 )
 from kafkaio.errors import ConfigurationError
+from kafkaio.types import OffsetStore
 
 if TYPE_CHECKING:
     import ssl
@@ -320,6 +321,8 @@ class ConsumerConfig(ClientConfig):
         max_poll_interval_ms: longest time between two reads before the member gives
             its partitions up; also the group's rebalance timeout.
         max_poll_records: most records that one ``poll`` returns.
+        offset_store: where the group keeps its offsets, such as `FileOffsetStore`;
+            None for Kafka.
         enable_auto_commit: commit finished records by itself.
         auto_commit_interval_ms: how often it does.
         auto_offset_reset: where to start without a usable offset: ``latest``,
@@ -346,6 +349,7 @@ class ConsumerConfig(ClientConfig):
     heartbeat_interval_ms: int = 3_000
     max_poll_interval_ms: int = 300_000
     max_poll_records: int = 500
+    offset_store: OffsetStore | None = None
     enable_auto_commit: bool = True
     auto_commit_interval_ms: int = 5_000
     auto_offset_reset: str = "latest"
@@ -393,9 +397,23 @@ class ConsumerConfig(ClientConfig):
             raise ConfigurationError("group_id is empty; use None for no group")
         if self.group_instance_id is not None and self.group_id is None:
             raise ConfigurationError("group_instance_id wants a group_id")
+        self._check_store()
         self._check_protocol()
         if self.auto_offset_reset not in {"latest", "earliest", "none"}:
             self.reset_duration_ms()
+
+    def _check_store(self) -> None:
+        if self.offset_store is None:
+            return
+        store = self.offset_store
+        if isinstance(store, type) or not isinstance(store, OffsetStore):
+            raise ConfigurationError(
+                f"offset_store={store!r} is no object with the methods of OffsetStore"
+            )
+        if self.group_id is None:
+            raise ConfigurationError(
+                "offset_store keeps a group's offsets: give group_id"
+            )
 
     def _check_protocol(self) -> None:
         defaults = {field.name: field.default for field in fields(ConsumerConfig)}

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
+from kafkaio.types import OffsetStore
+
 if TYPE_CHECKING:
     import ssl
 
@@ -83,6 +85,7 @@ class ConsumerOptions(ClientOptions, total=False):
     heartbeat_interval_ms: int
     max_poll_interval_ms: int
     max_poll_records: int
+    offset_store: OffsetStore | None
     enable_auto_commit: bool
     auto_commit_interval_ms: int
     auto_offset_reset: str

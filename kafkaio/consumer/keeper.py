@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from kafkaio._runtime.clock import now
-from kafkaio.errors import BrokerError, Fenced, GroupError, KafkaError
+from kafkaio.errors import (
+    BrokerError,
+    Fenced,
+    GroupError,
+    KafkaError,
+    OffsetStoreError,
+)
 
 if TYPE_CHECKING:
     from kafkaio.consumer.engine import Engine
@@ -62,7 +68,8 @@ class Keeper:
     async def commit_quietly(self) -> None:
         """Commit what is finished; what fails is tried again with the next commit.
 
-        Only a refusal for good, such as a missing permission, reaches the user.
+        Only a refusal for good, such as a missing permission, and a store
+        that fails reach the user.
         """
         engine = self._engine
         if not engine.auto_commits:
@@ -70,7 +77,10 @@ class Keeper:
         try:
             await engine.commit_finished(self._timeout)
         except KafkaError as error:
-            for_good = isinstance(error, BrokerError) and not error.retriable
+            for_good = (
+                isinstance(error, BrokerError | OffsetStoreError)
+                and not error.retriable
+            )
             # What the group says about the member is the coordinator's business.
             if for_good and not isinstance(error, Fenced | GroupError):
                 engine.reader.fail(error)

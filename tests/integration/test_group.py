@@ -110,19 +110,18 @@ async def test_an_assignor_of_our_own(
         ) -> Mapping[str, Collection[TopicPartition]]:
             assert all(s.user_data == name.encode() for s in members.values())
             assert layout.counts == {name: len(layout.leaders)}
-            first = min(members, key=lambda m: members[m].group_instance_id or "")
-            return {first: list(layout.leaders)}
+            return {min(members): list(layout.leaders)}  # ids begin with client ids
 
     name = topic(partitions=3)
     assignor: Assignor = First()
     options: dict[str, object] = {"partition_assignment_strategy": [assignor]}
     async with (
-        member(real_kafka, name, group, group_instance_id="b", **options) as one,
+        member(real_kafka, name, group, client_id="b", **options) as one,
         reading(one),
     ):
         assert numbers(one) == {0, 1, 2}
         async with (
-            member(real_kafka, name, group, group_instance_id="a", **options) as two,
+            member(real_kafka, name, group, client_id="a", **options) as two,
             reading(two),
         ):
             await until(lambda: numbers(two) == {0, 1, 2} and not numbers(one))

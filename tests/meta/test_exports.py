@@ -16,6 +16,8 @@ OTHERS = {
     *("Assigned", "RevokeRequested", "Revoked", "Lost"),
     *("DeadLetter", "Lane", "Retry"),
     *("Assignor", "Layout", "Subscription"),
+    *("OffsetStore", "DualOffsetStore", "FileOffsetStore"),
+    *("KafkaOffsetStore", "SQLiteOffsetStore"),
     *("GroupMetadata", "NewRecord", "OffsetAndMetadata", "OffsetAndTimestamp"),
     *("Record", "RecordMetadata", "TimestampType", "TopicPartition"),
 }

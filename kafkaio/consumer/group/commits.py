@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Protocol
 
 import anyio
@@ -30,6 +31,7 @@ from kafkaio.consumer.group.offsets import (
     fetched,
 )
 from kafkaio.consumer.group.rpc import GroupClient, GroupRpc
+from kafkaio.consumer.stores import InKafka, bound, store_errors
 from kafkaio.errors import (
     CommitFailed,
     KafkaError,
@@ -44,7 +46,12 @@ from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.offset_commit import OffsetCommitResponse
 from kafkaio.protocol.messages.offset_fetch import OffsetFetchRequest
-from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from kafkaio.types import (
+    GroupMetadata,
+    OffsetAndMetadata,
+    OffsetStore,
+    TopicPartition,
+)
 
 __all__ = ["CommitMember", "OffsetCommitter"]
 
@@ -96,6 +103,7 @@ class OffsetCommitter:
         self._identity = identity
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self._request_timeout = config.request_timeout_ms / 1000
+        self._store = config.offset_store
         self._member: CommitMember | None = None
         self._turn = asyncio.Lock()
 
@@ -117,6 +125,7 @@ class OffsetCommitter:
             PartitionLost: one of the partitions is not ours, or not any more; nothing
                 of it is committed.
             CommitFailed: the group went on without us.
+            OffsetStoreError: the ``offset_store`` failed.
             RebalanceInProgress: the group is still rebalancing when time is up.
             RequestTimeout: the coordinator did not acknowledge it in time.
             BrokerError: it was refused for another reason.
@@ -125,17 +134,15 @@ class OffsetCommitter:
             return
         numbers = self._numbers(offsets)
         attempts = _Attempts(f"a commit to group {self._rpc.group_id!r}", timeout)
-        rest = dict(offsets)
         with anyio.CancelScope(deadline=attempts.deadline) as waiting:
             await self._turn.acquire()
         if waiting.cancelled_caught:
             raise attempts.expired()
         try:
-            while rest:
-                self._check(numbers)
-                error = await self._commit_once(rest, offsets, numbers, attempts)
-                if error is not None:
-                    await attempts.pause(error, self._backoff, self._observer)
+            if self._store is None:
+                await self._commit_in_kafka(offsets, numbers, attempts)
+            else:
+                await self._commit_in_store(self._store, offsets, numbers, attempts)
         finally:
             self._turn.release()
 
@@ -158,6 +165,8 @@ class OffsetCommitter:
             RequestTimeout: there was no answer in time, or offsets were not stable.
             BrokerError: it was refused.
             UnsupportedVersion: the broker cannot be asked for all.
+            OffsetStoreError: the ``offset_store`` failed.
+            UsageError: an ``offset_store`` cannot be asked for all.
         """
         wanted = None if partitions is None else frozenset(partitions)
         if wanted is not None and not wanted:
@@ -165,6 +174,61 @@ class OffsetCommitter:
         attempts = _Attempts(
             f"the look-up of offsets of group {self._rpc.group_id!r}", timeout
         )
+        if self._store is not None:
+            return await self._fetch_from_store(self._store, wanted, attempts)
+        return await self._fetch_from_kafka(wanted, attempts)
+
+    # ---- an offset store -------------------------------------------------------------
+
+    async def _commit_in_store(
+        self,
+        store: OffsetStore,
+        offsets: _Offsets,
+        numbers: Mapping[TopicPartition, int] | None,
+        attempts: _Attempts,
+    ) -> None:
+        self._check(numbers)
+        kafka = self._in_kafka(numbers, attempts)
+        with (
+            anyio.CancelScope(deadline=attempts.deadline) as writing,
+            store_errors(store, "write"),
+        ):
+            await bound(store, kafka).commit(self._identity(), dict(offsets))
+        if writing.cancelled_caught:
+            raise attempts.expired()
+        self._observer.offsets_committed(dict(offsets))
+
+    async def _fetch_from_store(
+        self,
+        store: OffsetStore,
+        wanted: frozenset[TopicPartition] | None,
+        attempts: _Attempts,
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        if wanted is None:
+            raise UsageError(f"{store!r} must be asked for partitions by name")
+        kafka = self._in_kafka(None, attempts)
+        with (
+            anyio.CancelScope(deadline=attempts.deadline) as reading,
+            store_errors(store, "read"),
+        ):
+            found = await bound(store, kafka).load(self._identity(), wanted)
+        if reading.cancelled_caught:
+            raise attempts.expired()
+        return {tp: found.get(tp) for tp in sorted(wanted)}
+
+    def _in_kafka(
+        self, numbers: Mapping[TopicPartition, int] | None, attempts: _Attempts
+    ) -> InKafka:
+        return InKafka(
+            partial(self._fetch_from_kafka, attempts=attempts),
+            partial(self._commit_in_kafka, numbers=numbers, attempts=attempts),
+        )
+
+    # ---- Kafka -----------------------------------------------------------------------
+
+    async def _fetch_from_kafka(
+        self, wanted: frozenset[TopicPartition] | None, attempts: _Attempts
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         while True:
             found, error = Fetched(), None
             identity = self._asking()
@@ -180,7 +244,18 @@ class OffsetCommitter:
                 return {tp: result[tp] for tp in sorted(result)}
             await attempts.pause(error, self._backoff, self._observer)
 
-    # ---- commit ----------------------------------------------------------------------
+    async def _commit_in_kafka(
+        self,
+        offsets: _Offsets,
+        numbers: Mapping[TopicPartition, int] | None,
+        attempts: _Attempts,
+    ) -> None:
+        rest = dict(offsets)
+        while rest:
+            self._check(numbers)
+            error = await self._commit_once(rest, offsets, numbers, attempts)
+            if error is not None:
+                await attempts.pause(error, self._backoff, self._observer)
 
     async def _commit_once(
         self,
@@ -206,7 +281,7 @@ class OffsetCommitter:
                 raise
             return error
         done = self._take(reply, rest)
-        if done:
+        if done and self._store is None:
             self._observer.offsets_committed({tp: offsets[tp] for tp in done})
         for tp in done:
             del rest[tp]
@@ -298,8 +373,6 @@ class OffsetCommitter:
             names = ", ".join(f"{tp.topic}-{tp.partition}" for tp in gone)
             raise PartitionLost(f"not assigned to this consumer (any more): {names}")
 
-    # ---- fetch -----------------------------------------------------------------------
-
     async def _fetch_once(
         self,
         identity: GroupMetadata,
@@ -348,8 +421,6 @@ class OffsetCommitter:
                 raise error
             passing = error
         return passing
-
-    # ---- both ------------------------------------------------------------------------
 
     def _error(self, what: str, code: int) -> KafkaError:
         return broker_error(code, f"group {self._rpc.group_id!r} refused {what}")
