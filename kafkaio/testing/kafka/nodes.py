@@ -27,15 +27,16 @@ _PROBLEM: Final = re.compile(
 def free_ports(count: int) -> list[int]:
     """Return ports on 127.0.0.1 that nobody listens on, below the ephemeral range."""
     with contextlib.ExitStack() as held:
-        ports: list[int] = []
+        ports: dict[int, None] = {}
         while len(ports) < count:
             probe = held.enter_context(socket.socket())
+            # A port in TIME_WAIT will do. It also lets us bind one port twice.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             port = _LOWEST_PORT + secrets.randbelow(_HIGHEST_PORT - _LOWEST_PORT)
             with contextlib.suppress(OSError):
                 probe.bind(("127.0.0.1", port))
-                ports.append(port)
-        return ports
+                ports[port] = None
+        return list(ports)
 
 
 class Node:
