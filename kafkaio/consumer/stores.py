@@ -118,9 +118,6 @@ class InKafka:
         self._load = load
         self._commit = commit
 
-    def __repr__(self) -> str:
-        return "KafkaOffsetStore()"
-
     async def load(
         self, group: GroupMetadata, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, OffsetAndMetadata]:

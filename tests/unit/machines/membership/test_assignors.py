@@ -434,6 +434,17 @@ def test_range_keeps_topics_together_where_racks_allow_it() -> None:
     assert alone == {"p": sorted(at(1)), "q": sorted(at(0, 2))}
 
 
+def test_what_is_near_to_nobody_goes_where_there_is_room() -> None:
+    racks = {
+        TopicPartition(topic, n): frozenset({"zx"[n]}) for topic in "ab" for n in (0, 1)
+    }
+    group = {n: Subscription(topics=frozenset("ab"), rack=r) for n, r in ("px", "qy")}
+    assert RangeAssignor().assign(Layout({"a": 2, "b": 2}, racks=racks), group) == {
+        "p": sorted(at(1) | at(1, topic="b")),
+        "q": sorted(at(0) | at(0, topic="b")),
+    }
+
+
 def test_a_topic_that_is_everywhere_is_divided_as_without_racks() -> None:
     racks = {
         TopicPartition("a", 0): frozenset({"y"}),
