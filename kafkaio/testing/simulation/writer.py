@@ -20,9 +20,9 @@ __all__ = ["WRITER", "Writer"]
 WRITER: Final = "writer"
 #: How often several records are written in one go, how many at most, and the most
 #: seconds between two of them.
-_BURSTS: Final = 0.04
+_BURSTS: Final = 0.3
 _LARGEST_BURST: Final = 12
-_BREATH: Final = 0.05
+_BREATH: Final = 0.02
 
 
 class Writer:
