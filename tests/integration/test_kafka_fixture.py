@@ -182,8 +182,10 @@ async def test_a_broker_that_cannot_start_says_why() -> None:
 
 
 SCRIPT = """
-import sys, time
+import signal, sys, time
 from kafkaio.testing.kafka import Kafka
+# A shell that runs us in the background has it ignored, and we would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with Kafka() as kafka:
     nodes = kafka.engine.nodes.values()
     print(kafka.engine.directory, *(node.pid for node in nodes), flush=True)
