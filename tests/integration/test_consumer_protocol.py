@@ -221,6 +221,7 @@ async def test_a_member_that_is_thrown_out_comes_back(
             GroupCoordinator(group),
         )
         await until(lambda: len(observer.lost) == COUNT)
+        await until(lambda: bool(lost))  # the callback has its turn later
         await until(lambda: len(one.assignment) == COUNT)
         assert one.group_metadata.member_id == before.member_id
         assert lost == [{TopicPartition(name, n) for n in range(COUNT)}]
