@@ -28,7 +28,13 @@ COOPERATIVE, EAGER = "cooperative-sticky", "range"
 BROKERS = "consumer"
 
 
-@pytest.fixture(params=[BROKERS, COOPERATIVE, EAGER])
+@pytest.fixture(
+    params=[
+        pytest.param(BROKERS, marks=pytest.mark.kafka_versions("4.0", "4.3")),
+        COOPERATIVE,
+        EAGER,
+    ]
+)
 def assignor(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
