@@ -16,7 +16,7 @@ from enum import Enum, auto
 from types import MappingProxyType
 from typing import Final
 
-from kafkaio.errors import InternalError
+from kafkaio._machines.membership.table import following, go, stay
 
 __all__ = ["ENDED", "JOINED", "SPEAKING", "TRANSITIONS", "Event", "State", "transition"]
 
@@ -66,39 +66,31 @@ _HELD: Final = (State.STABLE, State.RECONCILING, State.ACKNOWLEDGING)
 _GOING: Final = (State.PARTING, State.LEAVING)
 
 
-def _stay(event: Event, *states: State) -> dict[tuple[State, Event], State]:
-    return {(state, event): state for state in states}
-
-
-def _go(event: Event, to: State, *states: State) -> dict[tuple[State, Event], State]:
-    return {(state, event): to for state in states}
-
-
 TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = MappingProxyType(
     {
         # The user.
-        **_go(Event.SUBSCRIBED, State.JOINING, State.UNJOINED),
-        **_stay(Event.SUBSCRIBED, State.STALLED, *_MEMBER, *_GOING),
-        **_go(Event.UNSUBSCRIBED, State.UNJOINED, State.UNJOINED, State.STALLED),
-        **_go(Event.UNSUBSCRIBED, State.PARTING, *_MEMBER),
-        **_stay(Event.UNSUBSCRIBED, *_GOING),
-        **_go(Event.POLLED, State.JOINING, State.STALLED),
-        **_go(Event.POLL_EXPIRED, State.STALLED, *_HELD),
-        **_go(Event.CLOSED, State.LEFT, State.UNJOINED, State.STALLED),
-        **_go(Event.CLOSED, State.LEAVING, *_MEMBER, *_GOING),
+        **go(Event.SUBSCRIBED, State.JOINING, State.UNJOINED),
+        **stay(Event.SUBSCRIBED, State.STALLED, *_MEMBER, *_GOING),
+        **go(Event.UNSUBSCRIBED, State.UNJOINED, State.UNJOINED, State.STALLED),
+        **go(Event.UNSUBSCRIBED, State.PARTING, *_MEMBER),
+        **stay(Event.UNSUBSCRIBED, *_GOING),
+        **go(Event.POLLED, State.JOINING, State.STALLED),
+        **go(Event.POLL_EXPIRED, State.STALLED, *_HELD),
+        **go(Event.CLOSED, State.LEFT, State.UNJOINED, State.STALLED),
+        **go(Event.CLOSED, State.LEAVING, *_MEMBER, *_GOING),
         # The coordinator.
-        **_go(Event.JOINED, State.STABLE, State.JOINING),
-        **_go(Event.DIVERGED, State.RECONCILING, *_HELD),
-        **_go(Event.CONVERGED, State.ACKNOWLEDGING, *_HELD),
-        **_go(Event.ACKNOWLEDGED, State.STABLE, *_HELD),
-        **_go(Event.RELEASED, State.UNJOINED, State.PARTING),
-        **_stay(Event.RELEASED, State.LEAVING),
-        **_go(Event.LEAVE_ENDED, State.LEFT, State.LEAVING),
+        **go(Event.JOINED, State.STABLE, State.JOINING),
+        **go(Event.DIVERGED, State.RECONCILING, *_HELD),
+        **go(Event.CONVERGED, State.ACKNOWLEDGING, *_HELD),
+        **go(Event.ACKNOWLEDGED, State.STABLE, *_HELD),
+        **go(Event.RELEASED, State.UNJOINED, State.PARTING),
+        **stay(Event.RELEASED, State.LEAVING),
+        **go(Event.LEAVE_ENDED, State.LEFT, State.LEAVING),
         # Failures. A heartbeat that fails in passing changes no state.
-        **_go(Event.FENCED, State.JOINING, *_MEMBER),
-        **_stay(Event.FENCED, *_GOING),
-        **_go(Event.REFUSED, State.FATAL, *_MEMBER),
-        **_stay(Event.REFUSED, *_GOING),
+        **go(Event.FENCED, State.JOINING, *_MEMBER),
+        **stay(Event.FENCED, *_GOING),
+        **go(Event.REFUSED, State.FATAL, *_MEMBER),
+        **stay(Event.REFUSED, *_GOING),
     }
 )
 
@@ -109,7 +101,4 @@ def transition(state: State, event: Event) -> State:
     Raises:
         InternalError: the table does not list the pair.
     """
-    try:
-        return TRANSITIONS[state, event]
-    except KeyError:
-        raise InternalError(f"group member: {event.name} while {state.name}") from None
+    return following(TRANSITIONS, state, event)

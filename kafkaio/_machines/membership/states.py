@@ -17,7 +17,7 @@ from enum import Enum, auto
 from types import MappingProxyType
 from typing import Final
 
-from kafkaio.errors import InternalError
+from kafkaio._machines.membership.table import following, go, stay
 
 __all__ = ["ENDED", "HEARTBEATING", "TRANSITIONS", "Event", "State", "transition"]
 
@@ -91,56 +91,48 @@ _JOINED_STATES: Final = (
 _GOING: Final = (State.PARTING, State.LEAVING)
 
 
-def _stay(event: Event, *states: State) -> dict[tuple[State, Event], State]:
-    return {(state, event): state for state in states}
-
-
-def _go(event: Event, to: State, *states: State) -> dict[tuple[State, Event], State]:
-    return {(state, event): to for state in states}
-
-
 TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = MappingProxyType(
     {
         # The user.
-        **_go(Event.SUBSCRIBED, State.JOINING, State.UNJOINED),
+        **go(Event.SUBSCRIBED, State.JOINING, State.UNJOINED),
         # A JoinGroup under way carries the old topics: SYNCED_STALE finds out.
-        **_stay(Event.SUBSCRIBED, State.STALLED, State.PREPARING, State.JOINING),
-        **_stay(Event.SUBSCRIBED, State.ASSIGNING, State.SYNCING, *_GOING),
-        **_go(Event.SUBSCRIBED, State.PREPARING, State.STABLE, State.RELEASING),
-        **_go(Event.UNSUBSCRIBED, State.UNJOINED, State.UNJOINED, State.STALLED),
-        **_go(Event.UNSUBSCRIBED, State.PARTING, *_JOINED_STATES),
-        **_stay(Event.UNSUBSCRIBED, *_GOING),
-        **_go(Event.POLLED, State.JOINING, State.STALLED),
-        **_go(Event.POLL_EXPIRED, State.STALLED, State.PREPARING, State.ASSIGNING),
-        **_go(Event.POLL_EXPIRED, State.STALLED, State.STABLE, State.RELEASING),
-        **_go(Event.CLOSED, State.LEFT, State.UNJOINED, State.STALLED),
-        **_go(Event.CLOSED, State.LEAVING, *_JOINED_STATES, *_GOING),
+        **stay(Event.SUBSCRIBED, State.STALLED, State.PREPARING, State.JOINING),
+        **stay(Event.SUBSCRIBED, State.ASSIGNING, State.SYNCING, *_GOING),
+        **go(Event.SUBSCRIBED, State.PREPARING, State.STABLE, State.RELEASING),
+        **go(Event.UNSUBSCRIBED, State.UNJOINED, State.UNJOINED, State.STALLED),
+        **go(Event.UNSUBSCRIBED, State.PARTING, *_JOINED_STATES),
+        **stay(Event.UNSUBSCRIBED, *_GOING),
+        **go(Event.POLLED, State.JOINING, State.STALLED),
+        **go(Event.POLL_EXPIRED, State.STALLED, State.PREPARING, State.ASSIGNING),
+        **go(Event.POLL_EXPIRED, State.STALLED, State.STABLE, State.RELEASING),
+        **go(Event.CLOSED, State.LEFT, State.UNJOINED, State.STALLED),
+        **go(Event.CLOSED, State.LEAVING, *_JOINED_STATES, *_GOING),
         # Rebalances.
-        **_stay(Event.REBALANCE_ASKED, State.PREPARING, State.JOINING, *_GOING),
-        **_go(Event.REBALANCE_ASKED, State.PREPARING, State.ASSIGNING, State.SYNCING),
-        **_go(Event.REBALANCE_ASKED, State.PREPARING, State.STABLE, State.RELEASING),
-        **_go(Event.RELEASED, State.JOINING, State.PREPARING),
-        **_go(Event.RELEASED, State.PREPARING, State.RELEASING),
-        **_go(Event.RELEASED, State.UNJOINED, State.PARTING),
-        **_stay(Event.RELEASED, State.LEAVING),
-        **_go(Event.RELEASE_DUE, State.PREPARING, State.RELEASING),
+        **stay(Event.REBALANCE_ASKED, State.PREPARING, State.JOINING, *_GOING),
+        **go(Event.REBALANCE_ASKED, State.PREPARING, State.ASSIGNING, State.SYNCING),
+        **go(Event.REBALANCE_ASKED, State.PREPARING, State.STABLE, State.RELEASING),
+        **go(Event.RELEASED, State.JOINING, State.PREPARING),
+        **go(Event.RELEASED, State.PREPARING, State.RELEASING),
+        **go(Event.RELEASED, State.UNJOINED, State.PARTING),
+        **stay(Event.RELEASED, State.LEAVING),
+        **go(Event.RELEASE_DUE, State.PREPARING, State.RELEASING),
         # Answers.
-        **_stay(Event.MEMBER_ID_GIVEN, State.JOINING),
-        **_go(Event.JOINED, State.SYNCING, State.JOINING),
-        **_go(Event.ELECTED, State.ASSIGNING, State.JOINING),
-        **_go(Event.ASSIGNMENT_MADE, State.SYNCING, State.ASSIGNING),
-        **_go(Event.SYNCED, State.STABLE, State.SYNCING),
-        **_go(Event.SYNCED_LESS, State.RELEASING, State.SYNCING),
-        **_go(Event.SYNCED_STALE, State.PREPARING, State.SYNCING),
-        **_go(Event.LEAVE_ENDED, State.LEFT, State.LEAVING),
+        **stay(Event.MEMBER_ID_GIVEN, State.JOINING),
+        **go(Event.JOINED, State.SYNCING, State.JOINING),
+        **go(Event.ELECTED, State.ASSIGNING, State.JOINING),
+        **go(Event.ASSIGNMENT_MADE, State.SYNCING, State.ASSIGNING),
+        **go(Event.SYNCED, State.STABLE, State.SYNCING),
+        **go(Event.SYNCED_LESS, State.RELEASING, State.SYNCING),
+        **go(Event.SYNCED_STALE, State.PREPARING, State.SYNCING),
+        **go(Event.LEAVE_ENDED, State.LEFT, State.LEAVING),
         # Failures. A heartbeat that fails in passing changes no state.
-        **_go(Event.RETRY, State.JOINING, State.JOINING, State.SYNCING),
-        **_go(Event.GENERATION_LOST, State.JOINING, *_JOINED_STATES),
-        **_stay(Event.GENERATION_LOST, *_GOING),
-        **_go(Event.MEMBER_LOST, State.JOINING, *_JOINED_STATES),
-        **_stay(Event.MEMBER_LOST, *_GOING),
-        **_go(Event.REFUSED, State.FATAL, *_JOINED_STATES),
-        **_stay(Event.REFUSED, *_GOING),
+        **go(Event.RETRY, State.JOINING, State.JOINING, State.SYNCING),
+        **go(Event.GENERATION_LOST, State.JOINING, *_JOINED_STATES),
+        **stay(Event.GENERATION_LOST, *_GOING),
+        **go(Event.MEMBER_LOST, State.JOINING, *_JOINED_STATES),
+        **stay(Event.MEMBER_LOST, *_GOING),
+        **go(Event.REFUSED, State.FATAL, *_JOINED_STATES),
+        **stay(Event.REFUSED, *_GOING),
     }
 )
 
@@ -151,7 +143,4 @@ def transition(state: State, event: Event) -> State:
     Raises:
         InternalError: the table does not list the pair.
     """
-    try:
-        return TRANSITIONS[state, event]
-    except KeyError:
-        raise InternalError(f"group member: {event.name} while {state.name}") from None
+    return following(TRANSITIONS, state, event)

@@ -121,11 +121,10 @@ class Positioner:
         for tp, unproven in positions.validating(now()).items():
             view = self._client.cluster.partition(tp)
             leader_epoch = -1 if view is None else view.leader_epoch
-            if view is not None and leader_epoch in {-1, unproven.epoch}:
-                positions.validated(tp, unproven.token, leader_epoch)
-            else:
+            if view is None or leader_epoch not in {-1, unproven.epoch}:
                 left[tp] = unproven
                 continue
+            positions.validated(tp, unproven.token, leader_epoch)
             self._on_found()
         return left
 
