@@ -9,40 +9,17 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-import anyio
 import pytest
 
 from kafkaio._machines.accumulator.accumulator import Accumulator
 from kafkaio._machines.accumulator.batch import ProduceBatch
 from kafkaio._machines.positions import FetchPoint, Positions, Stage
-from kafkaio.consumer.group.commits import OffsetCommitter
-from kafkaio.consumer.host import Host
 from kafkaio.testing.simulation import Scenario, simulate
-from kafkaio.types import TopicPartition
+from tests.fakes.planted import a_commit_after_giving_up
 
 HOURS = float(os.environ.get("KAFKAIO_SIM_HOURS", "0"))
 
 Plant = Callable[[pytest.MonkeyPatch], None]
-
-
-def a_commit_after_giving_up(patch: pytest.MonkeyPatch) -> None:
-    """The consumer gives partitions up, and commits them when it gets round to it."""
-
-    async def revoking(self: Host, partitions: frozenset[TopicPartition]) -> None:
-        engine = self.engine
-        due = engine.reader.ledger.due(partitions)
-        await self.callbacks.revoked(partitions & set(engine.reader.positions))
-        self._let_go(partitions)
-
-        async def late() -> None:
-            await anyio.sleep(0.5)
-            await engine.group_committer().commit(due.offsets, timeout=5)
-
-        if due.offsets:
-            engine._supervisor.start_soon(late, "late")
-
-    patch.setattr(Host, "revoking", revoking)
-    patch.setattr(OffsetCommitter, "_check", lambda *_: None)
 
 
 def a_batch_resent_behind_the_next(patch: pytest.MonkeyPatch) -> None:

@@ -4,33 +4,11 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from kafkaio.consumer.group.commits import OffsetCommitter
-from kafkaio.consumer.host import Host
 from kafkaio.testing.simulation import Fault, Kind, Scenario, run, shrink, simulate
 from kafkaio.testing.simulation.__main__ import main
 from kafkaio.testing.simulation.members import Member
 from kafkaio.testing.simulation.writer import Writer
-from kafkaio.types import TopicPartition
-
-
-def plant_late_commits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A consumer that gives partitions up first and commits them afterwards."""
-
-    async def revoking(self: Host, partitions: frozenset[TopicPartition]) -> None:
-        engine = self.engine
-        due = engine.reader.ledger.due(partitions)
-        await self.callbacks.revoked(partitions & set(engine.reader.positions))
-        self._let_go(partitions)
-
-        async def late() -> None:
-            await anyio.sleep(0.5)
-            await engine.group_committer().commit(due.offsets, timeout=5)
-
-        if due.offsets:
-            engine._supervisor.start_soon(late, "late")
-
-    monkeypatch.setattr(Host, "revoking", revoking)
-    monkeypatch.setattr(OffsetCommitter, "_check", lambda *_: None)
+from tests.fakes.planted import a_commit_after_giving_up
 
 
 def test_minutes_with_faults_break_no_law_and_can_be_repeated() -> None:
@@ -46,7 +24,7 @@ def test_minutes_with_faults_break_no_law_and_can_be_repeated() -> None:
 
 
 def test_a_failure_is_shrunk_to_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant_late_commits(monkeypatch)
+    a_commit_after_giving_up(monkeypatch)
     scenario = Scenario(seed=2, seconds=60, members=1, fault_every=0)
     harmless = [Fault(at, Kind.RESET, 0) for at in (10.0, 11.0, 12.0)]
     joining = Fault(20.0, Kind.JOIN, 0, 30.0)
@@ -117,7 +95,7 @@ def test_the_command_tells_what_came_of_it(capsys: pytest.CaptureFixture[str]) -
 def test_the_command_fails_with_the_schedule(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plant_late_commits(monkeypatch)
+    a_commit_after_giving_up(monkeypatch)
     asked = ["--hours", "0.01", "--minutes", "0.5", "--fault-every", "15"]
     assert main([*asked, "--no-shrink"]) == 1
     told = capsys.readouterr().out

@@ -1,0 +1,30 @@
+"""A bug put in on purpose, for whoever has to find it."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from kafkaio.consumer.group.commits import OffsetCommitter
+from kafkaio.consumer.host import Host
+from kafkaio.types import TopicPartition
+
+
+def a_commit_after_giving_up(patch: pytest.MonkeyPatch) -> None:
+    """The consumer gives partitions up, and commits them when it gets round to it."""
+
+    async def revoking(self: Host, partitions: frozenset[TopicPartition]) -> None:
+        engine = self.engine
+        due = engine.reader.ledger.due(partitions)
+        await self.callbacks.revoked(partitions & set(engine.reader.positions))
+        self._let_go(partitions)
+
+        async def late() -> None:
+            await anyio.sleep(0.5)
+            await engine.group_committer().commit(due.offsets, timeout=5)
+
+        if due.offsets:
+            engine._supervisor.start_soon(late, "late")
+
+    patch.setattr(Host, "revoking", revoking)
+    patch.setattr(OffsetCommitter, "_check", lambda *_: None)
