@@ -191,18 +191,28 @@ class Positioner:
         result: Round[OffsetAndTimestamp],
     ) -> None:
         reader = self._reader
-        failures: dict[tuple[TopicPartition, Token], KafkaError] = {}
+        left: dict[TopicPartition, Token] = {}
         for tp, (token, _) in wanted.items():
             found = result.found.get(tp)
-            if found is not None:
-                if reader.positions.reset_found(tp, token, found.offset):
-                    reader.ledger.positioned(tp, found.offset, committed=False)
-            elif tp in result.failed:
-                reader.fail(result.failed[tp])
-                failures[tp, token] = result.failed[tp]
+            if found is None:
+                left[tp] = token
+            elif reader.positions.reset_found(tp, token, found.offset):
+                reader.ledger.positioned(tp, found.offset, committed=False)
+        self._not_found(left, result)
+
+    def _not_found(
+        self, tokens: Mapping[TopicPartition, Token], result: Round[T]
+    ) -> None:
+        # The user hears what asking again cannot mend; it is asked for again anyway.
+        failures: dict[tuple[TopicPartition, Token], KafkaError] = {}
+        for tp, token in tokens.items():
+            error = result.failed.get(tp)
+            if error is not None:
+                self._reader.fail(error)
             else:
                 missing = KafkaError(f"{tp} has no offset to begin at")
-                failures[tp, token] = result.again.get(tp, missing)
+                error = result.again.get(tp, missing)
+            failures[tp, token] = error
         self._retry(failures)
 
     async def _validate(
@@ -210,19 +220,15 @@ class Positioner:
     ) -> None:
         epochs = {tp: unproven.epoch for tp, unproven in wanted.items()}
         result = await self._epochs.ask(leader, epochs)
-        reader = self._reader
-        failures: dict[tuple[TopicPartition, Token], KafkaError] = {}
+        left: dict[TopicPartition, Token] = {}
         for tp, unproven in wanted.items():
             if tp in result.found:
                 self._on_epoch_end(tp, unproven, result.found[tp])
-            elif tp in result.failed:
-                reader.fail(result.failed[tp])
-                failures[tp, unproven.token] = result.failed[tp]
             else:
-                failures[tp, unproven.token] = result.again[tp]
+                left[tp] = unproven.token
         if result.again:
             self._client.request_refresh(*sorted({tp.topic for tp in result.again}))
-        self._retry(failures)
+        self._not_found(left, result)
 
     def _on_epoch_end(
         self, tp: TopicPartition, unproven: Unproven, end: EpochEnd | None
