@@ -21,6 +21,7 @@ _EMBEDDED: Final = (
     "is about the embedded broker in any case, whatever the others are on"
 )
 _TRANSACTIONS: Final = "the embedded broker has no transactions yet"
+_MEMORY: Final = "the embedded broker keeps its records in the memory that is measured"
 _MIGRATION: Final = "the embedded broker does not let groups change their protocol yet"
 #: Why a module, or a test, cannot run on the embedded broker.
 NEEDS_REAL: Final = {
@@ -47,6 +48,7 @@ NEEDS_REAL: Final = {
     "test_quickstart::test_the_embedded_broker": _EMBEDDED,
     "test_client::test_every_destination": _TRANSACTIONS,
     "test_consumer::test_read_committed": _TRANSACTIONS,
+    "test_pains::test_memory_does_not_grow_with_what_was_done": _MEMORY,
 }
 
 
