@@ -56,7 +56,7 @@ class Cluster:
         self.options = options
         self.nodes: dict[int, Node] = {}
         self.certificates: Certificates | None = None
-        self._launcher = Launcher(options.release, options.heap)
+        self._launcher = Launcher(options.release, options.heap, fast=options.fast)
         self._plan = Plan(release=options.release)
         self._tls: Tls | None = None
         self._cluster_id = random_uuid()

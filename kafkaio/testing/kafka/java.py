@@ -25,7 +25,15 @@ _SMALL_FLAGS: Final = (
     "-XX:TieredStopAtLevel=1",
     "-Xss512k",
     "-XX:-UsePerfData",
-    "-Djava.net.preferIPv4Stack=true",
+)
+#: Those of Kafka's start script: a broker without the second compiler spends twice
+#: the CPU on a record, or more.
+_LASTING_FLAGS: Final = (
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
 )
 
 
@@ -148,6 +156,12 @@ class ClassArchive:
             near.unlink(missing_ok=True)
 
 
-def jvm_flags(heap: str) -> list[str]:
-    """Return the flags every broker of ours is started with."""
-    return [f"-Xmx{heap}", *_SMALL_FLAGS]
+def jvm_flags(heap: str, *, fast: bool) -> list[str]:
+    """Return the flags a broker is started with.
+
+    Args:
+        heap: The largest Java heap.
+        fast: Start fast and stay small, rather than run as Kafka's own script has it.
+    """
+    chosen = _SMALL_FLAGS if fast else _LASTING_FLAGS
+    return [f"-Xmx{heap}", *chosen, "-Djava.net.preferIPv4Stack=true"]

@@ -32,9 +32,9 @@ class Launcher:
     a file, and `close` takes it too; after `close` no step begins.
     """
 
-    def __init__(self, release: Release, heap: str):
+    def __init__(self, release: Release, heap: str, *, fast: bool):
         self._release = release
-        self._flags = [*jvm_flags(heap), *_LOG_FLAGS]
+        self._flags = [*jvm_flags(heap, fast=fast), *_LOG_FLAGS]
         self._lock = threading.RLock()
         self._closed = threading.Event()
         self._java = Java(Path(), 0)

@@ -39,7 +39,8 @@ class ClusterOptions:
         config: Broker properties that win over ours.
         features: Feature levels that win over the release's, 0 for off.
         rack: Broker N is in rack rN and followers serve fetches (KIP-392).
-        fast: Quick timers and small buffers instead of the broker's defaults.
+        fast: Quick timers, small buffers and a Java that starts fast, instead of the
+            broker's defaults.
         heap: The largest Java heap of each node.
         start_timeout: Seconds until a node that is not ready fails the start.
     """

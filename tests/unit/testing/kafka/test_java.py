@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from kafkaio.testing.kafka.java import ClassArchive, Java, find_java, java_version
+from kafkaio.testing.kafka.java import (
+    ClassArchive,
+    Java,
+    find_java,
+    java_version,
+    jvm_flags,
+)
 from kafkaio.testing.kafka.releases import KafkaNotStarted
 
 
@@ -117,3 +123,13 @@ def test_old_javas_have_no_archive(cache: Path) -> None:
 
 def test_other_flags_are_another_archive(cache: Path) -> None:
     assert archive(cache, 17, "-Xmx1g").path != archive(cache, 17, "-Xmx2g").path
+
+
+def test_only_a_broker_that_starts_fast_does_without_the_second_compiler() -> None:
+    def kinds(flags: list[str]) -> set[str]:
+        return {flag for flag in flags if "Tiered" in flag or flag.endswith("GC")}
+
+    fast, lasting = (jvm_flags("1g", fast=fast) for fast in (True, False))
+    assert kinds(fast) == {"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}
+    assert kinds(lasting) == {"-XX:+UseG1GC"}
+    assert {"-Xmx1g", "-Djava.net.preferIPv4Stack=true"} <= {*fast} & {*lasting}
