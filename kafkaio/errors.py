@@ -134,7 +134,31 @@ class UnknownTopicOrPartition(BrokerError):
 
 
 class OffsetOutOfRange(BrokerError):
-    """The position is outside the log and ``auto_offset_reset`` is ``none``."""
+    """The position is outside the log and ``auto_offset_reset`` is ``none``.
+
+    Seek the partition to go on; the others are read meanwhile.
+
+    Attributes:
+        topic: the topic, empty where the broker did not say.
+        partition: the number of its partition, -1 where the broker did not say.
+        position: the offset that the log does not have, -1 if there was none at all.
+    """
+
+    def __init__(  # noqa: PLR0913 - what brokers tell, and what is known besides
+        self,
+        message: str,
+        *,
+        code: int = 1,
+        name: str = "OFFSET_OUT_OF_RANGE",
+        retriable: bool = False,
+        topic: str = "",
+        partition: int = -1,
+        position: int = -1,
+    ) -> None:
+        super().__init__(message, code=code, name=name, retriable=retriable)
+        self.topic = topic
+        self.partition = partition
+        self.position = position
 
 
 class LogTruncated(OffsetOutOfRange):
@@ -160,12 +184,10 @@ class LogTruncated(OffsetOutOfRange):
             if diverging_offset >= 0
             else f"{topic}-{partition} was read up to offset {position}, but its log "
             "has lost that part",
-            code=1,
-            name="OFFSET_OUT_OF_RANGE",
+            topic=topic,
+            partition=partition,
+            position=position,
         )
-        self.topic = topic
-        self.partition = partition
-        self.position = position
         self.diverging_offset = diverging_offset
 
 

@@ -397,6 +397,11 @@ class Consumer(Places, InParallel):
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly these partitions; those read already go on undisturbed.
 
+        One that the cluster does not have, or does not let us see, is told by the
+        next read (UnknownTopicOrPartition after ``default_api_timeout_ms`` where the
+        topic is missing, AuthorizationError), again and again while it is wanted; the
+        others are read meanwhile.
+
         Raises:
             UsageError: topics are subscribed to; unsubscribe first.
         """

@@ -177,19 +177,35 @@ class Engine:
     async def check_exist(
         self, partitions: Collection[TopicPartition], within: float
     ) -> None:
-        """Wait until the partitions' topics are known.
+        """Wait until the partitions are known.
+
+        A view from before may be too old to have a partition: a newer one is waited
+        for before that is said.
 
         Raises:
             UnknownTopicOrPartition: the cluster has no such topic or partition.
         """
+        deadline = now() + within
         names = {tp.topic for tp in partitions}
-        cluster = await self.client.wait_for_topics(names, within)
-        for tp in partitions:
-            if tp.partition >= (cluster.partition_count(tp.topic) or 0):
+        asked = False
+        while True:
+            cluster = await self.client.wait_for_topics(names, deadline - now())
+            missing = [
+                tp
+                for tp in partitions
+                if tp.partition >= (cluster.partition_count(tp.topic) or 0)
+            ]
+            if not missing:
+                return
+            if asked:
                 raise broker_error(
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                    f"there is no partition {tp.partition} of topic {tp.topic!r}",
+                    f"there is no partition {missing[0].partition} of topic "
+                    f"{missing[0].topic!r}",
                 )
+            asked = True
+            self.client.request_refresh(*names)
+            await self.client.wait_for_update(deadline - now())
 
     async def _wait_for_positions(self, deadline: float) -> None:
         while not self.reader.positions.is_settled():

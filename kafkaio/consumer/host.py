@@ -8,8 +8,11 @@ whatever ``auto_offset_reset`` says: nothing written to it is missed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+import anyio
 
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._machines.refresh import ALL_TOPICS
@@ -282,7 +285,11 @@ def _lost(tp: TopicPartition, why: str) -> PartitionLost:
 
 
 class Assigner:
-    """Assigns all partitions of the topics wanted, where there is no group.
+    """Sees to it that what is wanted is there, and assigns it where there is no group.
+
+    Topics are found out about and all their partitions assigned. Fixed partitions are
+    assigned already: the user is told of those that the cluster does not have, or does
+    not let us see.
 
     Args:
         host: carries it out.
@@ -291,46 +298,76 @@ class Assigner:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._wakeup = Wakeup()
-        # The topics wanted when partitions were assigned last: what appears in them
+        # What was wanted when partitions were assigned last: what appears in it
         # afterwards is new.
-        self._done_for: object = None
+        self._done_for: Wish | None = None
+        # A wait that ends when something else is wanted than this.
+        self._wait: tuple[Wish, anyio.CancelScope] | None = None
 
     def wake(self) -> None:
         """Look again: the wish or the cluster changed."""
         self._wakeup.notify()
+        if self._wait is not None and self._wait[0] != self._host.engine.wish:
+            self._wait[1].cancel()
 
     async def run(self) -> None:
         """Assign what there is, whenever it changes."""
         engine = self._host.engine
+        pause = engine.config.retry_backoff_max_ms / 1000
         while True:
             await self._wakeup.wait()
+            wish = engine.wish
             try:
                 await self.look(engine.config.default_api_timeout_ms / 1000)
             except KafkaError as error:
                 engine.reader.fail(error)
+                # The view that says so came with a wake-up of its own.
+                with self._waiting(wish):
+                    await anyio.sleep(pause)
+                self.wake()
 
     async def look(self, within: float) -> None:
-        """Assign what there is now, once the topics wanted are known.
+        """Assign what there is now, once it is known.
 
         Raises:
-            UnknownTopicOrPartition: a topic wanted by name is not there in time.
+            UnknownTopicOrPartition: a topic wanted by name, or a partition, is not
+                there in time.
+            AuthorizationError: a topic may not be described to us.
         """
         engine = self._host.engine
         wish = engine.wish
-        if not wish.is_subscription or engine.coordinator is not None:
+        if wish.is_subscription and engine.coordinator is not None:
             self._done_for = None
             return
         is_new = self._done_for != wish
         if is_new:
-            await self._discover(wish, within)
+            with self._waiting(wish) as scope:
+                await self._discover(wish, within)
+            if scope.cancelled_caught:
+                return
             self._done_for = wish
-        there = wish.partitions_in(
-            engine.client.cluster, with_internal=not self._hides_internal
-        )
-        await self._host.assign_topics(there, from_start=not is_new)
+        if wish.is_subscription:
+            there = wish.partitions_in(
+                engine.client.cluster, with_internal=not self._hides_internal
+            )
+            await self._host.assign_topics(there, from_start=not is_new)
+
+    @contextmanager
+    def _waiting(self, wish: Wish) -> Iterator[anyio.CancelScope]:
+        # Whoever wants something else need not wait until this is found.
+        with anyio.CancelScope() as scope:
+            self._wait = wish, scope
+            try:
+                yield scope
+            finally:
+                self._wait = None
 
     async def _discover(self, wish: Wish, within: float) -> None:
-        client = self._host.engine.client
+        engine = self._host.engine
+        client = engine.client
+        if wish.partitions is not None:
+            await engine.check_exist(wish.partitions, within)
+            return
         names = wish.topics
         if wish.pattern is not None:
             answer = await client.request(MetadataRequest(topics=None), timeout=within)

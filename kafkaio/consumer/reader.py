@@ -87,8 +87,9 @@ class Reader:
     # What the background reports
 
     def fail(self, error: BaseException) -> None:
-        """Raise ``error`` from the next step, once."""
-        self._errors.append(error)
+        """Raise ``error`` from the next step, once, unless its like waits already."""
+        if all(repr(error) != repr(waiting) for waiting in self._errors):
+            self._errors.append(error)
         self.must_look()
         self._on_news()
 
@@ -192,7 +193,7 @@ class Reader:
     def raise_stranded(self, tp: TopicPartition) -> None:
         """Raise if a partition has no position, and nothing will find one."""
         if tp in self.positions.stranded():
-            raise stranded(tp, self.positions[tp].cut)
+            raise stranded(tp, self.positions[tp])
 
     def finish(self) -> None:
         """Everything handed out so far is finished."""

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from kafkaio._machines.positions import Cut
+from kafkaio._machines.positions import PartitionPosition
 from kafkaio.errors import LogTruncated, OffsetOutOfRange
-from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
 __all__ = ["stranded"]
 
 
-def stranded(tp: TopicPartition, cut: Cut | None) -> OffsetOutOfRange:
+def stranded(tp: TopicPartition, entry: PartitionPosition) -> OffsetOutOfRange:
     """The error that says why nothing can be read of a partition."""
-    if cut is not None:
-        return LogTruncated(tp.topic, tp.partition, cut.position, cut.end)
+    topic, partition = tp
+    if entry.cut is not None:
+        return LogTruncated(topic, partition, entry.cut.position, entry.cut.end)
+    what = (
+        f"{topic}-{partition} has no committed offset"
+        if entry.outside < 0
+        else f"offset {entry.outside} is outside the log of {topic}-{partition}"
+    )
     return OffsetOutOfRange(
-        f"{tp.topic}-{tp.partition} has no valid position and auto_offset_reset is "
-        "none: seek, or choose a policy",
-        code=ErrorCode.OFFSET_OUT_OF_RANGE,
-        name=ErrorCode.OFFSET_OUT_OF_RANGE.name,
+        f"{what} and auto_offset_reset is none: seek, or choose a policy",
+        topic=topic,
+        partition=partition,
+        position=entry.outside,
     )

@@ -173,7 +173,10 @@ class Positions:
         if entry is None or entry.stage is not Stage.FETCHING:
             return False
         entry.reset = self._policy
-        return self._without_offset(tp, entry, Event.OUT_OF_RANGE)
+        outside = entry.position
+        is_stranded = self._without_offset(tp, entry, Event.OUT_OF_RANGE)
+        entry.outside = outside
+        return is_stranded
 
     # Agreeing with the leader
 
@@ -386,5 +389,6 @@ class Positions:
         entry.position = entry.fetch_offset = entry.position_epoch = -1
         entry.leader_epoch = -1
         entry.cut = None
+        entry.outside = -1
         entry.retry_at = 0.0
         entry.attempts = 0

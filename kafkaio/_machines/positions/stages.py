@@ -151,6 +151,8 @@ class PartitionPosition:
     fetch_offset: int = -1
     leader_epoch: int = -1
     cut: Cut | None = None
+    #: The position that turned out to be outside the log.
+    outside: int = -1
     is_paused: bool = False
     is_revoking: bool = False
     retry_at: float = 0.0

@@ -12,13 +12,17 @@ from kafkaio.client.client import Client
 from kafkaio.config import ClientConfig
 from kafkaio.consumer import Consumer
 from kafkaio.errors import (
+    AuthorizationError,
     BrokerNotAvailable,
     ClosedError,
     ConfigurationError,
+    UnknownTopicOrPartition,
     UsageError,
 )
 from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.fetch import FetchRequest
+from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.types import Record, TopicPartition
 from tests.fakes.broker import FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer
@@ -263,6 +267,69 @@ async def test_a_topic_that_is_not_there(
         await asyncio.sleep(5)
         logs.append("late", 0, b"x")
         assert (await anext(consumer)).value == b"x"
+
+
+async def test_a_new_wish_does_not_wait_for_the_one_before(
+    logs: FakeLogs, make: MakeConsumer
+):
+    logs.append("one", 0, b"x")
+    async with make(auto_offset_reset="earliest") as consumer:
+        consumer.subscribe("never")
+        await asyncio.sleep(1)
+        consumer.subscribe("orders")
+        consumer.subscribe("one")
+        async with asyncio.timeout(1):
+            assert (await anext(consumer)).topic == "one"
+        assert consumer.assignment == {ONE}
+        assert not consumer._engine.reader.has_failed
+
+
+@pytest.mark.parametrize(
+    ("wished", "code", "kind", "match"),
+    [
+        (TopicPartition("never", 0), 0, UnknownTopicOrPartition, "'never'"),
+        (TopicPartition("one", 7), 0, UnknownTopicOrPartition, "partition 7 of topic"),
+        (
+            ORDERS[0],
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            AuthorizationError,
+            "'orders'",
+        ),
+    ],
+)
+async def test_fixed_partitions_that_cannot_be_had_are_told(
+    cluster: FakeCluster,
+    logs: FakeLogs,
+    make: MakeConsumer,
+    wished: TopicPartition,
+    code: int,
+    kind: type[Exception],
+    match: str,
+):
+    cluster.topics["orders"].error = code
+    logs.append("one", 0, b"x", b"y")
+    options = {"auto_offset_reset": "earliest", "default_api_timeout_ms": 3000}
+    async with make(**options) as consumer:
+        consumer.assign([ONE, wished])
+        asked = len(cluster.requests(MetadataRequest))
+        await asyncio.sleep(20)
+        # Nobody is asked in a hurry, and who has not heard yet is told once.
+        assert len(cluster.requests(MetadataRequest)) - asked < 80
+        with pytest.raises(kind, match=match):
+            await anext(consumer)
+        assert (await anext(consumer)).value == b"x"  # the others are read
+        consumer.assign([ONE])
+        assert (await anext(consumer)).value == b"y"
+
+
+async def test_a_partition_that_is_newer_than_the_view_is_had(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    async with make(auto_offset_reset="earliest") as consumer:
+        cluster.add_topic("one", partitions=2)
+        consumer.assign([TopicPartition("one", 1)])
+        logs.append("one", 1, b"new")
+        assert (await anext(consumer)).value == b"new"
 
 
 # Life
