@@ -10,6 +10,7 @@ nox.options.sessions = [
     "types",
     "unit",
     "simulated",
+    "embedded",
     "integration",
 ]
 
@@ -111,7 +112,7 @@ def integration(session: nox.Session, kafka: str) -> None:
 
 @nox.session
 def embedded(session: nox.Session) -> None:
-    """The whole suite but what needs Java, on the embedded broker."""
+    """The same suite on the embedded broker, Java's clients and tools included."""
     session.install("-e", ".[kafka]")
     groups(session, "test")
     env = {"PYTHONASYNCIODEBUG": "1", "KAFKAIO_KAFKA": "embedded"}

@@ -45,6 +45,8 @@ _MARKERS: Final = (
     ' "embedded" (the default), "real", or each; further settings are those of'
     " kafkaio.testing.Broker",
     "kafka_versions(*versions): run on these versions of a real Kafka only",
+    "not_embedded(reason): leave out where the embedded broker takes the place of a"
+    " real Kafka (KAFKAIO_KAFKA=embedded)",
 )
 
 
@@ -87,18 +89,29 @@ def _chosen(config: pytest.Config) -> str:
     return find_release(str(wanted)).short
 
 
+def _is_embedded() -> bool:
+    from kafkaio.testing.kafka.source import is_embedded
+
+    return is_embedded()
+
+
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Leave out tests marked ``kafka_versions`` for versions other than this run's."""
-    markers = [(item, item.get_closest_marker("kafka_versions")) for item in items]
-    marked = {item: marker.args for item, marker in markers if marker is not None}
-    if not marked:
-        return
-    chosen = _chosen(config)
-    left_out = [item for item, versions in marked.items() if chosen not in versions]
+    """Leave out what is marked as not for this run's Kafka."""
+
+    def marked(name: str) -> dict[pytest.Item, tuple[str, ...]]:
+        markers = [(item, item.get_closest_marker(name)) for item in items]
+        return {item: marker.args for item, marker in markers if marker is not None}
+
+    left_out: set[pytest.Item] = set()
+    if versions := marked("kafka_versions"):
+        chosen = _chosen(config)
+        left_out.update(item for item in versions if chosen not in versions[item])
+    if (reasons := marked("not_embedded")) and _is_embedded():
+        left_out.update(reasons)
     if left_out:
-        config.hook.pytest_deselected(items=left_out)
+        config.hook.pytest_deselected(items=[i for i in items if i in left_out])
         items[:] = [item for item in items if item not in left_out]
 
 
@@ -109,8 +122,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     if not set(marker.args) <= {_EMBEDDED, _REAL}:
         pytest.fail(f"kafka{marker.args}: it can be {_EMBEDDED!r}, {_REAL!r} or both")
-    if marker.args:
-        metafunc.parametrize("_kafka_kind", marker.args, indirect=True)
+    kinds = marker.args
+    if len(kinds) > 1 and _is_embedded():
+        kinds = (_REAL,)  # which is the same broker
+    if kinds:
+        metafunc.parametrize("_kafka_kind", kinds, indirect=True)
 
 
 # ---- a Kafka for each test -----------------------------------------------------------

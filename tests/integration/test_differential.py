@@ -21,6 +21,7 @@ from tests.integration.differential.pair import paired
 
 pytestmark = [
     pytest.mark.kafka_versions("4.3"),
+    pytest.mark.not_embedded("compares the embedded broker with a real one"),
     pytest.mark.asyncio(loop_scope="module"),
 ]
 

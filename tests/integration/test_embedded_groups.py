@@ -25,7 +25,10 @@ from kafkaio.producer import Producer
 from kafkaio.testing import Broker
 
 # The version of a real Kafka means nothing here, so once is enough.
-pytestmark = pytest.mark.kafka_versions("4.3")
+pytestmark = [
+    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.not_embedded("runs on embedded brokers of its own in any case"),
+]
 
 COUNT = 20
 

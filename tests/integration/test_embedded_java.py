@@ -14,7 +14,11 @@ from kafkaio.testing.kafka.releases import find_release
 from kafkaio.testing.kafka.toolbox import Output
 
 # The version of a real Kafka means nothing here, so once is enough.
-pytestmark = [pytest.mark.kafka_versions("4.3"), pytest.mark.timeout(180)]
+pytestmark = [
+    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.not_embedded("runs on embedded brokers of its own in any case"),
+    pytest.mark.timeout(180),
+]
 
 TOOLS = Toolbox(find_release("4.3"))
 CONFIGS = "kafka.admin.ConfigCommand"

@@ -17,7 +17,10 @@ from kafkaio.testing.kafka.releases import find_release
 from kafkaio.types import TopicPartition
 
 # It needs no broker, so once is enough.
-pytestmark = pytest.mark.kafka_versions("4.3")
+pytestmark = [
+    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.not_embedded("asks no broker that runs"),
+]
 
 SOURCES = Path(__file__).parent.parent / "java" / "group"
 TOPICS = ["a", "b", "c"]

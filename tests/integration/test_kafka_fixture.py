@@ -1,4 +1,4 @@
-"""The real Kafka itself: what every other integration test stands on."""
+"""A real Kafka of our own: its processes, its files, and whom it lets in."""
 
 import asyncio
 import signal
@@ -7,23 +7,22 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from kafkaio.testing.kafka import JavaFailed, Kafka, KafkaNotStarted, TopicNotCreated
+from kafkaio.testing.kafka import JavaFailed, Kafka, KafkaNotStarted
 from kafkaio.testing.kafka import real_kafka as choose
 from kafkaio.testing.kafka.cluster import Cluster
 from kafkaio.testing.kafka.nodes import Node
 from kafkaio.testing.kafka.source import parse_bootstrap
 from kafkaio.testing.kafka.wire import metadata
-from kafkaio.testing.pytest_plugin import TopicFactory
 
 # It starts every version itself.
 pytestmark = [
     pytest.mark.kafka_versions("4.3"),
+    pytest.mark.not_embedded("is about the processes of a real Kafka"),
     pytest.mark.slow,
     pytest.mark.timeout(120),
 ]
@@ -47,41 +46,11 @@ def alive(pid: int) -> bool:
     return state != "Z"
 
 
-async def wait_until(condition: Callable[[], bool]) -> None:
-    def poll() -> None:
-        end = time.monotonic() + 20
-        while True:
-            with suppress(OSError):
-                if condition():
-                    return
-            assert time.monotonic() < end, "it did not happen"
-            time.sleep(0.02)
-
-    await asyncio.to_thread(poll)
-
-
 def broker_ids(address: tuple[str, int]) -> set[int]:
     return set(metadata(address).brokers)
 
 
 # One broker
-
-
-def test_a_shared_broker_answers(real_kafka: Kafka) -> None:
-    (address,) = parse_bootstrap(real_kafka.bootstrap_servers)
-    assert broker_ids(address) == {1}
-
-
-async def test_topics_have_leaders_once_created(
-    real_kafka: Kafka, topic: TopicFactory
-) -> None:
-    name = topic(partitions=3, config={"retention.ms": "1000"})
-    (address,) = parse_bootstrap(real_kafka.bootstrap_servers)
-    found = metadata(address, (name,)).topics[name]
-    assert [partition.leader for partition in found] == [1, 1, 1]
-    with pytest.raises(TopicNotCreated) as caught:
-        await real_kafka.create_topic(name)
-    assert caught.value.code == 36
 
 
 async def test_nothing_is_left_after_the_block() -> None:
@@ -122,40 +91,6 @@ async def test_a_paused_broker_keeps_its_port_and_says_nothing() -> None:
         pid = nodes_of(kafka)[0].pid
     assert pid is not None
     assert not alive(pid)  # a halted process ends too
-
-
-# Three brokers
-
-
-async def test_a_cluster_survives_each_fault(real_kafka_cluster: Kafka) -> None:
-    kafka = real_kafka_cluster
-    first, second, third = parse_bootstrap(kafka.bootstrap_servers)
-    assert broker_ids(first) == broker_ids(third) == {1, 2, 3}
-    await kafka.kill(2)
-    await wait_until(lambda: broker_ids(first) == {1, 3})
-    await kafka.start(2)
-    assert broker_ids(second) == {1, 2, 3}
-    await kafka.stop(3)
-    await wait_until(lambda: broker_ids(first) == {1, 2})
-    await kafka.start(3)
-    assert broker_ids(third) == {1, 2, 3}
-
-
-async def test_leaders_move_away_from_a_paused_node(
-    real_kafka_cluster: Kafka, cluster_topic: TopicFactory
-) -> None:
-    kafka = real_kafka_cluster
-    name = cluster_topic(partitions=6)
-    first, *_ = parse_bootstrap(kafka.bootstrap_servers)
-    await kafka.pause(3)
-    await wait_until(
-        lambda: all(p.leader in {1, 2} for p in metadata(first, (name,)).topics[name])
-    )
-
-
-async def test_the_fixture_repaired_the_cluster(real_kafka_cluster: Kafka) -> None:
-    for address in parse_bootstrap(real_kafka_cluster.bootstrap_servers):
-        assert broker_ids(address) == {1, 2, 3}
 
 
 # Starts that do not end well

@@ -21,7 +21,10 @@ from kafkaio.testing.kafka.releases import find_release
 from kafkaio.testing.log import DiskStorage, Log, LogConfig
 
 # The version of a real Kafka means nothing here, so once is enough.
-pytestmark = pytest.mark.kafka_versions("4.3")
+pytestmark = [
+    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.not_embedded("asks no broker that runs"),
+]
 
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
 TOOLS = Toolbox(find_release("4.3"))

@@ -81,6 +81,7 @@ async def test_every_way_to_send_and_to_read_carries_the_whole_record(
     assert [record.offset for record in seen] == list(range(len(sent)))
 
 
+@pytest.mark.not_embedded("an embedded broker is in the memory that is measured")
 async def test_memory_does_not_grow_with_what_was_done(
     real_kafka: Kafka, topic: TopicFactory
 ):

@@ -14,6 +14,7 @@ from kafkaio.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from kafkaio.testing.kafka import Kafka
+from kafkaio.testing.kafka import real_kafka as choose
 from kafkaio.testing.kafka.source import parse_bootstrap
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import TopicPartition
@@ -70,7 +71,7 @@ async def test_a_cluster_that_was_replaced(
     name = topic(partitions=2)
     door = Door()
     async with door.open():
-        async with Kafka() as first:
+        async with choose() as first:
             (door.leads_to,) = parse_bootstrap(first.bootstrap_servers)
             await first.create_topic(name, partitions=1)
             client = Client(f"127.0.0.1:{door.port}")

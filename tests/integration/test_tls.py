@@ -7,9 +7,13 @@ import pytest
 import kafkaio
 from kafkaio.testing.kafka import Kafka
 
+pytestmark = [
+    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.not_embedded("the embedded broker has no TLS yet"),
+    pytest.mark.timeout(120),
+]
 
-@pytest.mark.kafka_versions("4.3")
-@pytest.mark.timeout(120)
+
 async def test_tls() -> None:
     async with Kafka(tls=True) as kafka:
         name = await kafka.create_topic("secret", 1)
@@ -47,8 +51,6 @@ async def test_tls() -> None:
             assert "secret" in {topic.name for topic in reply.topics}
 
 
-@pytest.mark.kafka_versions("4.3")
-@pytest.mark.timeout(120)
 async def test_plain_text_to_a_tls_port_is_explained() -> None:
     async with Kafka(tls=True) as kafka:
         client = kafkaio.Client(kafka.bootstrap("SSL"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -45,6 +46,10 @@ def java_hash(text: str) -> int:
     for high, low in zip(units[::2], units[1::2], strict=True):
         value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
     return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def _as_kafka_writes(value: UUID) -> str:
+    return urlsafe_b64encode(value.bytes).decode().rstrip("=")
 
 
 @dataclass(slots=True)
@@ -91,7 +96,7 @@ class Cluster:
         offsets_partitions: int = 50,
     ) -> None:
         self.clock = clock
-        self.cluster_id = "kafkaio-embedded-00000"
+        self.cluster_id = _as_kafka_writes(random_uuid())
         self.live = set(node_ids)
         self.topics: dict[str, Topic] = {}
         #: Configs that are not a topic's, by resource type and name.
@@ -346,14 +351,13 @@ class Cluster:
         """Let another node lead; it becomes a replica if it was none."""
         if node_id not in partition.replicas:
             partition.replicas.append(node_id)
-        if node_id not in partition.isr:
-            partition.isr.append(node_id)
+        partition.set_isr([*partition.isr, node_id])
         self._elect(partition, node_id)
         self.save()
 
     def set_isr(self, partition: Partition, isr: list[int]) -> None:
         """Say which replicas are in sync; the leader has to be one."""
-        partition.isr = [node for node in partition.replicas if node in isr]
+        partition.set_isr(isr)
         partition.wake()
 
     def node_down(self, node_id: int) -> None:
@@ -364,10 +368,9 @@ class Cluster:
                 continue
             # The last in-sync replica stays one, or nobody could ever lead again.
             if partition.isr != [node_id]:
-                partition.isr = [node for node in partition.isr if node != node_id]
+                partition.set_isr(node for node in partition.isr if node != node_id)
             if partition.leader == node_id:
-                heirs = [node for node in partition.isr if node in self.live]
-                self._elect(partition, heirs[0] if heirs else NO_LEADER)
+                self._elect_one(partition)
         self.save()
 
     def node_up(self, node_id: int) -> None:
@@ -376,11 +379,22 @@ class Cluster:
         for partition in self.partitions():
             if node_id not in partition.replicas:
                 continue
-            if partition.leader == NO_LEADER and node_id in partition.isr:
-                self._elect(partition, node_id)
-            if node_id not in partition.isr:
-                partition.isr.append(node_id)
+            if partition.leader == NO_LEADER:
+                self._elect_one(partition)
+            # Nobody gets in sync but with a leader.
+            if node_id not in partition.isr and partition.leader != NO_LEADER:
+                partition.set_isr([*partition.isr, node_id])
         self.save()
+
+    def _elect_one(self, partition: Partition) -> None:
+        """Let a replica lead that is up and in sync, or the topic's unclean choice."""
+        leader = next((node for node in partition.isr if node in self.live), NO_LEADER)
+        if leader == NO_LEADER and partition.settings.elects_unclean:
+            up = (node for node in partition.replicas if node in self.live)
+            leader = next(up, NO_LEADER)
+            if leader != NO_LEADER:
+                partition.cut_to(leader)
+        self._elect(partition, leader)
 
     def _elect(self, partition: Partition, leader: int) -> None:
         before = partition.leader
@@ -397,12 +411,15 @@ class Cluster:
         """Let changed configs of a topic take effect."""
         for partition in topic.partitions:
             partition.apply_settings()
+            if partition.leader == NO_LEADER:
+                self._elect_one(partition)
         self.save()
 
     def save(self) -> None:
         """Keep what logs do not tell."""
         self._store.save(
             {
+                "cluster_id": self.cluster_id,
                 "next_producer_id": self._next_producer_id + _PRODUCER_IDS,
                 "topics": {
                     topic.name: {
@@ -421,6 +438,7 @@ class Cluster:
         kept = self._store.load()
         if kept is None:
             return
+        self.cluster_id = kept["cluster_id"]
         self._next_producer_id = kept["next_producer_id"]
         for name, told in kept["topics"].items():
             replicas = [

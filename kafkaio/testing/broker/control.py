@@ -198,21 +198,31 @@ class Control:
         self._cluster.flush()
         self._cluster.tidy()
 
-    def pause(self, node_id: int) -> None:
+    def pause(self, node_id: int, fenced_after: float | None = None) -> None:
         """Let a node hang: it accepts connections and requests, and answers nothing.
 
-        It stays leader and coordinator of what it is; move that where time matters.
+        Args:
+            node_id: the node.
+            fenced_after: seconds until the others take it for dead and lead in its
+                place, as ``broker.session.timeout.ms`` has them do. Without it, it
+                stays leader and coordinator of what it is.
 
         Raises:
             ValueError: if the node is not up.
         """
-        if not self._node(node_id).is_up:
+        node = self._node(node_id)
+        if not node.is_up:
             raise ValueError(f"node {node_id} is not up")
-        self._node(node_id).pause()
+        node.pause()
+        if fenced_after is not None:
+            node.in_pause(fenced_after, lambda: self._cluster.node_down(node_id))
 
     def resume(self, node_id: int) -> None:
         """Let a node that was paused go on, with all that has come in meanwhile."""
-        self._node(node_id).resume()
+        node = self._node(node_id)
+        if node.is_paused and node_id not in self._cluster.live:
+            self._cluster.node_up(node_id)
+        node.resume()
 
     async def stop(self, node_id: int) -> None:
         """Stop a node in good order: others lead before its connections close.

@@ -160,6 +160,7 @@ class Node:
         self.connections: dict[ServerConnection, None] = {}
         self._listener = listener
         self._supervisor: Supervisor | None = None
+        self._pause_timer: asyncio.TimerHandle | None = None
 
     def __repr__(self) -> str:
         state = "up" if self.is_up else "down"
@@ -186,18 +187,30 @@ class Node:
 
     def pause(self) -> None:
         """Accept connections and requests, and answer none until ``resume``."""
+        self._end_pause()
         self.is_paused = True
+
+    def in_pause(self, seconds: float, call: Callable[[], None]) -> None:
+        """Call something if the pause lasts so long."""
+        loop = asyncio.get_running_loop()
+        self._pause_timer = loop.call_later(seconds, call)
 
     def resume(self) -> None:
         """Go on where ``pause`` came between."""
-        self.is_paused = False
+        self._end_pause()
         for connection in self.connections:
             connection.resumed()
+
+    def _end_pause(self) -> None:
+        self.is_paused = False
+        if self._pause_timer is not None:
+            self._pause_timer.cancel()
+            self._pause_timer = None
 
     async def stop(self) -> None:
         """Break every connection off and end every task. May be called again."""
         supervisor, self._supervisor = self._supervisor, None
-        self.is_paused = False
+        self._end_pause()
         await self._listener.close()
         for connection in list(self.connections):
             connection.abort()

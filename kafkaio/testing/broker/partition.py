@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import inf
 from uuid import UUID
 
@@ -31,7 +31,9 @@ _REBUILD_BYTES = 1 << 20
 class Partition:
     """One partition. Its replicas share one log: replication takes no time here.
 
-    So the high watermark and the last stable offset are the end of the log.
+    So the high watermark and the last stable offset are the end of the log. Of a
+    replica that falls out of sync it is noted how far it got, where it might lead all
+    the same (``unclean.leader.election.enable``): the log is cut there then.
 
     Attributes:
         topic: name of the topic.
@@ -66,6 +68,8 @@ class Partition:
         self.settles_at = -inf
         self.now: Callable[[], float] = now
         self._led_before = (self.leader, self.leader_epoch)
+        #: The ends of replicas out of sync, by node, where they may come to matter.
+        self._ends: dict[int, int] = {}
         self.settings = settings
         self.producers = ProducerStates()
         self._open_log = open_log
@@ -234,6 +238,23 @@ class Partition:
         self.leader = leader
         self.leader_epoch += 1
         self.wake()
+
+    def set_isr(self, isr: Iterable[int]) -> None:
+        """Say which replicas are in sync from now on."""
+        wanted = set(isr)
+        before, self.isr = self.isr, [one for one in self.replicas if one in wanted]
+        for node in self.isr:
+            self._ends.pop(node, None)
+        if self.settings.elects_unclean:
+            left = [node for node in before if node not in self.isr]
+            self._ends.update(dict.fromkeys(left, self.log.end_offset))
+
+    def cut_to(self, node_id: int) -> None:
+        """Lose what a replica out of sync has not got, and all others with it."""
+        self.log.truncate_to(self._ends.pop(node_id, self.log.end_offset))
+        self.producers.forget()
+        self._recall(self.log)
+        self.isr = [node_id]
 
     def apply_settings(self) -> None:
         """Let the log obey the topic's configs as they are now."""

@@ -109,6 +109,10 @@ class ProducerStates:
                 f" expected was {expected}",
             )
 
+    def forget(self) -> None:
+        """Know no producer any more; fences stay."""
+        self._producers.clear()
+
     def appended(
         self, batch: ProducerBatch, base_offset: int, log_append_time: int
     ) -> None:

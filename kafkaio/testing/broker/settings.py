@@ -132,6 +132,11 @@ class TopicSettings:
         return int(self.get("min.insync.replicas"))
 
     @property
+    def elects_unclean(self) -> bool:
+        """Whether a replica may lead that has not got all."""
+        return self.get("unclean.leader.election.enable") == "true"
+
+    @property
     def is_deleting(self) -> bool:
         """Whether records may go before their time."""
         return "delete" in self.get("cleanup.policy")

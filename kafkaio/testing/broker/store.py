@@ -26,6 +26,7 @@ class KeptTopic(TypedDict):
 class Kept(TypedDict):
     """What is kept of a cluster."""
 
+    cluster_id: str
     next_producer_id: int
     topics: dict[str, KeptTopic]
 

@@ -8,6 +8,7 @@ from threading import Thread
 from typing import Final
 
 from kafkaio.testing.embedded import Broker
+from kafkaio.testing.groups.config import GroupConfig
 from kafkaio.testing.kafka.engine import Certificates
 from kafkaio.testing.kafka.options import ClusterOptions
 from kafkaio.testing.kafka.properties import PLAINTEXT
@@ -15,6 +16,15 @@ from kafkaio.testing.kafka.releases import KafkaNotStarted
 from kafkaio.testing.kafka.wire import Address
 
 _CALL_SECONDS: Final = 30.0
+#: As quick as a real Kafka is made for tests (`properties.FAST`).
+_FAST: Final = GroupConfig(
+    min_session_timeout=0.5,
+    consumer_session_timeout=6.0,
+    consumer_heartbeat_interval=0.5,
+)
+
+#: Until a node that says nothing is taken for dead, as with the same quick settings.
+_SESSION_SECONDS: Final = 1.5
 
 
 class EmbeddedCluster:
@@ -32,6 +42,7 @@ class EmbeddedCluster:
             as_version=options.release.short,
             first_node_id=1,
             racks=[f"r{number + 1}" for number in range(options.brokers)],
+            groups=_FAST if options.fast else None,
         )
         self.node_ids = list(self._broker.nodes)
         self.certificates: Certificates | None = None
@@ -98,10 +109,10 @@ class EmbeddedCluster:
             self._call(self._broker.control.restart(node_id))
 
     def pause(self, node_id: int) -> None:
-        """Halt a node; its sockets stay open."""
+        """Halt a node; its sockets stay open, and soon others lead."""
 
         async def pause() -> None:
-            self._broker.control.pause(node_id)
+            self._broker.control.pause(node_id, _SESSION_SECONDS)
 
         self._call(pause())
 

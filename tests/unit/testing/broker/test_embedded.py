@@ -188,8 +188,10 @@ async def test_a_data_directory_outlives_the_broker(tmp_path: Path) -> None:
         data = with_producer(batch([b"a", b"b"]), new.producer_id, 0, 0)
         assert (await produced(caller, "t", 0, data)).base_offset == 0
         topic_id = broker.topics["t"].topic_id
+        cluster_id = broker._cluster.cluster_id
     async with started(topics={"t": 2}, data_dir=tmp_path) as (broker, caller):
         assert broker.topics["t"].topic_id == topic_id
+        assert broker._cluster.cluster_id == cluster_id
         assert broker.topics["t"].partitions[0].leader_epoch == 1
         (found,) = await fetched(caller, fetch("t", {0: 0}))
         assert found.high_watermark == 2

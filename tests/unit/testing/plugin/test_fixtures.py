@@ -166,3 +166,25 @@ def test_the_examples_of_the_guide(pytester: pytest.Pytester) -> None:
     example = section.split("```python")[1].split("```")[0]
     result = run(pytester, example, *AUTO, "-k", "not real")
     result.assert_outcomes(passed=3, deselected=1)
+
+
+@pytest.mark.parametrize(("variable", "runs"), [("", 2), ("embedded", 1)])
+def test_each_kafka_once(
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    runs: int,
+) -> None:
+    monkeypatch.setenv("KAFKAIO_KAFKA", variable)
+    result = run(
+        pytester,
+        """
+        import pytest
+
+        @pytest.mark.kafka("embedded", "real")
+        def test_it(_kafka_kind):
+            pass
+        """,
+        *AUTO,
+    )
+    result.assert_outcomes(passed=runs)

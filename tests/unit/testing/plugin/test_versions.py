@@ -7,6 +7,7 @@ import pytest
 
 from kafkaio.testing import pytest_plugin
 from kafkaio.testing.kafka.releases import KafkaNotStarted
+from kafkaio.testing.kafka.source import KAFKA_VARIABLE
 
 
 @dataclass
@@ -30,12 +31,14 @@ class FakeConfig:
 @dataclass(eq=False)
 class FakeItem:
     versions: tuple[str, ...] | None
+    why_not_embedded: str | None = None
 
     def get_closest_marker(self, name: str) -> pytest.Mark | None:
-        assert name == "kafka_versions"
-        if self.versions is None:
-            return None
-        return pytest.mark.kafka_versions(*self.versions).mark
+        if name == "kafka_versions" and self.versions is not None:
+            return pytest.mark.kafka_versions(*self.versions).mark
+        if name == "not_embedded" and self.why_not_embedded is not None:
+            return pytest.mark.not_embedded(self.why_not_embedded).mark
+        return None
 
 
 @pytest.fixture(autouse=True)
@@ -76,6 +79,16 @@ def test_nothing_is_looked_at_without_marked_tests() -> None:
     items = [ANY]
     pytest_plugin.pytest_collection_modifyitems(FakeConfig("0.7"), items)
     assert items == [ANY]
+
+
+def test_what_is_not_for_the_embedded_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = FakeItem(("4.3",), "kills a process")
+    for variable, kept in (("", [ANY, NEW, real]), ("embedded", [ANY, NEW])):
+        monkeypatch.setenv(KAFKA_VARIABLE, variable)
+        items, config = [ANY, NEW, OLD, real], FakeConfig()
+        pytest_plugin.pytest_collection_modifyitems(config, items)
+        assert items == kept
+        assert {*items, *config.hook.left_out} == {ANY, NEW, OLD, real}
 
 
 def test_topic_names_are_legal_and_differ() -> None:
