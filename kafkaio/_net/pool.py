@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import anyio
@@ -146,10 +146,25 @@ class Pool:
 
     def close_node(self, node_id: int) -> None:
         """Close all connections to a broker; what is in flight fails."""
-        for key in [key for key in self._opening if key[0] == node_id]:
-            self._give_up(key, BrokerNotAvailable(f"broker {node_id}: closed"))
-        for key in [key for key in self._open if key[0] == node_id]:
-            self._open[key].close()
+        self.close_lanes(node_id, Lane)
+
+    def close_lanes(
+        self, node_id: int, lanes: Iterable[Lane], cause: KafkaError | None = None
+    ) -> None:
+        """Close some connections to a broker; what is in flight fails.
+
+        Args:
+            node_id: the broker.
+            lanes: which of its connections.
+            cause: what it did wrong, so that connecting again has to wait; or None.
+        """
+        for key in ((node_id, lane) for lane in lanes):
+            if key in self._opening:
+                error = BrokerNotAvailable(f"broker {node_id}: closed")
+                error.__cause__ = cause
+                self._give_up(key, error)
+            if key in self._open:
+                self._open[key].close(cause)
 
     def close(self) -> None:
         """Close every connection, end every attempt, make no more. Cannot wait."""

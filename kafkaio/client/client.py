@@ -29,7 +29,7 @@ from kafkaio.client.nodes import Nodes
 from kafkaio.client.requester import Errand, Requester
 from kafkaio.client.statistics import ClientStatistics
 from kafkaio.config import ClientConfig, ClientOptions
-from kafkaio.errors import BrokerNotAvailable, RequestTimeout
+from kafkaio.errors import BrokerNotAvailable, KafkaError, RequestTimeout
 from kafkaio.protocol.message import Request, ResponseT
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kafkaio.types import TopicPartition
@@ -405,6 +405,14 @@ class Client:
         """
         self._life.check()
         return await self._pool.connection(node_id, lane)
+
+    def hang_up(self, node_id: int, cause: KafkaError) -> None:
+        """A broker is silent: close what it answers at once, or parks, on.
+
+        What is in flight there fails with ConnectionLost, and other brokers are asked
+        what any of them knows. Reading and writing have time limits of their own.
+        """
+        self._pool.close_lanes(node_id, (Lane.SHARED, Lane.COORDINATOR), cause)
 
     def ready_connection(self, node_id: int, lane: Lane) -> Connection | None:
         """The open connection to a broker on a lane, or None; opens nothing."""

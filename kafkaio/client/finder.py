@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable
+from functools import partial
+from typing import Final
 
 from kafkaio._machines.coordinators import (
     CoordinatorCache,
     CoordinatorKind,
     Found,
+    NotFound,
     find_request,
     read_answer,
 )
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.metadata import MetadataKeeper
 from kafkaio.client.nodes import Nodes
-from kafkaio.errors import KafkaError, UnsupportedVersion
+from kafkaio.client.race import race
+from kafkaio.errors import UnsupportedVersion
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.messages.find_coordinator import FindCoordinatorRequest
 
 __all__ = ["CoordinatorFinder"]
 
 _Key = tuple[CoordinatorKind, str]
+#: How many brokers are asked, and the seconds that each gets before the next.
+_ASKED: Final = 2
+_HEAD_START: Final = 1.0
 
 
 class CoordinatorFinder:
@@ -90,28 +97,34 @@ class CoordinatorFinder:
         return None
 
     async def _look_up(self, kind: CoordinatorKind, keys: list[str]) -> None:
-        asked: Collection[str] = keys
-        try:
-            connection = await self._nodes.any_connection()
-            version = connection.versions.usable(FindCoordinatorRequest)
-            if version < kind.least_version:
-                what = kind.name.lower()
-                raise UnsupportedVersion(f"the broker knows no {what} coordinators")
-            request, asked = find_request(kind, keys, version)
-            response = await connection.call(
-                request, timeout=self._timeout, max_version=version
-            )
-        except KafkaError as error:
-            for key in asked:
-                self._end((kind, key), error)
+        # A broker that has come to a halt answers nothing, and another one may.
+        ask = partial(self._ask, kind, keys)
+        answers, failures = await race([ask] * _ASKED, _HEAD_START)
+        if not answers:
+            for key in keys:
+                self._end((kind, key), failures[0])
             return
-        for outcome in read_answer(response, asked, version):
+        for outcome in answers[0]:
             if isinstance(outcome, Found):
                 self._learn(kind, outcome)
             else:
                 what = f"{kind.name.lower()} {outcome.key!r}: find its coordinator"
                 detail = f"{what}: {outcome.message}" if outcome.message else what
                 self._end((kind, outcome.key), broker_error(outcome.error, detail))
+
+    async def _ask(
+        self, kind: CoordinatorKind, keys: list[str]
+    ) -> list[Found | NotFound]:
+        connection = await self._nodes.any_connection()
+        version = connection.versions.usable(FindCoordinatorRequest)
+        if version < kind.least_version:
+            what = kind.name.lower()
+            raise UnsupportedVersion(f"the broker knows no {what} coordinators")
+        request, asked = find_request(kind, keys, version)
+        response = await connection.call(
+            request, timeout=self._timeout, max_version=version
+        )
+        return read_answer(response, asked, version)
 
     def _learn(self, kind: CoordinatorKind, found: Found) -> None:
         broker = found.broker

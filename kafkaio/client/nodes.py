@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
-
-import anyio
 
 from kafkaio._machines.routing import NodeLoad, least_loaded_first
 from kafkaio._net.connection import Connection
 from kafkaio._net.lane import Lane
 from kafkaio._net.pool import Pool
-from kafkaio._runtime.clock import now, roll
-from kafkaio._runtime.wakeup import Wakeup
+from kafkaio._runtime.clock import roll
+from kafkaio.client.race import race
 from kafkaio.errors import BrokerNotAvailable, KafkaError
 from kafkaio.types import Broker
 
@@ -96,16 +95,9 @@ class Nodes:
             # Others waited for it, too, and were faster: choose again.
 
     async def _race(self, order: list[int]) -> Connection:
-        race = _Race(self._pool)
-        async with anyio.create_task_group() as group:
-            for number, node_id in enumerate(order, 1):
-                group.start_soon(race.run, node_id)
-                await race.result(number, HEAD_START)
-                if race.winner is not None:
-                    break
-            await race.result(len(order), None)
-            group.cancel_scope.cancel()
-        return race.winner or self._give_up(race.failures)
+        attempts = [partial(self._pool.connection, id_, Lane.SHARED) for id_ in order]
+        won, failures = await race(attempts, HEAD_START)
+        return won[0] if won else self._give_up(failures)
 
     def _give_up(self, failures: list[KafkaError]) -> Connection:
         final = [f for f in failures if not f.retriable]
@@ -120,29 +112,3 @@ class Nodes:
             connection = self._pool.ready(node_id, lane)
             if connection is not None:
                 connection.retire()
-
-
-class _Race:
-    """Several attempts to connect, of which the first to succeed wins."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-        self._progress = Wakeup()
-        self.winner: Connection | None = None
-        self.failures: list[KafkaError] = []
-
-    async def run(self, node_id: int) -> None:
-        try:
-            connection = await self._pool.connection(node_id, Lane.SHARED)
-        except KafkaError as error:
-            self.failures.append(error)
-        else:
-            self.winner = self.winner or connection
-        self._progress.notify()
-
-    async def result(self, runners: int, seconds: float | None) -> None:
-        """Wait until one has won or all ``runners`` have failed, or a time."""
-        until = None if seconds is None else now() + seconds
-        while self.winner is None and len(self.failures) < runners:
-            if not await self._progress.wait(until):
-                return

@@ -148,6 +148,8 @@ class Engine:
             self._state = "running"
             await self._begin(self.wish, deadline, within)
             self._supervisor.start_soon(self._assigner.run, "assign")
+            if within is None:  # the other members may have taken their time
+                deadline = now() + limit
             await self._wait_for_positions(deadline)
         except BaseException:
             with anyio.CancelScope(shield=True):

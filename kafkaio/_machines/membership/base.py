@@ -9,32 +9,48 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection
-from typing import ClassVar, Final, TypeAlias
+from enum import Enum
+from typing import ClassVar, Final, Generic, TypeAlias, TypeVar
 
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.heartbeat import PollTimer
 from kafkaio._machines.membership.revoke_ledger import Claim, RevokeLedger
+from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
 
 __all__ = ["NEVER", "Effects", "LedgerMember"]
 
 Effects: TypeAlias = tuple[fx.Effect, ...]
 NEVER: Final = float("inf")
+StateT = TypeVar("StateT", bound=Enum)
 
 
-class LedgerMember(ABC):
+class LedgerMember(ABC, Generic[StateT]):
     """A member, the partitions it holds, and the user who reads them."""
 
     #: Name of the group protocol.
     PROTOCOL: ClassVar[str]
 
-    __slots__ = ("_out", "_poll", "_tickets", "ledger", "member_id")
+    __slots__ = (
+        "_closing_ticket",
+        "_out",
+        "_poll",
+        "_tickets",
+        "ledger",
+        "member_id",
+        "state",
+    )
+
+    #: Where the member stands.
+    state: StateT
 
     def __init__(self, max_poll_interval: float) -> None:
         self.member_id = ""
         self.ledger = RevokeLedger()
         self._poll = PollTimer(max_poll_interval)
         self._tickets = 0
+        # Ticket of the request that leaves the group for good, 0 for none.
+        self._closing_ticket = 0
         self._out: list[fx.Effect] = []
 
     @property
@@ -65,8 +81,59 @@ class LedgerMember(ABC):
         return self._advance(now)
 
     @abstractmethod
+    def awaits(self, ticket: int) -> bool:
+        """Whether the answer to that request still matters."""
+
+    def leave_ended(self, ticket: int, now: float) -> Effects:
+        """The request that leaves the group came back, or will not."""
+        if ticket != self._closing_ticket:
+            return ()
+        self._left(now)
+        return self._advance(now)
+
+    def request_failed(
+        self, ticket: int, error: KafkaError, now: float, roll: float
+    ) -> Effects:
+        """A request had no answer, or no coordinator was found for it."""
+        if ticket == self._closing_ticket != 0:
+            return self.leave_ended(ticket, now)
+        if not self.awaits(ticket):
+            return ()
+        if error.retriable:
+            self._emit(fx.ForgetCoordinator())
+            self._unanswered(ticket, now, roll)
+        else:
+            self._refused(error, now)
+        return self._advance(now)
+
+    @abstractmethod
+    def _left(self, now: float) -> None:
+        """The member is out of the group, for good."""
+
+    @abstractmethod
+    def _unanswered(self, ticket: int, now: float, roll: float) -> None:
+        """A request failed in a way that may pass."""
+
+    @abstractmethod
+    def _refused(self, error: KafkaError, now: float) -> None:
+        """A request failed for good."""
+
+    @abstractmethod
+    def _proceed(self, now: float) -> None:
+        """Do what the present state waits for, if nothing is in the way."""
+
+    @abstractmethod
+    def _speak(self, now: float) -> None:
+        """Show the coordinator a sign of life if one is due."""
+
     def _advance(self, now: float) -> Effects:
-        """Do what is possible by now."""
+        state: StateT | None = None
+        while state is not self.state:
+            state = self.state
+            self._begin_revokes()
+            self._proceed(now)
+        self._speak(now)
+        return self._taken()
 
     def _part(self, now: float) -> None:
         # What is asked for only now goes when those who listen have had their chance

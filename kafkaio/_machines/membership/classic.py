@@ -121,6 +121,8 @@ class ClassicMembership(Member):
             deadlines.append(self._heartbeat.deadline())
         if self.state is State.JOINING and not self._ticket:
             deadlines.append(self._join_at)
+        if self._is_parked() and not self._pulse.in_flight:
+            deadlines.append(self._pulse.next_at)
         if self.state is State.RELEASING:
             deadlines.append(self._release_at)
         soonest = min(deadlines)
@@ -143,10 +145,11 @@ class ClassicMembership(Member):
         try:
             shares = self._leadership.assign(self._assignor(), layout)
         except KafkaError as error:
-            return self._refused(error, now)
+            self._refused(error, now)
+            return self._advance(now)
         self._leadership.note(layout)
         self._fire(Event.ASSIGNMENT_MADE, now)
-        self._send_sync(shares)
+        self._send_sync(shares, now)
         return self._advance(now)
 
     def revoke_ended(
@@ -200,8 +203,9 @@ class ClassicMembership(Member):
             try:
                 assigned = decode_assignment(reply.assignment)
             except KafkaError as error:
-                return self._refused(error, now)
-            self._adopt(assigned, now)
+                self._refused(error, now)
+            else:
+                self._adopt(assigned, now)
         return self._advance(now)
 
     def heartbeat_answered(
@@ -226,28 +230,17 @@ class ClassicMembership(Member):
             self._react(ApiKey.HEARTBEAT, code, now, roll)
         return self._advance(now)
 
-    def leave_ended(self, ticket: int, now: float) -> Effects:
-        """LeaveGroup came back, or will not."""
-        if ticket != self._closing_ticket:
-            return ()
-        self._fire(Event.LEAVE_ENDED, now)
-        return self._advance(now)
-
-    def request_failed(
-        self, ticket: int, error: KafkaError, now: float, roll: float
+    def probe_ended(
+        self, ticket: int, now: float, roll: float, *, is_silent: bool
     ) -> Effects:
-        """A request had no answer, or no coordinator was found for it."""
-        if ticket == self._closing_ticket != 0:
-            return self.leave_ended(ticket, now)
-        if not self.awaits(ticket):
+        """The coordinator gave a sign of life, or kept silent though it was asked."""
+        if ticket != self._probe_ticket or not self._is_parked():
             return ()
-        if not error.retriable:
-            return self._refused(error, now)
-        self._emit(fx.ForgetCoordinator())
-        if ticket == self._beat_ticket:
-            self._beat_failed(now, roll)
-        else:
+        if is_silent:
+            self._emit(fx.ForgetCoordinator())
             self._retry(Event.RETRY, now, roll)
+        else:
+            self._pulse.answered()
         return self._advance(now)
 
     def commit_refused(
@@ -260,7 +253,7 @@ class ClassicMembership(Member):
         if step in {Step.RESET_GENERATION, Step.RESET_MEMBER}:
             self._react(ApiKey.OFFSET_COMMIT, code, now, roll)
         elif code == ErrorCode.FENCED_INSTANCE_ID:
-            return self._refused(self._error(code, "OffsetCommit"), now)
+            self._refused(self._error(code, "OffsetCommit"), now)
         return self._advance(now)
 
     # ---- what an answer means --------------------------------------------------------
@@ -278,12 +271,12 @@ class ClassicMembership(Member):
         self._heartbeat.start(now)
         if reply.leader != reply.member_id:
             self._fire(Event.JOINED, now)
-            self._send_sync(())
+            self._send_sync((), now)
             return
         try:
             self._leadership = Leadership.of(reply.members)
         except KafkaError as error:
-            self._end(error, now)
+            self._refused(error, now)
             return
         self._fire(Event.ELECTED, now)
         if reply.skip_assignment:
@@ -291,7 +284,7 @@ class ClassicMembership(Member):
             # (KIP-814); it goes on watching the topics.
             self._leadership.note(self._layout)
             self._fire(Event.ASSIGNMENT_MADE, now)
-            self._send_sync(())
+            self._send_sync((), now)
         else:
             self._ticket = self._new_ticket()
             self._emit(
@@ -335,7 +328,7 @@ class ClassicMembership(Member):
         elif asked.retry:
             self._retry(Event.RETRY, now, roll)
         else:
-            self._end(self._error(code, api.name), now)
+            self._refused(self._error(code, api.name), now)
 
     def _retry(self, event: Event, now: float, roll: float) -> None:
         # The first rejoin after a reset is due at once: the group is waiting. A
@@ -364,17 +357,22 @@ class ClassicMembership(Member):
             theirs = "divides otherwise, or not every member of it offers these"
         ours = ", ".join(assignor.name for assignor in self.config.assignors)
         text = f"group {self.config.group_id!r} {theirs}; this member offers {ours}"
-        self._end(broker_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, text), now)
+        self._refused(broker_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, text), now)
 
     def _error(self, code: int, request: str) -> KafkaError:
         text = f"{request} to group {self.config.group_id!r} was refused"
         return broker_error(code, text)
 
-    def _refused(self, error: KafkaError, now: float) -> Effects:
-        self._end(error, now)
-        return self._advance(now)
+    def _unanswered(self, ticket: int, now: float, roll: float) -> None:
+        if ticket == self._beat_ticket:
+            self._beat_failed(now, roll)
+        else:
+            self._retry(Event.RETRY, now, roll)
 
-    def _end(self, error: KafkaError, now: float) -> None:
+    def _left(self, now: float) -> None:
+        self._fire(Event.LEAVE_ENDED, now)
+
+    def _refused(self, error: KafkaError, now: float) -> None:
         self._fire(Event.REFUSED, now)
         if self.state is State.FATAL:
             self._emit(fx.Fail(error))

@@ -169,28 +169,6 @@ class ConsumerMembership(ConsumerMember):
             self._react(reply, now, roll)
         return self._advance(now)
 
-    def leave_ended(self, ticket: int, now: float) -> Effects:
-        """The leave came back, or will not."""
-        if ticket != self._closing_ticket:
-            return ()
-        self._fire(Event.LEAVE_ENDED, now)
-        return self._advance(now)
-
-    def request_failed(
-        self, ticket: int, error: KafkaError, now: float, roll: float
-    ) -> Effects:
-        """A request had no answer, or no coordinator was found for it."""
-        if ticket == self._closing_ticket != 0:
-            return self.leave_ended(ticket, now)
-        if not self.awaits(ticket):
-            return ()
-        if error.retriable:
-            self._emit(fx.ForgetCoordinator())
-            self._beat_failed(now, roll)
-        else:
-            self._end(error, now, cures=isinstance(error, UnsupportedVersion))
-        return self._advance(now)
-
     def regex_refused(self, ticket: int) -> Effects:
         """The coordinator knows no regular expressions: names are wanted instead."""
         if ticket != self._ticket or ticket == 0:
@@ -291,6 +269,9 @@ class ConsumerMembership(ConsumerMember):
         self._not_before = now + (delay if self._failures else 0.0)
         self._failures += 1
         self._fire(Event.FENCED, now)
+
+    def _refused(self, error: KafkaError, now: float) -> None:
+        self._end(error, now, cures=isinstance(error, UnsupportedVersion))
 
     def _end(self, error: KafkaError, now: float, *, cures: bool = False) -> None:
         # ``cures``: whether the classic protocol could do better.

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.membership import effects as fx
-from kafkaio._machines.membership.base import NEVER, Effects, LedgerMember
+from kafkaio._machines.membership.base import NEVER, LedgerMember
 from kafkaio._machines.membership.consumer_states import (
     ENDED,
     JOINED,
@@ -103,12 +103,11 @@ class _Said:
     acks: bool
 
 
-class ConsumerMember(LedgerMember):
+class ConsumerMember(LedgerMember[State]):
     """One consumer's place in its group. See ``ConsumerMembership``."""
 
     __slots__ = (
         "_acked",
-        "_closing_ticket",
         "_failures",
         "_ids",
         "_interval",
@@ -129,7 +128,6 @@ class ConsumerMember(LedgerMember):
         "_wanted",
         "config",
         "epoch",
-        "state",
     )
 
     def __init__(self, config: ConsumerMemberConfig) -> None:
@@ -157,8 +155,8 @@ class ConsumerMember(LedgerMember):
         self._next_at = NEVER
         self._not_before = 0.0
         self._is_full = self._is_urgent = False
-        # Tickets of the request under way, 0 for none.
-        self._ticket = self._closing_ticket = 0
+        # Ticket of the request under way, 0 for none.
+        self._ticket = 0
         self._said: _Said | None = None
         self._failures = 0
 
@@ -229,15 +227,9 @@ class ConsumerMember(LedgerMember):
 
     # ---- progress --------------------------------------------------------------------
 
-    def _advance(self, now: float) -> Effects:
-        state = None
-        while state is not self.state:
-            state = self.state
-            self._begin_revokes()
-            if state in _PROGRESS:
-                _PROGRESS[state](self, now)
-        self._beat(now)
-        return self._taken()
+    def _proceed(self, now: float) -> None:
+        if self.state in _PROGRESS:
+            _PROGRESS[self.state](self, now)
 
     def _reconcile(self, now: float) -> None:
         wanted = self._wanted or Wanted()
@@ -333,7 +325,7 @@ class ConsumerMember(LedgerMember):
 
     # ---- heartbeats ------------------------------------------------------------------
 
-    def _beat(self, now: float) -> None:
+    def _speak(self, now: float) -> None:
         if not self._speaks() or self._ticket or now < self._not_before:
             return
         if self._is_pressing() or now >= self._next_at:
@@ -388,6 +380,13 @@ class ConsumerMember(LedgerMember):
         if self._is_new:
             return NEVER
         return max(_PATIENT_SECONDS, _PATIENT_INTERVALS * self._interval)
+
+    def _unanswered(self, ticket: int, now: float, roll: float) -> None:
+        del ticket  # there is one at a time
+        self._beat_failed(now, roll)
+
+    def _left(self, now: float) -> None:
+        self._fire(Event.LEAVE_ENDED, now)
 
     def _beat_failed(self, now: float, roll: float) -> None:
         # Whether it was heard is not known, so the next one says everything.

@@ -31,6 +31,7 @@ __all__ = [
     "SendHeartbeat",
     "SendJoin",
     "SendLeave",
+    "SendProbe",
     "SendSync",
 ]
 
@@ -73,6 +74,17 @@ class SendLeave:
     ticket: int
     member_id: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendProbe:
+    """Ask the coordinator for a sign of life beside what is parked at it.
+
+    It is silent if there is none within ``timeout`` seconds; tell ``probe_ended``.
+    """
+
+    ticket: int
+    timeout: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +198,7 @@ Effect: TypeAlias = (
     | SendSync
     | SendHeartbeat
     | SendLeave
+    | SendProbe
     | SendConsumerHeartbeat
     | ForgetCoordinator
     | ResolveTopics

@@ -13,13 +13,14 @@ from typing import Final
 
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.membership import effects as fx
-from kafkaio._machines.membership.base import NEVER, Effects, LedgerMember
+from kafkaio._machines.membership.base import NEVER, LedgerMember
 from kafkaio._machines.membership.heartbeat import Heartbeat
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.leader import Leadership
 from kafkaio._machines.membership.states import (
     ENDED,
     HEARTBEATING,
+    PARKING,
     TRANSITIONS,
     Event,
     State,
@@ -37,6 +38,8 @@ __all__ = ["PROTOCOL_TYPE", "Member", "MemberConfig"]
 #: What consumers call their groups.
 PROTOCOL_TYPE: Final = "consumer"
 _REASON_LIMIT = 255
+#: Brokers give up the commit of offsets after 5 s (``offsets.commit.timeout.ms``).
+_COMMITTING: Final = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,14 +77,22 @@ class MemberConfig:
         """How long a requested revoke may take: less than the group would wait."""
         return self.rebalance - min(2 * self.interval, self.rebalance / 2)
 
+    @property
+    def silence(self) -> float:
+        """How long a coordinator may take for what it answers at once.
 
-class Member(LedgerMember):
+        One that takes longer is taken for dead, when half of the session is left to
+        find it again. A commit that waits for replicas may be before it.
+        """
+        return min(max(_COMMITTING, 3 * self.interval), self.session / 2)
+
+
+class Member(LedgerMember[State]):
     """One consumer's place in its group. See ``ClassicMembership``."""
 
     __slots__ = (
         "_beat_failures",
         "_beat_ticket",
-        "_closing_ticket",
         "_failures",
         "_heartbeat",
         "_is_silent",
@@ -90,6 +101,8 @@ class Member(LedgerMember):
         "_latest_generation",
         "_layout",
         "_leadership",
+        "_probe_ticket",
+        "_pulse",
         "_reason",
         "_release_at",
         "_said",
@@ -99,7 +112,6 @@ class Member(LedgerMember):
         "config",
         "generation",
         "protocol",
-        "state",
     )
 
     def __init__(self, config: MemberConfig) -> None:
@@ -118,12 +130,14 @@ class Member(LedgerMember):
         self._latest = frozenset[TopicPartition]()
         self._latest_generation = -1
         self._heartbeat = Heartbeat(config.interval, config.session)
+        # The coordinator's own signs of life while our request is parked at it.
+        self._pulse = Heartbeat(config.interval, config.session)
+        self._probe_ticket = 0
         self._is_silent = False
         # Tickets of the request under way, 0 for none: JoinGroup, ResolveTopics and
         # SyncGroup follow each other and share one.
         self._ticket = 0
         self._beat_ticket = 0
-        self._closing_ticket = 0
         self._failures = 0
         self._beat_failures = 0
         self._join_at = NEVER
@@ -219,15 +233,13 @@ class Member(LedgerMember):
 
     # ---- progress --------------------------------------------------------------------
 
-    def _advance(self, now: float) -> Effects:
-        state = None
-        while state is not self.state:
-            state = self.state
-            self._begin_revokes()
-            if state in _PROGRESS:
-                _PROGRESS[state](self, now)
+    def _proceed(self, now: float) -> None:
+        if self.state in _PROGRESS:
+            _PROGRESS[self.state](self, now)
+
+    def _speak(self, now: float) -> None:
         self._beat(now)
-        return self._taken()
+        self._probe(now)
 
     def _join_if_clear(self, now: float) -> None:
         if not self._in_the_way():
@@ -239,6 +251,7 @@ class Member(LedgerMember):
         self._leadership = None
         self._said, self._said_topics = self.ledger.owned, self._wanted()
         self._ticket = self._new_ticket()
+        self._pulse.start(now)
         reason, self._reason = self._reason, ""
         self._emit(
             fx.SendJoin(
@@ -301,8 +314,18 @@ class Member(LedgerMember):
                     ticket=self._beat_ticket,
                     member_id=self.member_id,
                     generation=self.generation,
-                    timeout=self._heartbeat.session_end - now,
+                    timeout=min(self.config.silence, self._heartbeat.session_end - now),
                 )
+            )
+
+    def _probe(self, now: float) -> None:
+        # A request that is parked may be answered late, a coordinator that has come to
+        # a halt never: only a question on another connection tells them apart.
+        if self._is_parked() and self._pulse.is_due(now):
+            self._pulse.sent(now)
+            self._probe_ticket = self._new_ticket()
+            self._emit(
+                fx.SendProbe(ticket=self._probe_ticket, timeout=self.config.silence)
             )
 
     # ---- questions -------------------------------------------------------------------
@@ -314,6 +337,9 @@ class Member(LedgerMember):
             and not self._closing_ticket
             and not self._is_silent
         )
+
+    def _is_parked(self) -> bool:
+        return self.state in PARKING and self._ticket != 0
 
     def _may_expire(self) -> bool:
         return not self._is_silent and (self.state, Event.POLL_EXPIRED) in TRANSITIONS
@@ -355,9 +381,10 @@ class Member(LedgerMember):
             protocols.append((assignor.name, encode_subscription(own)))
         return tuple(protocols)
 
-    def _send_sync(self, shares: tuple[tuple[str, bytes], ...]) -> None:
+    def _send_sync(self, shares: tuple[tuple[str, bytes], ...], now: float) -> None:
         self._beat_ticket = 0
         self._ticket = self._new_ticket()
+        self._pulse.start(now)
         self._emit(
             fx.SendSync(
                 ticket=self._ticket,

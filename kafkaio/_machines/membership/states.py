@@ -19,7 +19,15 @@ from typing import Final
 
 from kafkaio._machines.membership.table import following, go, stay
 
-__all__ = ["ENDED", "HEARTBEATING", "TRANSITIONS", "Event", "State", "transition"]
+__all__ = [
+    "ENDED",
+    "HEARTBEATING",
+    "PARKING",
+    "TRANSITIONS",
+    "Event",
+    "State",
+    "transition",
+]
 
 
 class State(Enum):
@@ -66,6 +74,9 @@ class Event(Enum):
 
 #: States in which nothing happens any more.
 ENDED: Final = frozenset({State.LEFT, State.FATAL})
+
+#: States in which a request may be parked at the coordinator, however long.
+PARKING: Final = frozenset({State.JOINING, State.SYNCING})
 
 #: States in which the session must be kept alive. JoinGroup and SyncGroup do that by
 #: themselves while they are parked at the coordinator, and block their connection.

@@ -63,7 +63,9 @@ class ConsumerRequests:
         if version < _COMPLETE_FROM:
             request.subscribed_topic_regex = None
             request.member_id = "" if effect.is_new else effect.member_id
-        reply = await self._rpc.call_on(connection, request, timeout=timeout)
+        reply = await self._rpc.call_on(
+            connection, request, timeout=timeout, is_vital=True
+        )
         return self._member.heartbeat_answered(effect.ticket, reply, now(), roll())
 
     def _check_offered(self, connection: GroupConnection) -> None:

@@ -28,7 +28,9 @@ from kafkaio.protocol.messages.sync_group import (
 
 __all__ = ["GroupRequests"]
 
-_Send: TypeAlias = fx.SendJoin | fx.SendSync | fx.SendHeartbeat | fx.SendLeave
+_Send: TypeAlias = (
+    fx.SendJoin | fx.SendSync | fx.SendHeartbeat | fx.SendLeave | fx.SendProbe
+)
 
 # From this version on JoinGroup knows static members (KIP-345); the broker of an older
 # one would take ours for a dynamic one, and two of a name for two members.
@@ -66,6 +68,8 @@ class GroupRequests:
                     return await self._heartbeat(effect)
                 case fx.SendLeave():
                     return await self._leave(effect)
+                case fx.SendProbe():
+                    return await self._probe(effect)
         except KafkaError as error:
             return self._member.request_failed(effect.ticket, error, now(), roll())
 
@@ -73,7 +77,9 @@ class GroupRequests:
         # JoinGroup is answered when all members are there or given up: the usual
         # timeout would take a group that rebalances for a coordinator that hangs.
         patience = self._config.max_poll_interval_ms / 1000 + _JOIN_MARGIN
-        connection = await self._rpc.connection(Lane.COORDINATOR, now() + self._timeout)
+        connection = await self._rpc.connection(
+            Lane.COORDINATOR, now() + min(self._timeout, self._member.config.silence)
+        )
         self._check_static(connection)
         reply = await self._rpc.call_on(
             connection,
@@ -91,6 +97,7 @@ class GroupRequests:
                 reason=effect.reason,
             ),
             timeout=max(self._timeout, patience),
+            is_vital=True,
         )
         if reply.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
             await self._name_protocol(reply)
@@ -135,6 +142,12 @@ class GroupRequests:
         )
         return self._member.sync_answered(effect.ticket, reply, now(), roll())
 
+    async def _probe(self, effect: fx.SendProbe) -> Effects:
+        lives = await self._rpc.gives_sign_of_life(effect.timeout)
+        return self._member.probe_ended(
+            effect.ticket, now(), roll(), is_silent=not lives
+        )
+
     async def _heartbeat(self, effect: fx.SendHeartbeat) -> Effects:
         reply = await self._rpc.call(
             HeartbeatRequest(
@@ -145,6 +158,7 @@ class GroupRequests:
             ),
             Lane.COORDINATOR,
             timeout=min(self._timeout, effect.timeout),
+            is_vital=True,
         )
         return self._member.heartbeat_answered(
             effect.ticket, reply.error_code, now(), roll()

@@ -15,8 +15,9 @@ from kafkaio._machines.refresh import Topics
 from kafkaio._net.lane import Lane
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
-from kafkaio.errors import ConnectionLost, NetworkError, RequestTimeout
+from kafkaio.errors import ConnectionLost, KafkaError, NetworkError, RequestTimeout
 from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 
 __all__ = ["GroupClient", "GroupConnection", "GroupRpc"]
 
@@ -71,6 +72,10 @@ class GroupClient(Protocol):
 
     async def connection(self, node_id: int, lane: Lane) -> GroupConnection:
         """A connection to the node."""
+        ...
+
+    def hang_up(self, node_id: int, cause: KafkaError) -> None:
+        """The node does not answer: fail what is in flight to it."""
         ...
 
     def watch_topics(self, owner: object, topics: Topics | None) -> None:
@@ -152,13 +157,45 @@ class GroupRpc:
                 raise
         raise RequestTimeout(f"group {self.group_id!r}: {step} in time")
 
+    async def gives_sign_of_life(self, within: float) -> bool:
+        """Whether the coordinator answers anything at all, on another connection.
+
+        What is in flight to one that is silent fails. One that hangs up, or of which
+        nobody knows which it is, is not silent.
+
+        Args:
+            within: seconds after which it is silent.
+        """
+        node_id = self._node_id
+        if node_id is None:
+            return True
+        silence = RequestTimeout(
+            f"group {self.group_id!r}: its coordinator {node_id} is silent"
+        )
+        try:
+            # Until it is connected, too: a process that hangs accepts connections.
+            with anyio.move_on_after(within):
+                connection = await self._client.connection(node_id, Lane.SHARED)
+                # What every broker answers, whatever else it refuses us.
+                await connection.call(
+                    ApiVersionsRequest(), timeout=within, max_version=2
+                )
+                return True
+        except KafkaError as error:
+            took_too_long = isinstance(error.__cause__, TimeoutError)
+            if not took_too_long and not isinstance(error, RequestTimeout):
+                return True
+        self.forget()
+        self._client.hang_up(node_id, silence)
+        return False
+
     async def call(
         self,
         request: Request[ResponseT],
         lane: Lane,
         *,
         timeout: float,  # noqa: ASYNC109  (it is part of the request)
-        max_version: int | None = None,
+        is_vital: bool = False,
     ) -> ResponseT:
         """Send a request once.
 
@@ -170,7 +207,7 @@ class GroupRpc:
         """
         connection = await self.connection(lane, now() + timeout)
         return await self.call_on(
-            connection, request, timeout=timeout, max_version=max_version
+            connection, request, timeout=timeout, is_vital=is_vital
         )
 
     async def call_on(
@@ -180,12 +217,25 @@ class GroupRpc:
         *,
         timeout: float,  # noqa: ASYNC109  (it is part of the request)
         max_version: int | None = None,
+        is_vital: bool = False,
     ) -> ResponseT:
-        """Send a request once on a connection that ``connection`` gave."""
+        """Send a request once on a connection that ``connection`` gave.
+
+        Args:
+            connection: where to.
+            request: what to ask.
+            timeout: seconds for the answer.
+            max_version: the highest version of the request to use.
+            is_vital: whether a coordinator that does not answer it is taken for dead:
+                all that is in flight to it fails then.
+        """
+        node_id = self._node_id
         try:
             return await connection.call(
                 request, timeout=timeout, max_version=max_version
             )
-        except (ConnectionLost, RequestTimeout):
+        except (ConnectionLost, RequestTimeout) as error:
             self.forget()
+            if is_vital and node_id is not None and isinstance(error, RequestTimeout):
+                self._client.hang_up(node_id, error)
             raise

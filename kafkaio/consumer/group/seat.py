@@ -29,6 +29,7 @@ Sending: TypeAlias = (
     | fx.SendSync
     | fx.SendHeartbeat
     | fx.SendLeave
+    | fx.SendProbe
     | fx.SendConsumerHeartbeat
 )
 

@@ -115,6 +115,11 @@ class Driver:
         ticket = self.one(fx.SendHeartbeat).ticket
         return self.feed(self.machine.heartbeat_answered(ticket, code, self.now, 0.5))
 
+    def probed(self, ticket: int, *, is_silent: bool = False) -> list[fx.Effect]:
+        return self.feed(
+            self.machine.probe_ended(ticket, self.now, 0.5, is_silent=is_silent)
+        )
+
     def revoked(self, *, in_time: bool = True) -> list[fx.Effect]:
         claims = self.one(fx.Revoke).claims
         return self.feed(self.machine.revoke_ended(claims, self.now, in_time=in_time))
@@ -407,7 +412,7 @@ def test_heartbeats_come_at_the_interval() -> None:
     assert driver.wait(2.9) == []
     driver.wait(0.1)
     beat = driver.one(fx.SendHeartbeat)
-    assert (beat.member_id, beat.generation, beat.timeout) == ("me", 1, 7.0)
+    assert (beat.member_id, beat.generation, beat.timeout) == ("me", 1, 5.0)
     assert driver.wait(3.0) == []
 
 
@@ -437,6 +442,65 @@ def test_a_silent_coordinator_is_given_up_with_the_session() -> None:
     assert not driver.machine.awaits(old.ticket)
     assert driver.machine.awaits(driver.one(fx.SendHeartbeat).ticket)
     assert driver.machine.ledger.owned == tps(0, 1)
+
+
+def test_a_parked_join_goes_on_while_the_coordinator_gives_signs_of_life() -> None:
+    driver = Driver()
+    join = driver.subscribe()[0]
+    assert isinstance(join, fx.SendJoin)
+    for _ in range(30):
+        assert driver.machine.next_deadline() == driver.now + 3.0
+        assert driver.wait(2.9) == []
+        driver.wait(0.1)
+        probe = driver.one(fx.SendProbe)
+        assert driver.machine.next_deadline() is None
+        assert driver.probed(probe.ticket) == []
+    driver.joined(ticket=join.ticket)
+    # And so for the SyncGroup.
+    assert driver.machine.next_deadline() == driver.now + 3.0
+
+
+def test_a_coordinator_that_is_silent_loses_what_is_parked() -> None:
+    driver = Driver()
+    join = driver.subscribe()[0]
+    assert isinstance(join, fx.SendJoin)
+    driver.wait(3.0)
+    probe = driver.one(fx.SendProbe)
+    # Noticed within the session, with time left to find another.
+    assert 3.0 + probe.timeout < driver.machine.config.session
+    driver.now += probe.timeout
+    driver.probed(probe.ticket, is_silent=True)
+    assert driver.kinds() == ["ForgetCoordinator"]
+    assert not driver.machine.awaits(join.ticket)
+    driver.wait(1.0)
+    driver.joined(ticket=driver.one(fx.SendJoin).ticket)
+    sync = driver.one(fx.SendSync)
+    driver.wait(3.0)
+    driver.probed(driver.one(fx.SendProbe).ticket, is_silent=True)
+    assert driver.state is State.JOINING
+    assert not driver.machine.awaits(sync.ticket)
+    assert driver.machine.member_id == "me"
+
+
+def test_a_late_sign_of_life_changes_nothing() -> None:
+    driver = Driver()
+    driver.subscribe()
+    driver.wait(3.0)
+    probe = driver.one(fx.SendProbe)
+    driver.joined(ticket=1)
+    driver.synced(tps(0))
+    assert driver.probed(probe.ticket, is_silent=True) == []
+    assert driver.probed(probe.ticket + 7) == []
+    assert driver.state is State.STABLE
+
+
+@pytest.mark.parametrize("session", [1.0, 6.0, 10.0, 45.0, 300.0])
+@pytest.mark.parametrize("share", [0.1, 1 / 3])
+def test_silence_is_noticed_within_the_session(session: float, share: float) -> None:
+    config = MemberConfig(
+        group_id="g", assignors=(RANGE,), session=session, interval=session * share
+    )
+    assert config.interval + config.silence < session
 
 
 @pytest.mark.parametrize(
@@ -805,7 +869,8 @@ def test_a_parked_join_outlives_the_polls() -> None:
     driver = Driver()
     join = driver.subscribe()[0]
     assert isinstance(join, fx.SendJoin)
-    assert driver.wait(61.0) == []
+    driver.wait(61.0)
+    assert driver.kinds() == ["SendProbe"]
     assert driver.state is State.JOINING
     driver.joined(ticket=join.ticket)
     driver.synced(tps(0))

@@ -17,7 +17,7 @@ from kafkaio._machines.membership.assignors import ASSIGNORS
 from kafkaio._machines.membership.classic import ClassicMembership, MemberConfig
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.revoke_ledger import Claim
-from kafkaio._machines.membership.states import HEARTBEATING, State
+from kafkaio._machines.membership.states import HEARTBEATING, PARKING, State
 from kafkaio._machines.membership.subscription import (
     Subscription,
     decode_subscription,
@@ -96,7 +96,7 @@ class Laws(RuleBasedStateMachine):
             self.reply(beat, code, share, leads=False, roll=0.5)
         self.cooperate(share)
 
-    def take(self, effects: tuple[fx.Effect, ...]) -> None:  # noqa: C901, PLR0912
+    def take(self, effects: tuple[fx.Effect, ...]) -> None:  # noqa: C901, PLR0912, PLR0915
         parting = frozenset[TopicPartition]()
         for effect in effects:
             assert not self.ended
@@ -128,6 +128,9 @@ class Laws(RuleBasedStateMachine):
                     self.requests.append(effect)
                 case fx.SendHeartbeat():
                     assert effect.timeout > 0
+                    self.requests.append(effect)
+                case fx.SendProbe():
+                    assert 0 < effect.timeout < 10.0 - 3.0
                     self.requests.append(effect)
                 case fx.SendSync() | fx.ResolveTopics() | fx.SendLeave():
                     self.requests.append(effect)
@@ -294,6 +297,11 @@ class Laws(RuleBasedStateMachine):
                 )
             case fx.SendLeave():
                 self.take(machine.leave_ended(request.ticket, now))
+            case fx.SendProbe():
+                ended = machine.probe_ended(
+                    request.ticket, now, roll, is_silent=code != E.NONE
+                )
+                self.take(ended)
 
     @precondition(lambda self: self.requests)
     @rule(data=st.data(), roll=ROLLS)
@@ -321,6 +329,11 @@ class Laws(RuleBasedStateMachine):
                 assert due is not None
                 limit = 10.0 if machine._heartbeat.in_flight else 3.0
                 assert due <= self.now + limit
+        if machine.state in PARKING and machine._ticket:
+            # What is parked never goes unwatched.
+            due = machine.next_deadline()
+            watched = due is not None and due <= self.now + 3.0
+            assert watched or machine._pulse.in_flight
         if machine.state in {State.UNJOINED, State.STALLED, State.LEFT, State.FATAL}:
             assert not self.owned
         if machine.state is State.STABLE:
