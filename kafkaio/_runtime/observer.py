@@ -91,8 +91,12 @@ class Observer:
     ) -> None:
         """The coordinator acknowledged a commit."""
 
-    def loop_blocked(self, seconds: float) -> None:
-        """The event loop did not turn for that long: some code blocked it."""
+    def loop_blocked(self, seconds: float, stack: str) -> None:
+        """The event loop did not turn for that long: some code blocked it.
+
+        ``stack`` shows that code as a traceback does, innermost call last; it is empty
+        where nobody could look, as while a C function keeps the interpreter to itself.
+        """
 
 
 def guarded(observer: object | None) -> Observer:

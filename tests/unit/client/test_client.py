@@ -52,7 +52,7 @@ async def test_an_observer_hears_of_a_blocked_loop(cluster: FakeCluster) -> None
         def __init__(self) -> None:
             self.blocked: list[float] = []
 
-        def loop_blocked(self, seconds: float) -> None:
+        def loop_blocked(self, seconds: float, stack: str) -> None:
             self.blocked.append(seconds)
 
     heard = Heard()

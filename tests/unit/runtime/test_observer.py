@@ -21,13 +21,13 @@ def test_any_object_with_some_methods_can_observe() -> None:
 
     observer = guarded(Mine())
     observer.throttled(1, seconds=0.5)
-    observer.loop_blocked(1.0)
+    observer.loop_blocked(1.0, "")
     assert heard == [(1, 0.5)]
 
 
 def test_only_overridden_methods_are_wrapped() -> None:
     class Mine(Observer):
-        def loop_blocked(self, seconds: float) -> None: ...
+        def loop_blocked(self, seconds: float, stack: str) -> None: ...
 
     assert vars(guarded(Mine())).keys() == {"loop_blocked"}
 
@@ -41,13 +41,13 @@ def test_an_attribute_that_is_no_method_is_ignored() -> None:
 
 async def test_an_observer_that_raises_harms_nobody() -> None:
     class Mine:
-        def loop_blocked(self, seconds: float) -> None:
+        def loop_blocked(self, seconds: float, stack: str) -> None:
             raise ValueError("oops")
 
     reports: list[dict[str, Any]] = []
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: reports.append(context))
-    guarded(Mine()).loop_blocked(1.0)
+    guarded(Mine()).loop_blocked(1.0, "")
     [report] = reports
     assert report["message"] == "observer failed in loop_blocked"
     assert isinstance(report["exception"], ValueError)
