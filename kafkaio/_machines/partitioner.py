@@ -38,8 +38,8 @@ def draw(partitions: Sequence[int], loads: Sequence[int] | None, roll: float) ->
 class StickyPartition:
     """The partition that keyless records of one topic go to now (KIP-794).
 
-    The caller draws: it asks ``is_due`` before each record, calls ``switch`` with the
-    partition drawn, and ``took`` with the bytes appended.
+    The caller draws: it asks ``is_due`` before each record that begins a batch, calls
+    ``switch`` with the partition drawn, and ``took`` with the bytes appended.
     """
 
     __slots__ = ("_sticky_bytes", "_taken", "partition")
@@ -49,16 +49,21 @@ class StickyPartition:
         self._taken = 0
         self.partition = -1
 
-    def is_due(self, *, is_last_batch_full: bool) -> bool:
+    def is_due(self, size: int, *, is_last_batch_full: bool) -> bool:
         """Whether the next record should go to a partition drawn anew.
 
         A switch waits for the batch to fill, so that it leaves no small batch behind,
-        yet not for longer than twice the share.
+        yet not for longer than twice the share. A batch that the next record does not
+        fit into has had its share, though bytes of it may be left.
+
+        Args:
+            size: bytes of the next record.
+            is_last_batch_full: whether that record begins a batch.
         """
         taken = self._taken
         if self.partition < 0 or taken >= 2 * self._sticky_bytes:
             return True
-        return is_last_batch_full and taken >= self._sticky_bytes
+        return is_last_batch_full and taken + size >= self._sticky_bytes
 
     @property
     def left(self) -> int:

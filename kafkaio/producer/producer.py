@@ -29,8 +29,8 @@ __all__ = ["Producer", "ProducerStatistics"]
 
 #: Bytes that may be taken in before the loop gets a turn, one record at a time, and
 #: many in one call: less than a millisecond's work.
-_BYTES_PER_TURN = 65_536
-_BYTES_PER_TURN_AT_ONCE = 262_144
+_MOST = 65_536
+_MOST_AT_ONCE = 1_048_576
 
 
 class Producer(ProducerLife):
@@ -145,13 +145,13 @@ class Producer(ProducerLife):
             ClosedError: the producer is not started, or closed.
         """
         delivery = None
-        if self._lanes.taken < _BYTES_PER_TURN:
+        if self._lanes.taken < _MOST:
             delivery = self._take(topic, value, key, headers, timestamp, partition)
         if delivery is None:
             self._check_running()
             check_destination(topic, partition)
             record = self._make(key, value, headers, timestamp)
-            if self._lanes.taken < _BYTES_PER_TURN:
+            if self._lanes.taken < _MOST:
                 delivery = self._enqueue_at_once(topic, partition, record)
             if delivery is None:
                 delivery = await self._enqueue_later(topic, partition, record)
@@ -190,7 +190,7 @@ class Producer(ProducerLife):
             KafkaTimeout: no buffer room within ``max_block_ms``.
             ClosedError: the producer is not started, or closed.
         """
-        if self._lanes.taken < _BYTES_PER_TURN:
+        if self._lanes.taken < _MOST:
             delivery = self._take(topic, value, key, headers, timestamp, partition)
             if delivery is not None:
                 return delivery
@@ -199,11 +199,11 @@ class Producer(ProducerLife):
         return await self._enqueue(topic, partition, record)
 
     async def _enqueue(
-        self, topic: str, partition: int | None, record: PlainRecord
+        self, topic: str, partition: int | None, record: PlainRecord, most: int = _MOST
     ) -> Delivery:
         self._check_running()
         delivery = None
-        if self._lanes.taken < _BYTES_PER_TURN:
+        if self._lanes.taken < most:
             delivery = self._enqueue_at_once(topic, partition, record)
         if delivery is None:
             delivery = await self._enqueue_later(topic, partition, record)
@@ -224,7 +224,7 @@ class Producer(ProducerLife):
     ) -> Delivery:
         accumulator = self._accumulator
         size = accumulator.size_of(record)
-        if self._lanes.taken >= _BYTES_PER_TURN:
+        if self._lanes.taken >= _MOST:
             # A loop that only enqueues would otherwise fill the buffer before the
             # sender, or anybody else, gets a turn.
             await asyncio.sleep(0)
@@ -358,11 +358,11 @@ class Producer(ProducerLife):
         try:
             while sent.count < len(values):
                 run = None
-                if lanes.taken < _BYTES_PER_TURN_AT_ONCE:
+                if lanes.taken < _MOST_AT_ONCE:
                     run = lanes.take_values(topic, values, sent.count)
                 if run is None:
                     record = self._make(None, values[sent.count], (), None)
-                    sent.add(await self._enqueue(topic, None, record))
+                    sent.add(await self._enqueue(topic, None, record, _MOST_AT_ONCE))
                 else:
                     sent.add_run(run)
         except Exception as error:  # noqa: BLE001 - told with the others
@@ -439,11 +439,11 @@ class Producer(ProducerLife):
         lanes, start = self._lanes, 0
         while start < rows.length:
             taken = lanes.take_rows(
-                topic, partition, rows, start, sent.places, _BYTES_PER_TURN_AT_ONCE
+                topic, partition, rows, start, sent.places, _MOST_AT_ONCE
             )
             if not taken:
                 record = rows.record(start)
-                sent.add(await self._enqueue(topic, partition, record))
+                sent.add(await self._enqueue(topic, partition, record, _MOST_AT_ONCE))
                 taken = 1
             start += taken
 

@@ -199,12 +199,26 @@ class Intake:
             partition = self._chooser.choose(topic, record)
         if partition >= 0:
             return self._put(topic, partition, record, created)[0]
+        return self._designate_sticky(topic, record, created)
+
+    def _designate_sticky(
+        self, topic: TopicQueues, record: PlainRecord, created: float
+    ) -> Receipt:
         sticky = topic.sticky
         sticky.took(self.lanes.unstick(topic.name))
-        partition = self._chooser.stick(topic, self._slow_nodes(created))
-        receipt, size = self._put(topic, partition, record, created)
+        put = None
+        queue = topic.queues.get(sticky.partition)
+        if queue is not None and sticky.left > 0:
+            # First, for only what does not fit tells that the batch is full.
+            put = self._add(topic, queue, record, created)
+        if put is None:
+            _, key, value, headers = record
+            size = BatchBuilder.size_of(key, value, headers)
+            partition = self._chooser.stick(topic, size, self._slow_nodes(created))
+            put = self._put(topic, partition, record, created)
+        receipt, size = put
         sticky.took(size)
-        self.lanes.stick(topic.name, partition, sticky.left)
+        self.lanes.stick(topic.name, sticky.partition, sticky.left)
         return receipt
 
     def _slow_nodes(self, now: float) -> Collection[int]:
@@ -234,21 +248,35 @@ class Intake:
     ) -> tuple[Receipt, int]:
         """Append a record; its receipt, and the bytes that it took."""
         queue = topic.queues.get(partition) or self._begin_queue(topic, partition)
-        batch = queue.open_batch
-        if batch is not None:
-            self._end_lease(batch)
-            builder = batch.builder
-            before = builder.size_bytes
-            if builder.try_append(*record) >= 0:
-                batch.receipt.count += 1
-                batch.created = min(batch.created, created)
-                return batch.receipt, self._charge(topic, batch, before)
-            batch.is_sealed = True
+        put = self._add(topic, queue, record, created)
+        if put is not None:
+            return put
         batch = self._begin_batch(queue, record, created)
         queue.waiting.append(batch)
         self._active[queue.partition] = queue
         self.has_news = True
         return batch.receipt, self._charge(topic, batch, 0)
+
+    def _add(
+        self,
+        topic: TopicQueues,
+        queue: PartitionQueue,
+        record: PlainRecord,
+        created: float,
+    ) -> tuple[Receipt, int] | None:
+        """Append a record to the open batch; None, and that is full, without room."""
+        batch = queue.open_batch
+        if batch is None:
+            return None
+        self._end_lease(batch)
+        builder = batch.builder
+        before = builder.size_bytes
+        if builder.try_append(*record) < 0:
+            batch.is_sealed = True
+            return None
+        batch.receipt.count += 1
+        batch.created = min(batch.created, created)
+        return batch.receipt, self._charge(topic, batch, before)
 
     def _begin_batch(
         self, queue: PartitionQueue, record: PlainRecord, created: float

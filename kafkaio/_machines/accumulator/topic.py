@@ -117,15 +117,16 @@ class Chooser:
             return key_partition(key, topic.partition_count)
         return -1
 
-    def stick(self, topic: TopicQueues, slow: Collection[int]) -> int:
+    def stick(self, topic: TopicQueues, size: int, slow: Collection[int]) -> int:
         """Return the sticky partition, drawn anew where that is due.
 
         Args:
             topic: the topic, whose partition count is known.
+            size: bytes of the record that goes there.
             slow: node ids of leaders to avoid, if others are left.
         """
         sticky = topic.sticky
-        if sticky.is_due(is_last_batch_full=self._is_full(topic)):
+        if sticky.is_due(size, is_last_batch_full=self._is_full(topic)):
             sticky.switch(self._draw(topic, slow))
         return sticky.partition
 

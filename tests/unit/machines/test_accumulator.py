@@ -885,14 +885,30 @@ def test_a_keyless_lane_ends_where_the_partition_has_had_its_share() -> None:
 def test_bytes_through_a_lane_count_for_the_share_of_a_partition() -> None:
     h = Harness(limits=replace(LIMITS, batch_size=1_000))
     first = h.put(None)
-    while lane(h, b"v" * 90) is not None:
-        pass
-    h.put(None, b"v" * 90)  # the batch was full: it is closed, and another begun
     h.rolls = iter([0.99])
     while lane(h, b"v" * 90) is not None:
-        pass
-    assert h.put(None, b"v" * 90).partition == first.partition
-    assert h.put(None, b"v" * 90).partition == 2  # it had two batches' worth
+        assert first.partition == 0
+    assert h.put(None, b"v" * 90).partition == 2  # it had a batch's worth
+
+
+def test_keyless_records_leave_no_part_of_a_batch_behind() -> None:
+    h = Harness(limits=replace(LIMITS, batch_size=1_000, buffer_memory=100_000))
+    h.rolls = iter(number / 97 for number in range(97))
+    for number in range(700):
+        if lane(h, b"v" * (number % 50)) is None:
+            h.put(None, b"v" * (number % 50))
+    batches = [batch for q in h.acc._active.values() for batch in q.waiting]
+    full = [batch.builder.size_bytes for batch in batches if batch.is_sealed]
+    assert len(batches) == len(full) + 1  # the one that fills now
+    assert len(full) > 20
+    assert min(full) > 1_000 - 80
+
+
+def test_a_batch_that_left_early_does_not_end_the_share_of_its_partition() -> None:
+    h = Harness(limits=replace(LIMITS, batch_size=1_000))
+    first = h.put(None, b"v" * 400)
+    h.take()
+    assert h.put(None, b"v" * 100).partition == first.partition
 
 
 def test_a_lease_ends_when_the_batch_is_sealed_given_up_or_expired() -> None:

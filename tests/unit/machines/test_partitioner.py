@@ -93,16 +93,15 @@ def test_weights_are_the_longest_queue_plus_one_minus_the_own() -> None:
 
 def test_sticky_switches_when_its_share_is_taken_and_the_batch_is_full() -> None:
     sticky = StickyPartition(100)
-    assert sticky.is_due(is_last_batch_full=False)  # there is none yet
+    assert sticky.is_due(1, is_last_batch_full=False)  # there is none yet
     sticky.switch(4)
     assert sticky.partition == 4
-    assert not sticky.is_due(is_last_batch_full=True)
-    sticky.took(99)
-    assert not sticky.is_due(is_last_batch_full=True)
-    sticky.took(1)
-    assert sticky.is_due(is_last_batch_full=True)
-    assert not sticky.is_due(is_last_batch_full=False)
-    sticky.took(100)
-    assert sticky.is_due(is_last_batch_full=False)
+    assert not sticky.is_due(99, is_last_batch_full=True)
+    sticky.took(80)
+    assert not sticky.is_due(19, is_last_batch_full=True)
+    assert sticky.is_due(20, is_last_batch_full=True)
+    assert not sticky.is_due(20, is_last_batch_full=False)
+    sticky.took(120)
+    assert sticky.is_due(1, is_last_batch_full=False)
     sticky.switch(5)
-    assert not sticky.is_due(is_last_batch_full=True)
+    assert not sticky.is_due(1, is_last_batch_full=True)
