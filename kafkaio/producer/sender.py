@@ -155,8 +155,9 @@ class Sender:
         try:
             await self._failed.wait()
         except BaseException:
-            if not self._is_stopping:  # the client ends, and we with it
-                self.on_end()
+            if not self._is_stopping:
+                # The client ends, and we with it; or we crash it, which it tells first.
+                self._loop.call_soon(self.on_end)
             raise
         finally:
             self._is_stopping = True

@@ -297,7 +297,7 @@ class GroupCoordinator:
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
-                tasks.start_soon(self._guard, "callbacks", self._callbacks.run)
+                self._start(tasks, "callbacks", self._callbacks.run)
                 await self._guard("membership", self._loop)
                 tasks.cancel_scope.cancel()
         finally:
@@ -328,12 +328,28 @@ class GroupCoordinator:
         self, what: str, work: Callable[[], Coroutine[object, object, None]]
     ) -> None:
         # A crash of any part ends the whole at once, and is what `run` raises.
-        del what
         try:
             await work()
         except Exception as error:  # noqa: BLE001  (raised again by run)
             self._failure = self._failure or error
             self._wakeup.notify()
+        except BaseException:
+            # Cancelled. If not by us, nobody else would ever learn that it is gone.
+            if self._tasks is not None and not self._tasks.cancel_scope.cancel_called:
+                self._failure = self._failure or ClosedError(
+                    f"group {self._rpc.group_id!r}: {what} was cancelled from outside"
+                )
+                self._wakeup.notify()
+            raise
+
+    def _start(
+        self,
+        tasks: TaskGroup,
+        what: str,
+        work: Callable[[], Coroutine[object, object, None]],
+    ) -> None:
+        name = f"kafkaio group {self._rpc.group_id}: {what}"
+        tasks.start_soon(self._guard, what, work, name=name)
 
     def _feed(self, effects: Collection[fx.Effect]) -> None:
         # What the machine has decided is done at once: a user who reads on meanwhile
@@ -398,7 +414,7 @@ class GroupCoordinator:
                 self._feed(await work())
 
         assert self._tasks is not None
-        self._tasks.start_soon(self._guard, kind, run)
+        self._start(self._tasks, kind, run)
 
     def _request_revoke(self, effect: fx.RequestRevoke) -> None:
         self._host.revoke_requested(effect.partitions, effect.deadline)
