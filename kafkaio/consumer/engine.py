@@ -50,6 +50,8 @@ T = TypeVar("T")
 
 #: Seconds that closing may take unless the caller says otherwise.
 CLOSE_TIMEOUT: Final = 30.0
+#: Seconds that cancelled tasks have to end, at least.
+_ENDING: Final = 0.1
 #: Seconds of these that are kept for telling the group.
 _LEAVING: Final = 1.0
 #: Records handed out before the iterator looks at the clock.
@@ -243,7 +245,10 @@ class Engine:
                 undo()
             self.client.watch_topics(self, None)
             try:
-                await self._supervisor.aclose()
+                # A callback of the user's that does not let itself be cancelled holds
+                # nobody up: its task ends when it does.
+                with anyio.CancelScope(deadline=max(deadline, now() + _ENDING)):
+                    await self._supervisor.aclose()
             finally:
                 self.host.feed.end()
                 if self._owns_client:

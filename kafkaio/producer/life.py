@@ -27,7 +27,7 @@ from kafkaio.types import TopicPartition
 __all__ = ["ProducerLife", "ProducerStatistics", "State"]
 
 #: Seconds in which tasks that were cancelled must have ended.
-_GRACE = 5.0
+_GRACE = 0.1
 
 
 class State(Enum):
@@ -117,7 +117,10 @@ class ProducerLife:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self.close()
+        # Whoever leaves by an exception wants to be gone: records are waited for no
+        # longer than one attempt may take.
+        attempt = self.config.request_timeout_ms / 1000
+        await self.close(None if error is None else attempt)
 
     async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Connect to the cluster; returns when it has answered.
@@ -170,6 +173,7 @@ class ProducerLife:
             await self._closed.wait()
             return
         was_running = self._state is State.RUNNING
+        deadline = None if timeout is None else now() + timeout
         self._state = State.CLOSING
         self._room.fail(self._why_closed())
         try:
@@ -180,7 +184,7 @@ class ProducerLife:
             self._abandon()
             try:
                 with anyio.CancelScope(shield=True):
-                    await self._end()
+                    await self._end(deadline)
             finally:
                 self._state = State.CLOSED
                 self._closed.set()
@@ -195,12 +199,13 @@ class ProducerLife:
             self._sender.stop()
             self._client.watch_topics(self._sender, None)
 
-    async def _end(self) -> None:
+    async def _end(self, deadline: float | None) -> None:
         if self._sender is not None:
             with anyio.move_on_after(_GRACE):
                 await self._sender.stopped()
         if self._owns_client:
-            await self._client.close()
+            left = None if deadline is None else max(0.0, deadline - now())
+            await self._client.close(left)
 
     def _crashed(self, cause: BaseException) -> None:
         if self._state not in {State.RUNNING, State.CLOSING}:

@@ -39,7 +39,8 @@ class Producer(ProducerLife):
     Records of one partition are written in the order of the calls that enqueued them,
     and, with idempotence (the default), none of them twice, whatever fails on the
     way. ``async with`` opens and closes it; `start` and `close` are the same by hand.
-    It belongs to the event loop that started it.
+    Who leaves by an exception waits ``request_timeout_ms`` at most for what is not
+    acknowledged. It belongs to the event loop that started it.
 
     Args:
         bootstrap: ``"host:port,host2:port"``, a sequence of such, or a started

@@ -1,0 +1,426 @@
+"""``close(timeout)`` keeps its bound, whatever the consumer is at."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeAlias
+
+import pytest
+
+from kafkaio._net.transport import DialOptions, FrameSink, Transport
+from kafkaio._runtime.clock import now
+from kafkaio.client.client import Client
+from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio.consumer import Consumer
+from kafkaio.errors import ClosedError
+from kafkaio.producer import Producer
+from kafkaio.testing import Broker
+from kafkaio.testing.broker.faults import delay
+from kafkaio.types import TopicPartition
+from tests.unit.consumer.group_fakes import until, virtual
+
+HOUR = 3600.0
+#: What the last turns of the loop may add.
+SLACK = 0.05
+CLASSIC: dict[str, Any] = {
+    "group_id": "g",
+    "group_protocol": "classic",
+    "partition_assignment_strategy": "range",
+}
+NEWER: dict[str, Any] = {"group_id": "g", "group_protocol": "consumer"}
+
+
+class Scene:
+    """A cluster, its consumers, and what goes on beside."""
+
+    def __init__(self, broker: Broker, protocol: dict[str, Any]) -> None:
+        self.broker = broker
+        self.protocol = protocol
+        self.beside: list[asyncio.Future[Any]] = []
+        self.others: list[Consumer] = []
+
+    def consumer(self, dial: Any = None, **more: Any) -> Consumer:
+        callbacks = {n: more.pop(n) for n in list(more) if n.startswith("on_")}
+        config = ConsumerConfig.of(
+            self.broker.bootstrap_servers,
+            {"auto_offset_reset": "earliest", **self.protocol, **more},
+        )
+        client = Client.from_config(config, dial=dial or self.broker.dial)
+        return Consumer.from_config(config, client=client, topics="t", **callbacks)
+
+    async def started(self, **more: Any) -> Consumer:
+        consumer = self.consumer(**more)
+        await consumer.start()
+        return consumer
+
+    def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
+        task = asyncio.ensure_future(work)
+        self.beside.append(task)
+        return task
+
+    def joins(self) -> Consumer:
+        """Another consumer begins to join the group."""
+        consumer = self.consumer()
+        self.others.append(consumer)
+        self.start(consumer.start())
+        return consumer
+
+    async def fill(self, count: int = 200) -> None:
+        config = ClientConfig.of(self.broker.bootstrap_servers, {})
+        async with (
+            Client.from_config(config, dial=self.broker.dial) as client,
+            Producer(client) as producer,
+        ):
+            for number in range(count):
+                await producer.enqueue("t", b"x" * 1000, partition=number % 2)
+
+    async def end(self) -> None:
+        for consumer in self.others:
+            await consumer.close(1.0)
+        for task in self.beside:
+            task.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await task
+
+
+@asynccontextmanager
+async def scene(protocol: dict[str, Any]) -> AsyncIterator[Scene]:
+    async with Broker(nodes=2, topics={"t": 2}, memory_transport=True) as broker:
+        scene = Scene(broker, protocol)
+        yield scene
+        await scene.end()
+
+
+State: TypeAlias = Callable[[Scene], Coroutine[Any, Any, Consumer]]
+
+
+async def for_ever(*_: object) -> None:
+    await asyncio.sleep(HOUR)
+
+
+async def never_started(scene: Scene) -> Consumer:
+    return scene.consumer()
+
+
+async def connecting(scene: Scene) -> Consumer:
+    async def dial(host: str, port: int, sink: FrameSink, _: DialOptions) -> Transport:
+        await for_ever(host, port, sink)
+        raise AssertionError
+
+    consumer = scene.consumer(dial=dial)
+    scene.start(consumer.start())
+    return consumer
+
+
+async def at_bootstrap_servers_that_hang(scene: Scene) -> Consumer:
+    hang(scene)
+    consumer = scene.consumer()
+    scene.start(consumer.start())
+    return consumer
+
+
+def hang(scene: Scene) -> None:
+    for node_id in (0, 1):
+        scene.broker.control.pause(node_id)
+
+
+async def all_brokers_dead(scene: Scene) -> Consumer:
+    consumer = await scene.started()
+    for node_id in (0, 1):
+        await scene.broker.control.kill(node_id)
+    return consumer
+
+
+async def all_brokers_hang(scene: Scene) -> Consumer:
+    await scene.fill()
+    consumer = await scene.started()
+    await consumer.poll()
+    await consumer.poll(timeout=0.1)  # so that there is something to commit
+    hang(scene)
+    return consumer
+
+
+async def the_coordinator_hangs(scene: Scene) -> Consumer:
+    await scene.fill()
+    consumer = await scene.started()
+    await consumer.poll()
+    await consumer.poll(timeout=0.1)
+    scene.broker.control.pause(scene.broker.control.coordinator("g"))
+    scene.start(consumer.commit())
+    return consumer
+
+
+def waiting_for(api: str) -> State:
+    async def begin(scene: Scene) -> Consumer:
+        scene.broker.faults.on(api, delay(HOUR))
+        consumer = scene.consumer()
+        scene.start(consumer.start())
+        return consumer
+
+    begin.__name__ = f"waiting_for_{api}"
+    return begin
+
+
+async def parked_in_a_group_that_holds(scene: Scene) -> Consumer:
+    owner = await scene.started()
+    scene.others.append(owner)
+    consumer = scene.joins()
+    scene.others.remove(consumer)
+    event = await owner.wait_for_revoke()
+    scene.start(event.hold().__aenter__())
+    return consumer
+
+
+async def holding(scene: Scene) -> Consumer:
+    consumer = await scene.started()
+    scene.joins()
+    event = await consumer.wait_for_revoke()
+    scene.start(event.hold().__aenter__())
+    return consumer
+
+
+async def in_the_middle_of_a_commit(scene: Scene) -> Consumer:
+    consumer = await scene.started()
+    scene.broker.faults.on("OffsetCommit", delay(HOUR))
+    scene.start(consumer.commit({TopicPartition("t", 0): 0}))
+    return consumer
+
+
+async def lanes_are_stuck(scene: Scene) -> Consumer:
+    await scene.fill()
+    consumer = await scene.started()
+
+    async def body() -> None:
+        async for lane in consumer.partitions():
+            async with lane:
+                async for _ in lane:
+                    await for_ever()
+
+    scene.start(body())
+    return consumer
+
+
+async def handlers_are_stuck(scene: Scene) -> Consumer:
+    await scene.fill()
+    consumer = await scene.started()
+    scene.start(consumer.run(for_ever, concurrency=10))
+    return consumer
+
+
+async def full_buffers(scene: Scene) -> Consumer:
+    await scene.fill(2000)
+    return await scene.started(
+        max_partition_fetch_bytes=100_000, fetch_max_bytes=100_000
+    )
+
+
+async def a_fetch_in_flight(scene: Scene) -> Consumer:
+    consumer = await scene.started(fetch_max_wait_ms=100_000)
+    scene.start(consumer.poll())
+    return consumer
+
+
+def stuck_in(callback: str) -> State:
+    async def begin(scene: Scene) -> Consumer:
+        consumer = scene.consumer(**{callback: for_ever})
+        starting = scene.start(consumer.start())
+        if callback != "on_assigned":
+            await starting
+        if callback == "on_lost":
+            (member,) = scene.broker.control.members("g")
+            scene.broker.control.expel_member("g", member)
+            await until(lambda: not consumer.assignment)
+        if callback == "on_revoked":
+            scene.joins()
+        return consumer
+
+    begin.__name__ = f"stuck_in_{callback}"
+    return begin
+
+
+STATES: list[State] = [
+    never_started,
+    connecting,
+    at_bootstrap_servers_that_hang,
+    all_brokers_dead,
+    all_brokers_hang,
+    the_coordinator_hangs,
+    *map(waiting_for, ["Metadata", "FindCoordinator", "OffsetFetch", "ListOffsets"]),
+    parked_in_a_group_that_holds,
+    holding,
+    in_the_middle_of_a_commit,
+    lanes_are_stuck,
+    handlers_are_stuck,
+    full_buffers,
+    a_fetch_in_flight,
+    *map(stuck_in, ["on_assigned", "on_revoked", "on_lost"]),
+]
+ONE_PROTOCOL: list[tuple[dict[str, Any], State]] = [
+    (CLASSIC, waiting_for("JoinGroup")),
+    (CLASSIC, waiting_for("SyncGroup")),
+    (NEWER, waiting_for("ConsumerGroupHeartbeat")),
+]
+
+
+@pytest.mark.parametrize("limit", [0.0, 2.0])
+@pytest.mark.parametrize(
+    ("protocol", "state"),
+    [
+        *ONE_PROTOCOL,
+        *((CLASSIC, state) for state in STATES),
+        *((NEWER, state) for state in STATES),
+    ],
+    ids=lambda it: it["group_protocol"] if isinstance(it, dict) else it.__name__,
+)
+@virtual
+async def test_a_consumer(protocol: dict[str, Any], state: State, limit: float) -> None:
+    async with scene(protocol) as at:
+        async with asyncio.timeout(60):
+            consumer = await state(at)
+        await asyncio.sleep(1)
+        begun = now()
+        await consumer.close(limit)
+        assert now() - begun <= limit + SLACK
+        assert consumer.statistics().state == "closed"
+        await consumer.close(limit)
+        assert now() - begun <= limit + SLACK
+
+
+def test_a_callback_that_refuses_to_be_cancelled() -> None:
+    # Not on the virtual clock: it stands still while something is cancelled again and
+    # again.
+    asyncio.run(close_in_spite_of_a_callback())
+
+
+async def close_in_spite_of_a_callback() -> None:
+    let_go = asyncio.Event()
+
+    async def on_revoked(_: object) -> None:
+        while not let_go.is_set():
+            with suppress(asyncio.CancelledError):  # as code does that catches too much
+                await asyncio.sleep(0.01)
+
+    async with scene(CLASSIC) as at:
+        consumer = await at.started(on_revoked=on_revoked)
+        begun = now()
+        await consumer.close(0.3)
+        assert now() - begun < 2.0
+        let_go.set()
+        await asyncio.sleep(0.1)  # the task ends now, before the loop does
+
+
+# ---- producers
+
+
+async def idle(at: Scene, producer: Producer) -> None:
+    del at
+    await producer.start()
+
+
+async def new(at: Scene, producer: Producer) -> None:
+    """Nothing was done yet."""
+
+
+async def starting(at: Scene, producer: Producer) -> None:
+    hang(at)
+    at.start(producer.start())
+
+
+async def undelivered(at: Scene, producer: Producer) -> None:
+    await producer.start()
+    await producer.send("t", b"x", partition=0)
+    hang(at)
+    for _ in range(100):
+        producer.enqueue_nowait("t", b"x" * 1000)
+
+
+async def a_dead_cluster(at: Scene, producer: Producer) -> None:
+    await producer.start()
+    await producer.send("t", b"x", partition=0)
+    for node_id in (0, 1):
+        await at.broker.control.kill(node_id)
+    producer.enqueue_nowait("t", b"x")
+
+
+async def no_metadata(at: Scene, producer: Producer) -> None:
+    await producer.start()
+    hang(at)
+    at.start(producer.send("another", b"x"))
+
+
+async def no_room(at: Scene, producer: Producer) -> None:
+    await undelivered(at, producer)
+    for _ in range(3):
+        at.start(producer.send("t", b"x" * 60_000))
+
+
+async def flushing(at: Scene, producer: Producer) -> None:
+    await undelivered(at, producer)
+    at.start(producer.flush())
+
+
+PRODUCER_STATES = [
+    new,
+    starting,
+    idle,
+    undelivered,
+    a_dead_cluster,
+    no_metadata,
+    no_room,
+    flushing,
+]
+
+
+def producer_of(at: Scene) -> Producer:
+    options = {"buffer_memory": 200_000, "request_timeout_ms": 5_000}
+    config = ProducerConfig.of(at.broker.bootstrap_servers, options)
+    client = Client.from_config(config, dial=at.broker.dial)
+    return Producer.from_config(config, client=client)
+
+
+@pytest.mark.parametrize("limit", [0.0, 2.0])
+@pytest.mark.parametrize("state", PRODUCER_STATES, ids=lambda it: it.__name__)
+@virtual
+async def test_a_producer(
+    state: Callable[[Scene, Producer], Coroutine[Any, Any, None]], limit: float
+) -> None:
+    async with scene(CLASSIC) as at:
+        producer = producer_of(at)
+        await state(at, producer)
+        await asyncio.sleep(1)
+        begun = now()
+        await producer.close(limit)
+        assert now() - begun <= limit + SLACK
+        assert producer.statistics().state == "CLOSED"
+        await asyncio.sleep(0.01)
+        # Whoever waits has heard.
+        assert all(task.done() for task in at.beside)
+
+
+@virtual
+async def test_leaving_by_an_exception_waits_for_one_attempt_at_most() -> None:
+    async with scene(CLASSIC) as at:
+        begun = 0.0
+        with pytest.raises(ZeroDivisionError):  # noqa: PT012
+            async with producer_of(at) as producer:
+                sent = await producer.enqueue("t", b"x")
+                await producer.flush()
+                hang(at)
+                unsent = await producer.enqueue("t", b"x")
+                begun = now()
+                raise ZeroDivisionError
+        assert now() - begun <= 5.0 + SLACK
+        assert sent.exception() is None
+        assert isinstance(unsent.exception(), ClosedError)
+
+
+@virtual
+async def test_leaving_by_an_exception_sends_what_can_be_sent() -> None:
+    async with scene(CLASSIC) as at:
+        with pytest.raises(ZeroDivisionError):  # noqa: PT012
+            async with producer_of(at) as producer:
+                delivery = await producer.enqueue("t", b"x")
+                raise ZeroDivisionError
+        assert delivery.exception() is None
