@@ -1,13 +1,18 @@
 """Memory for large frames, used again as soon as nobody refers to it.
 
 Fresh memory is dear: the system clears every page of it, and again after each time
-that it was given back. What is decoded from a frame refers to its memory, through
-views, and may do so for as long as it likes; so memory is never given back to the
-pool. The pool sees by the count of references that all views of it are gone.
+that it was given back. So memory comes from the system as it is, and nobody clears it
+once more; in large pages where there are such, which come a good deal cheaper.
+
+What is decoded from a frame refers to its memory, through views, and may do so for as
+long as it likes; so memory is never given back to the pool. The pool sees by the count
+of references that all views of it are gone.
 """
 
 from __future__ import annotations
 
+import contextlib
+import mmap
 import sys
 from threading import local
 from typing import Final
@@ -18,6 +23,8 @@ __all__ = ["KEPT_BYTES", "FramePool", "frame_pool"]
 KEPT_BYTES: Final = 24 * 2**20
 #: A buffer may be so many times as large as what is asked for.
 _SLACK: Final = 2
+#: Frames that are no smaller get memory in large pages, where the system has these.
+_LARGE_PAGE: Final = 2 * 2**20
 #: What the C library is made to keep half of; see `_keep_what_is_freed`.
 _KEPT_BY_LIBRARY: Final = 32 * 2**20
 #: New buffers are a little too large, so that they fit frames of about that size.
@@ -41,7 +48,7 @@ class FramePool:
 
     def __init__(self, limit: int = KEPT_BYTES) -> None:
         self._limit = limit if _COUNTS_ARE_EXACT else 0
-        self._buffers: list[bytearray] = []
+        self._buffers: list[mmap.mmap] = []
         self.kept = 0
 
     def __repr__(self) -> str:
@@ -60,8 +67,8 @@ class FramePool:
             buffer = self._make(size)
         return memoryview(buffer)[:size]
 
-    def _find(self, size: int) -> bytearray | None:
-        best: bytearray | None = None
+    def _find(self, size: int) -> mmap.mmap | None:
+        best: mmap.mmap | None = None
         for index in self._free():
             buffer = self._buffers[index]
             is_fit = size <= len(buffer) <= _SLACK * size + _STEP
@@ -69,15 +76,16 @@ class FramePool:
                 best = buffer
         return best
 
-    def _make(self, size: int) -> bytearray:
-        capacity = -(-size // _STEP) * _STEP
+    def _make(self, size: int) -> mmap.mmap:
+        step = _LARGE_PAGE if size >= _LARGE_PAGE else _STEP
+        capacity = -(-size // step) * step
         if capacity > self._limit:
-            return bytearray(size)
+            return _memory(size)
         for index in reversed(self._free()):
             if self.kept + capacity <= self._limit:
                 break
             self.kept -= len(self._buffers.pop(index))
-        buffer = bytearray(capacity)
+        buffer = _memory(capacity)
         if self.kept + capacity <= self._limit:
             self._buffers.append(buffer)
             self.kept += capacity
@@ -88,7 +96,17 @@ class FramePool:
         return [i for i in range(len(buffers)) if _references(buffers, i) == _ALONE]
 
 
-def _references(buffers: list[bytearray], index: int) -> int:
+def _memory(size: int) -> mmap.mmap:
+    if sys.platform == "win32":
+        return mmap.mmap(-1, size)
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if size >= _LARGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # a kernel that was built without them
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return memory
+
+
+def _references(buffers: list[mmap.mmap], index: int) -> int:
     return sys.getrefcount(buffers[index])
 
 
@@ -99,7 +117,7 @@ def _counts_are_exact() -> bool:
 
 _COUNTS_ARE_EXACT: Final = _counts_are_exact()
 #: What the count is for a buffer that only the pool refers to.
-_ALONE: Final = _references([bytearray()], 0) if _COUNTS_ARE_EXACT else 0
+_ALONE: Final = _references([mmap.mmap(-1, 1)], 0) if _COUNTS_ARE_EXACT else 0
 
 
 def _keep_what_is_freed() -> None:
