@@ -78,6 +78,8 @@ _SCHEMA_WITH_HEADERS = pa.schema(
     [*_COLUMNS, pa.field("headers", pa.list_(_HEADER), nullable=False)]
 )
 _NO_TIME = -1
+#: Records, and bytes of them, that memory is set aside for before they come.
+_AHEAD, _BYTES_AHEAD = 2**20, 32 * 2**20
 
 
 def schema(*, headers: bool = False) -> pa.Schema:
@@ -119,20 +121,20 @@ class TableBuilder:
         """
         self._add(tp, partial(batch.add_to, self._columns, *tp, start_offset))
 
-    def add_cursors(
-        self, cursors: Sequence[tuple[TopicPartition, RecordCursor]]
+    def add_cursor(
+        self, tp: TopicPartition, cursor: RecordCursor, count: int = 0
     ) -> None:
-        """Adds the records that cursors have left; the cursors stay where they are.
+        """Adds the records that a cursor has left; the cursor stays where it is.
+
+        The first call sets memory aside for ``count`` such records in all.
 
         Raises:
-            UsageError: the records of one cursor are larger than the limit.
+            UsageError: the records are larger than the limit.
         """
-        self._columns.reserve(
-            sum(cursor.remaining for _, cursor in cursors),
-            sum(cursor.bytes_left for _, cursor in cursors),
-        )
-        for tp, cursor in cursors:
-            self._add(tp, partial(self._columns.add_cursor, cursor))
+        if 0 < cursor.remaining < count and not self._columns.length:
+            size = cursor.bytes_left * count // cursor.remaining
+            self._columns.reserve(min(count, _AHEAD), min(size, _BYTES_AHEAD))
+        self._add(tp, partial(self._columns.add_cursor, cursor))
 
     def _add(self, tp: TopicPartition, add: Callable[[], bool]) -> None:
         before = self._columns.length
@@ -191,12 +193,10 @@ def _places(runs: Sequence[tuple[TopicPartition, int]]) -> tuple[pa.Array, pa.Ar
         index = topics.setdefault(topic, len(topics))
         indices.append(index.to_bytes(4, sys.byteorder) * count)
         partitions.append(partition.to_bytes(4, sys.byteorder) * count)
-    return (
-        pa.DictionaryArray.from_arrays(
-            _fixed(pa.int32(), b"".join(indices), 4), pa.array(topics, pa.string())
-        ),
-        _fixed(pa.int32(), b"".join(partitions), 4),
-    )
+    numbers = _fixed(pa.int32(), b"".join(indices), 4)
+    names = pa.array(topics, pa.string())
+    places = _fixed(pa.int32(), b"".join(partitions), 4)
+    return pa.DictionaryArray.from_arrays(numbers, names), places
 
 
 def _arrays(columns: Columns) -> list[pa.Array]:

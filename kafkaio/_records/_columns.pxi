@@ -278,7 +278,9 @@ cdef class ColumnsBuilder:
     def reserve(self, Py_ssize_t count, Py_ssize_t size):
         """Makes room. See `kafkaio._records._columns.ColumnsBuilder.reserve`."""
         if 0 <= count and 0 <= size <= self._limit - self._size:
-            self._reserve(count, size)
+            self._reserve(count, 0)
+            # Most records have small keys, or none: their memory grows as it is used.
+            self._values.reserve(count, size)
 
     cdef int _gather_headers(self, const uint8_t *at, Py_ssize_t size) except -1:
         # parse_record has found them sound.

@@ -189,7 +189,7 @@ class ColumnsBuilder:
         return True
 
     def reserve(self, count: int, size: int) -> None:
-        """Makes room for so many records of so many bytes in all, or leaves it.
+        """Makes room for so many records with so many bytes of values, or leaves it.
 
         It saves the growing where it is known beforehand what will be added.
         """

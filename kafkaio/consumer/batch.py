@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -13,7 +13,7 @@ from kafkaio.types import Record, TopicPartition
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Batch", "Piece", "size_of", "to_table"]
+__all__ = ["Batch", "Piece", "first_of", "size_of", "to_table"]
 
 #: A part of a batch: records to be made when asked for, or made already.
 Piece: TypeAlias = RecordCursor | list[Record]
@@ -117,7 +117,9 @@ class Batch:
         Raises:
             ImportError: pyarrow is not installed: ``pip install 'kafkaio[arrow]'``.
         """
-        return to_table([self], headers=headers)
+        tp = self.topic_partition
+        pieces = [(tp, piece) for piece in self.pieces]
+        return to_table(pieces, self._count, headers=headers)
 
     def detach_from_ended(self) -> None:
         """Detach it if nothing else keeps what it came in, which counts no more."""
@@ -148,7 +150,7 @@ class Batch:
     @property
     def first(self) -> Record:
         """The first record."""
-        return next(iter(self))
+        return first_of(self.pieces[0])
 
     @property
     def last(self) -> Record:
@@ -161,24 +163,36 @@ class Batch:
         return next(cursor)
 
 
-def to_table(batches: Sequence[Batch], *, headers: bool = False) -> pa.Table:
-    """The records of batches as one table.
+def to_table(
+    pieces: Iterable[tuple[TopicPartition, Piece]], count: int, *, headers: bool = False
+) -> pa.Table:
+    """The records of pieces as one table; each piece is done with before the next.
+
+    Args:
+        pieces: all with records that are made already, or none.
+        count: how many records there may be.
+        headers: whether the table has the records' headers.
 
     Raises:
         ImportError: pyarrow is not installed.
     """
     from kafkaio.arrow import TableBuilder, records_to_table
 
-    pieces = [
-        (batch.topic_partition, piece) for batch in batches for piece in batch.pieces
-    ]
-    if any(isinstance(piece, list) for _, piece in pieces):
-        return records_to_table([*chain(*batches)], headers=headers)
     builder = TableBuilder(headers=headers)
-    builder.add_cursors(
-        [(tp, piece) for tp, piece in pieces if not isinstance(piece, list)]
-    )
+    records: list[Record] = []
+    for tp, piece in pieces:
+        if isinstance(piece, list):
+            records += piece
+        else:
+            builder.add_cursor(tp, piece, count)
+    if records:
+        return records_to_table(records, headers=headers)
     return builder.finish()
+
+
+def first_of(piece: Piece) -> Record:
+    """A piece's first record."""
+    return next(_begin(piece))
 
 
 def _begin(piece: Piece) -> Iterator[Record]:

@@ -219,6 +219,13 @@ class Buffers:
             self._done_with(buffer.frame)
             buffer.frame = None
 
+    def refuse(self, buffer: PartitionBuffer, failure: Failure) -> None:
+        """Let a failure stand in place of all that is kept of a partition."""
+        while buffer.batches:
+            self.pop_batch(buffer)
+        self.clear_chunk(buffer)
+        buffer.failure = failure
+
     def rotate(self) -> None:
         """Let the next partition have its turn."""
         self.ready.rotate(-1)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 from weakref import ref
 
 from kafkaio._runtime.clock import now
-from kafkaio.consumer.batch import Batch, to_table
+from kafkaio.consumer.batch import Batch, Piece, first_of, to_table
 from kafkaio.consumer.engine import Engine
+from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,7 +116,7 @@ class TableIterator(_Gathering["pa.Table"]):
     def __init__(
         self, engine: Engine, max_records: int, max_wait: float, *, headers: bool
     ) -> None:
-        to_table([])  # before anything is taken
+        to_table([], 0)  # before anything is taken
         super().__init__(engine, max_records, max_wait)
         self._headers = headers
 
@@ -124,13 +125,24 @@ class TableIterator(_Gathering["pa.Table"]):
 
     def _gather(self, *, is_due: bool) -> pa.Table | None:
         del is_due
-        batches = self._reader.take_batches(self._max_records)
-        if not batches:
-            return None
+        taken: list[tuple[TopicPartition, Piece]] = []
         try:
-            return to_table(batches, headers=self._headers)
+            table = to_table(
+                self._take_pieces(taken), self._most(), headers=self._headers
+            )
         except BaseException:
             # Deserialized objects that Arrow has no type for: they were not read.
-            for batch in batches:
-                self._reader.seek(batch.topic_partition, batch.first_offset)
+            for tp, piece in reversed(taken):
+                self._reader.seek(tp, first_of(piece).offset)
             raise
+        return table if taken else None
+
+    def _most(self) -> int:
+        return min(self._max_records, self._reader.at_hand)
+
+    def _take_pieces(
+        self, taken: list[tuple[TopicPartition, Piece]]
+    ) -> Iterator[tuple[TopicPartition, Piece]]:
+        for part in self._reader.take_pieces(self._max_records):
+            taken.append(part)
+            yield part

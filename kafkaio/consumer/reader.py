@@ -13,15 +13,17 @@ handout that iteration takes records from. It reaches the machines when somebody
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from kafkaio._machines.offsets import OffsetLedger
-from kafkaio._machines.positions import Positions, Reset
-from kafkaio._records.batch import Handout, RecordCursor
+from kafkaio._machines.positions import FetchPoint, Positions, Reset
+from kafkaio._records.batch import Handout
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.batch import Batch, Piece, size_of
-from kafkaio.consumer.buffers import Buffers, Fetched, PartitionBuffer
+from kafkaio.consumer.buffers import Buffers, Failure, Fetched, Frame, PartitionBuffer
 from kafkaio.consumer.deserializing import deserializing
+from kafkaio.consumer.opening import open_batch, refusal
 from kafkaio.consumer.sharing import Sharing
 from kafkaio.consumer.stranded import stranded
 from kafkaio.errors import CorruptRecord
@@ -46,6 +48,7 @@ class Reader:
         on_change: Callable[[], None],
         on_news: Callable[[], None],
     ) -> None:
+        self._checks_crcs = config.check_crcs
         self.policy = Reset.of(config.auto_offset_reset)
         self.positions = Positions(self.policy)
         self.ledger = OffsetLedger()
@@ -53,9 +56,9 @@ class Reader:
         #: The fetcher wants to hear when no more bytes than that are unread.
         self.wake_below = -1
         #: Called then.
-        self.on_room: Callable[[], None] = _nothing
+        self.on_room: Callable[[], None] = lambda: None
         #: Asked for leave to hand more records out before the loop gets a turn.
-        self.more_credit: Callable[[], int] = _nothing_more
+        self.more_credit: Callable[[], int] = lambda: 0
         #: Who divides the records among several tasks; None while one reads alone.
         self.sharing: Sharing | None = None
         self._errors: deque[BaseException] = deque()
@@ -90,8 +93,7 @@ class Reader:
         """Raise ``error`` from the next step, once, unless its like waits already."""
         if all(repr(error) != repr(waiting) for waiting in self._errors):
             self._errors.append(error)
-        self.must_look()
-        self._on_news()
+        self.tell()
 
     def tell(self) -> None:
         """There is something that the next step must look at."""
@@ -101,7 +103,9 @@ class Reader:
     def add(self, tp: TopicPartition, fetched: Fetched) -> None:
         """Buffer what was fetched of an assigned partition."""
         if fetched.batches:
-            self.positions.fetched(tp, fetched.batches[-1].next_offset)
+            # Not back, whatever a corrupt batch says: it is told in its turn.
+            end = max(self.positions[tp].fetch_offset, fetched.batches[-1].next_offset)
+            self.positions.fetched(tp, end)
         self.buffers.add(tp, fetched)
         self._on_news()
 
@@ -134,8 +138,7 @@ class Reader:
         self.positions.revoke_requested(tp)
         if self.sharing is not None:
             self.sharing.revoke_requested(tp)
-        self.must_look()
-        self._on_news()
+        self.tell()
 
     def pause(self, tp: TopicPartition) -> None:
         """Hand out and fetch no more until `resume`; what is buffered stays."""
@@ -262,59 +265,66 @@ class Reader:
         return taken
 
     def take_batch(
-        self, max_records: int, *, prefer_full: bool = False, may_fail: bool = True
+        self, max_records: int, *, prefer_full: bool = False
     ) -> Batch | None:
         """Take records of one partition, as many as are at hand up to the limit.
 
         Args:
             max_records: the limit.
             prefer_full: begin with a partition that has that many, if one does.
-            may_fail: whether to raise what a broker refused, or to leave that alone.
         """
         if prefer_full:
             self._bring_forward(max_records)
-        if not self._find_chunk(may_fail=may_fail):
+        if not self._find_chunk():
             return None
         buffer = self._chunk
         assert buffer is not None
-        frames = [buffer.frame]
-        pieces = [self._take_piece(buffer, max_records)]
-        left = max_records - size_of(pieces[0])
-        while left > 0 and not buffer.left and buffer.batches:
-            try:
-                self._close_chunk(buffer)
-                if not self._open_chunk(buffer):
-                    break
-                self._begin(buffer)
-                frames.append(buffer.frame)
-                pieces.append(self._take_piece(buffer, left))
-            except Exception:  # noqa: BLE001  (raised again by the next step)
-                break
-            left -= size_of(pieces[-1])
-        self._turn_over(buffer)
+        run = [*self._run(buffer, max_records)]
         self.must_look()
         number = self.ledger.number(buffer.tp)
+        pieces, frames = [piece for piece, _ in run], [frame for _, frame in run]
         return Batch(buffer.tp, pieces, -1 if number is None else number, frames)
 
-    def take_batches(self, max_records: int) -> list[Batch]:
-        """Take what is at hand of any partitions, one after the other.
+    def take_pieces(self, max_records: int) -> Iterator[tuple[TopicPartition, Piece]]:
+        """Take what is at hand of any partitions, one batch after the other.
 
         Raises:
             KafkaError: the next record cannot be had; only where none was taken.
         """
-        batches: list[Batch] = []
-        while max_records > 0:
-            try:
-                batch = self.take_batch(max_records, may_fail=not batches)
-            except Exception:
-                if batches:
-                    break  # raised again by the next step, which starts with it
+        left = max_records
+        try:
+            while left > 0 and self._find_chunk(may_fail=left == max_records):
+                assert self._chunk is not None
+                tp = self._chunk.tp
+                for piece, _ in self._run(self._chunk, left):
+                    left -= size_of(piece)
+                    yield tp, piece
+        except Exception:
+            if left == max_records:
                 raise
-            if batch is None:
-                break
-            batches.append(batch)
-            max_records -= len(batch)
-        return batches
+            # Raised again by the next step, which starts with it.
+        self.must_look()
+
+    def _run(
+        self, buffer: PartitionBuffer, limit: int
+    ) -> Iterator[tuple[Piece, Frame | None]]:
+        # Records of one partition, batch by batch, and what each is in.
+        piece: Piece | None = self._take_piece(buffer, limit)
+        while piece is not None:
+            yield piece, buffer.frame
+            limit -= size_of(piece)
+            piece = self._next_piece(buffer, limit)
+        self._turn_over(buffer)
+
+    def _next_piece(self, buffer: PartitionBuffer, limit: int) -> Piece | None:
+        if limit <= 0 or buffer.left or not buffer.batches:
+            return None
+        self._close_chunk(buffer)
+        with suppress(Exception):  # raised again by the next step
+            if self._open_chunk(buffer):
+                self._begin(buffer)
+                return self._take_piece(buffer, limit)
+        return None
 
     # For whoever divides the records
 
@@ -427,13 +437,13 @@ class Reader:
         while buffer.batches:
             batch, sieve, _ = buffer.batches[0]
             position = self.positions[tp].position
-            chunk: RecordCursor | None = None
-            try:
-                if sieve.passes(batch) and batch.next_offset > position:
-                    chunk = batch.iterate(tp.topic, tp.partition, position)
-            except CorruptRecord as error:
-                error.add_note(f"{_name(tp)} at offset {position}")
-                raise
+            if (
+                self._checks_crcs
+                and (error := refusal(batch, tp, position)) is not None
+            ):
+                self._refuse(buffer, error)
+                return False
+            chunk = open_batch(batch, sieve, tp, position)
             self.buffers.pop_batch(buffer)
             if chunk is not None and chunk.remaining:
                 buffer.open_chunk(chunk, batch.leader_epoch)
@@ -446,26 +456,33 @@ class Reader:
                 self.ledger.skipped(tp, batch.next_offset, batch.leader_epoch)
         return False
 
+    def _refuse(self, buffer: PartitionBuffer, error: CorruptRecord) -> None:
+        # Not even where such a batch ends is to be believed. The network may be to
+        # blame, so it is fetched again once the error was raised.
+        entry = self.positions[buffer.tp]
+        point = FetchPoint(buffer.tp, entry.position, entry.token)
+        self.buffers.refuse(buffer, Failure(error, point))
+        self.positions.fetch_again(buffer.tp)
+        self._made_room()
+
     def _raise_failure(self, buffer: PartitionBuffer) -> None:
         failure = buffer.failure
         if failure is None:
             return
         buffer.failure = None
         self._on_change()
-        if failure.error is None:
-            self.reset_position(failure.point.tp)
-            return
-        self.positions.fetch_again(buffer.tp)
-        raise failure.error
+        if failure.error is not None:
+            self.positions.fetch_again(buffer.tp)
+            raise failure.error
+        self.reset_position(failure.point.tp)
 
     def reset_position(self, tp: TopicPartition) -> None:
         """The position is outside the log: follow the policy, or strand."""
         self._leave_chunk(tp)
         self.positions.out_of_range(tp, self.positions[tp].token)
         self.ledger.unpositioned(tp)
-        self.must_look()
         self._on_change()
-        self._on_news()
+        self.tell()
 
     def _made_room(self) -> None:
         if self.buffers.unread <= self.wake_below:
@@ -481,16 +498,3 @@ class Reader:
         self.sync()
         self._taken += chunk.handed
         self._chunk = self.handout.cursor = None
-
-
-def _nothing() -> None:
-    """Nobody waits for room."""
-
-
-def _nothing_more() -> int:
-    """There is no loop to give a turn to."""
-    return 0
-
-
-def _name(tp: TopicPartition) -> str:
-    return f"{tp.topic}-{tp.partition}"

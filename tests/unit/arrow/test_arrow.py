@@ -97,6 +97,24 @@ def test_table_builder_begins_a_chunk_where_one_is_full() -> None:
     assert builder.finish()["topic"].to_pylist() == ["places"]
 
 
+@pytest.mark.parametrize("expected", [0, 3, 7, 2**40])
+@pytest.mark.parametrize("size", [0, 40, 100_000])
+def test_table_builder_when_records_come_in_other_sizes_than_expected(
+    expected: int, size: int
+) -> None:
+    rows = [[(0, b"k" * size, b"v" * size, ())] * n for n in (1, 4, 2)]
+    rows[0] = [(0, None, b"v" * 40, ())]
+    builder = arrow.TableBuilder()
+    for part in rows:
+        cursor = batch_of(part).iterate("orders", 3)
+        builder.add_cursor(ORDERS, cursor, expected)
+        assert cursor.remaining == len(part)
+    table = builder.finish()
+    table.validate(full=True)
+    assert table["key"].to_pylist() == [None] + [b"k" * size] * 6
+    assert table["value"].to_pylist() == [b"v" * 40] + [b"v" * size] * 6
+
+
 def test_table_builder_and_a_batch_past_the_limit() -> None:
     with pytest.raises(UsageError, match="too much"):
         arrow.TableBuilder(limit=10).add(ORDERS, batch_of(ROWS))

@@ -5,12 +5,16 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafkaio._machines.positions import FetchPoint, Token
 from kafkaio._machines.read_committed import ReadUncommitted
 from kafkaio._records.batch import Decompressor, RecordBatch, encode_batch
-from kafkaio.consumer.buffers import Buffers, Fetched, Frame
+from kafkaio.consumer.buffers import Buffers, Failure, Fetched, Frame
+from kafkaio.errors import CorruptRecord
 from kafkaio.types import TopicPartition
 
 PARTITIONS = [TopicPartition("t", number) for number in range(3)]
+FAILURE = Failure(CorruptRecord("bad"), FetchPoint(PARTITIONS[0], 0, Token(0, 0)))
+STEPS = ["answer", "read", "refuse", "hold", "release", "drop", "forget", "compact"]
 ENCODED = encode_batch([(0, None, b"v" * 50, ())])
 
 
@@ -31,6 +35,15 @@ def read_on(buffers: Buffers, tp: TopicPartition) -> None:
         buffers.pop_batch(buffer)
         buffer.open_chunk(batch.iterate("t", 0), -1)
     buffers.drop_if_empty(buffer)
+
+
+def refuse(buffers: Buffers, tp: TopicPartition) -> None:
+    """What a reader does when it comes to a corrupt batch."""
+    buffer = buffers.get(tp)
+    if buffer is not None and buffer in buffers.ready:
+        buffers.refuse(buffer, FAILURE)
+        assert buffer.is_queued
+        assert (buffer.at_hand, buffer.failure) == (0, FAILURE)
 
 
 def check(buffers: Buffers, held: set[TopicPartition], frames: list[Frame]) -> None:
@@ -59,9 +72,7 @@ def check(buffers: Buffers, held: set[TopicPartition], frames: list[Frame]) -> N
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(
-                ["answer", "read", "hold", "release", "drop", "forget", "compact"]
-            ),
+            st.sampled_from(STEPS),
             st.integers(0, 2),
             st.integers(0, 3),
         ),
@@ -82,8 +93,8 @@ def test_a_frame_counts_while_anything_in_it_is_kept(
                 frames.append(frame)
                 for other in PARTITIONS[which:]:
                     buffers.add(other, fetched(count, frame))
-            case "read":
-                read_on(buffers, tp)
+            case "read" | "refuse":
+                {"read": read_on, "refuse": refuse}[what](buffers, tp)
             case "hold":
                 buffers.hold(tp)
                 held.add(tp)

@@ -336,6 +336,49 @@ async def test_a_corrupt_batch_is_told_after_those_before_it(
         assert await offsets(consumer, 1) == [3]
 
 
+@pytest.mark.parametrize("way", ["one", "batches", "tables"])
+async def test_a_corrupt_batch_is_fetched_again(
+    logs: FakeLogs, make: MakeConsumer, way: str
+):
+    fill(logs, count=3)
+    log = logs.log("one")
+    base, last, timestamp, batch = log.batches[1]
+    log.batches[1] = (base, last, timestamp, batch[:-1] + b"?")
+    async with make(**FIRST) as consumer:
+        ways = {
+            "one": consumer,
+            "batches": consumer.batches(max_records=1),
+            "tables": consumer.arrow_batches(),
+        }
+        await asyncio.sleep(0.1)  # all is fetched by then
+        assert consumer._engine.reader.at_hand == 3
+        reading = aiter(ways[way])
+        await anext(reading)
+        with pytest.raises(CorruptRecord, match="at offset 1 has the checksum"):
+            await anext(reading)
+        assert await consumer.position(ONE) == 1
+        log.batches[1] = (base, last, timestamp, batch)
+        rest = [await anext(consumer) for _ in range(2)]
+        assert [record.value for record in rest] == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("end", [0, 1000])
+async def test_a_corrupt_batch_is_not_believed_where_it_ends(
+    logs: FakeLogs, make: MakeConsumer, end: int
+):
+    logs.append("one", 0, *[b"%d" % n for n in range(5)])
+    log = logs.log("one")
+    base, last, timestamp, batch = log.batches[0]
+    delta = end.to_bytes(4, "big")
+    log.batches[0] = (base, last, timestamp, batch[:23] + delta + batch[27:])
+    async with make(**FIRST) as consumer:
+        consumer.seek(ONE, 3)
+        with pytest.raises(CorruptRecord):
+            await anext(consumer)
+        log.batches[0] = (base, last, timestamp, batch)
+        assert await offsets(consumer, 2) == [3, 4]
+
+
 async def test_records_that_cannot_be_decompressed(logs: FakeLogs, make: MakeConsumer):
     fill(logs, count=1)
     log = logs.log("one")

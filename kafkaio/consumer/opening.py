@@ -1,0 +1,47 @@
+"""What a batch in its turn holds for the user, if it can be believed."""
+
+from __future__ import annotations
+
+from kafkaio._records.batch import LegacyBatch, RecordBatch, RecordCursor
+from kafkaio.consumer.buffers import Sieve
+from kafkaio.errors import CorruptRecord
+from kafkaio.types import TopicPartition
+
+__all__ = ["open_batch", "refusal"]
+
+
+def refusal(
+    batch: RecordBatch | LegacyBatch, tp: TopicPartition, position: int
+) -> CorruptRecord | None:
+    """What is wrong with a batch as a whole; None where its checksum is right.
+
+    The checksum is looked at when the batch is about to be read and not before: its
+    bytes are then brought near the processor once for everything.
+    """
+    try:
+        batch.check_crc()
+    except CorruptRecord as error:
+        return _placed(error, tp, position)
+    return None
+
+
+def open_batch(
+    batch: RecordBatch | LegacyBatch, sieve: Sieve, tp: TopicPartition, position: int
+) -> RecordCursor | None:
+    """Decompress a batch, and check its records; None where none is for the user.
+
+    Raises:
+        CorruptRecord: they cannot be decompressed or decoded.
+    """
+    try:
+        if sieve.passes(batch) and batch.next_offset > position:
+            return batch.iterate(tp.topic, tp.partition, position)
+    except CorruptRecord as error:
+        _placed(error, tp, position)
+        raise
+    return None
+
+
+def _placed(error: CorruptRecord, tp: TopicPartition, position: int) -> CorruptRecord:
+    error.add_note(f"{tp.topic}-{tp.partition} at offset {position}")
+    return error
