@@ -107,7 +107,7 @@ class _DecoderSource(Source):
             return
         mark = self.fresh("n")
         self._run.append((mark, "b"))
-        self.line(f"if {mark} < 0:")
+        self.line(f"if {mark} < {int(field.is_tagged(self.version))}:")
         self.indent()
         self.line(f"{target} = None")
         self.dedent()

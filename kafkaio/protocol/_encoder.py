@@ -97,7 +97,8 @@ class _EncoderSource(Source):
 
     def _null(self, field: Field) -> str:
         if not isinstance(field.type, str) and not field.array:
-            return "out.append(255)"
+            # A tagged struct that is null is told by a zero.
+            return f"out.append({0 if field.is_tagged(self.version) else 255})"
         if self.compact(field):
             return "out.append(0)"
         size = 2 if field.type == "string" and not field.array else 4

@@ -147,7 +147,9 @@ def differs(field: Field, value: str) -> str:
         return f"({test} or {value} is None)" if field.nullable else test
     if isinstance(field.type, str):
         return f"{value} != {default_of(field)}"
-    inner = (differs(part, f"{value}.{part.name}") for part in field.type.SCHEMA)
+    inner = [differs(part, f"{value}.{part.name}") for part in field.type.SCHEMA]
+    if field.nullable:
+        inner.insert(0, f"{value} is None")
     return f"({' or '.join(inner)})"
 
 

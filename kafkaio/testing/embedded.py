@@ -115,7 +115,9 @@ class Broker:
         )
         self._supervisor = Supervisor("embedded broker", self._tidying_failed)
         self._cluster.group_config = groups
-        self.control = Control(self._cluster, self.nodes, self._coordinator)
+        self.control = Control(
+            self._cluster, self.nodes, lambda: self._coordinator().levers
+        )
         handlers = handlers_of(as_version)
         self.faults = Faults(lambda api: api in handlers and handlers[api].can_refuse)
         for index in range(nodes):

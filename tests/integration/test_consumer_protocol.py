@@ -35,9 +35,6 @@ from tests.integration.groups import java_member, member, numbers, reading, unti
 pytestmark = pytest.mark.timeout(120)
 
 NEW = pytest.mark.kafka_versions("4.0", "4.3")
-NO_MIGRATION = pytest.mark.not_embedded(
-    "the embedded broker does not migrate groups yet"
-)
 COUNT = 6
 
 
@@ -344,11 +341,7 @@ async def test_the_coordinator_dies(
 @NEW
 @pytest.mark.parametrize(
     "kind",
-    [
-        "consumer",
-        pytest.param("cooperative-sticky", marks=NO_MIGRATION),
-        pytest.param("range", marks=NO_MIGRATION),
-    ],
+    ["consumer", "cooperative-sticky", "range"],
 )
 async def test_beside_a_java_member(
     kind: str, real_kafka: Kafka, topic: TopicFactory, group: str
@@ -373,7 +366,6 @@ async def test_beside_a_java_member(
 
 
 @NEW
-@NO_MIGRATION
 async def test_we_join_a_classic_group_of_java(
     real_kafka: Kafka, topic: TopicFactory, group: str
 ) -> None:
@@ -388,7 +380,6 @@ async def test_we_join_a_classic_group_of_java(
 
 
 @NEW
-@NO_MIGRATION
 @pytest.mark.parametrize("to", ["consumer", "classic"])
 async def test_a_group_migrates_member_by_member(
     to: str, real_kafka: Kafka, topic: TopicFactory, group: str

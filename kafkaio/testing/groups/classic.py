@@ -141,7 +141,7 @@ class ClassicGroup:
         member = self._replace(old_id, new_id)
         member.update(joining)
         member.heard(now)
-        if self.state is not State.STABLE or self._select() != self.protocol:
+        if self.state is not State.STABLE or self.select() != self.protocol:
             self._rejoin(member, joining, reply, now)
             return
         self.changes += 1
@@ -258,7 +258,7 @@ class ClassicGroup:
         if self.leader not in {member.id for member in here}:
             self.leader = here[0].id
         self.state = State.COMPLETING
-        self.protocol = self._select()
+        self.protocol = self.select()
         self._unsynced = set(self.members)
         self._sync_deadline = now + self._rebalance_timeout
         for member in self.members.values():
@@ -268,7 +268,7 @@ class ClassicGroup:
                 is_leader = member.id == self.leader
                 self._answer_join(reply, member, with_members=is_leader)
 
-    def _select(self) -> str:
+    def select(self) -> str:
         """Return the protocol that all support and most like best."""
         common = self._common_protocols()
         votes: dict[str, int] = {}
@@ -400,11 +400,10 @@ class ClassicGroup:
         if self.state is State.PREPARING:
             self._maybe_complete(now)
 
-    def move(self, now: float) -> None:
-        """Let go of who waits: another node is the coordinator from now on."""
+    def release(self, error: ErrorCode) -> None:
+        """Let go of who waits: this is not the group any more."""
         for member in self.members.values():
-            self._fail_parked(member, ErrorCode.NOT_COORDINATOR)
-            member.heard(now)
+            self._fail_parked(member, error)
 
     # Helpers
 

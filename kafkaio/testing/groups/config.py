@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-__all__ = ["GroupConfig"]
+__all__ = ["GroupConfig", "MigrationPolicy"]
+
+
+#: Which groups change their protocol while they have members (KIP-848).
+MigrationPolicy: TypeAlias = Literal[
+    "bidirectional", "upgrade", "downgrade", "disabled"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +36,8 @@ class GroupConfig:
         consumer_heartbeat_interval: how often they are told to send heartbeats.
         assignment_interval: the least time between two target assignments.
         regex_refresh_interval: how often patterns are matched against new topics.
+        migration_policy: ``group.consumer.migration.policy``: which groups change
+            their protocol while they have members.
     """
 
     initial_rebalance_delay: float = 0.0
@@ -42,3 +51,14 @@ class GroupConfig:
     consumer_heartbeat_interval: float = 5.0
     assignment_interval: float = 0.0
     regex_refresh_interval: float = 600.0
+    migration_policy: MigrationPolicy = "bidirectional"
+
+    @property
+    def allows_upgrade(self) -> bool:
+        """Whether a classic group becomes one of the consumer protocol."""
+        return self.migration_policy in {"bidirectional", "upgrade"}
+
+    @property
+    def allows_downgrade(self) -> bool:
+        """Whether a group that the last such member left becomes a classic one."""
+        return self.migration_policy in {"bidirectional", "downgrade"}

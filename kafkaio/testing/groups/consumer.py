@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from enum import Enum
 from math import inf
-from uuid import UUID
 
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing.groups.assignors import (
@@ -22,9 +23,10 @@ from kafkaio.testing.groups.consumer_member import (
     MemberState,
 )
 from kafkaio.testing.groups.home import Home
-from kafkaio.testing.groups.regex import compile_re2, is_re2
+from kafkaio.testing.groups.regex import is_re2
+from kafkaio.testing.groups.subscriptions import Subscriptions
 
-__all__ = ["ConsumerGroup", "Reply", "State"]
+__all__ = ["ConsumerGroup", "Downgrade", "Reply", "State"]
 
 
 class State:
@@ -34,6 +36,13 @@ class State:
     ASSIGNING = "Assigning"
     RECONCILING = "Reconciling"
     STABLE = "Stable"
+
+
+class Downgrade(Enum):
+    """What is to happen to a group that only classic members are left in."""
+
+    KEEP = "they keep what they have"
+    REBALANCE = "they divide the partitions anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +61,14 @@ class ConsumerGroup:
     The group's epoch counts the changes of members, subscriptions and topics; the
     target is computed for an epoch; each member follows at its own pace, and keeps its
     old epoch until it has released what it must. ``tick`` must be called at
-    ``deadline``.
+    ``deadline``. Members may be of the classic protocol, which ``mixed`` speaks.
+
+    Attributes:
+        downgrade: set when only classic members are left: whoever keeps the group is
+            to make it a classic one.
     """
 
-    def __init__(
-        self, group_id: str, config: GroupConfig, topics: Home, now_ms: int = 0
-    ) -> None:
+    def __init__(self, group_id: str, config: GroupConfig, home: Home) -> None:
         self.id = group_id
         self.epoch = 1
         self.members: dict[str, ConsumerMember] = {}
@@ -66,12 +77,10 @@ class ConsumerGroup:
         self.target_epoch = 0
         #: Targets given by hand; while there is one, no assignor is asked.
         self.manual: dict[str, frozenset[Slot]] | None = None
-        self.empty_since_ms = now_ms
-        self._config = config
-        self._topics = topics
-        self._shape: dict[str, tuple[UUID, int]] = {}
-        self._matches: dict[str, frozenset[str]] = {}
-        self._regex_due = inf
+        self.downgrade: Downgrade | None = None
+        self.config = config
+        self.home = home
+        self.subscriptions = Subscriptions(home, config.regex_refresh_interval)
         self._assigned_at = -inf
 
     @property
@@ -100,10 +109,9 @@ class ConsumerGroup:
     @property
     def deadline(self) -> float:
         """When ``tick`` is due next."""
-        times = [self._regex_due]
-        for one in self.members.values():
-            times += (one.session_deadline, one.revoke_deadline)
-        return min(times)
+        return min(
+            [self.subscriptions.due, *(one.deadline for one in self.members.values())]
+        )
 
     # Heartbeats
 
@@ -118,47 +126,97 @@ class ConsumerGroup:
         member, error = self._member(beat)
         if member is None:
             return error
-        self._enter(member)
+        self.enter(member)
         before = member.subscription
         member.update(beat)
-        is_changed = member.subscription != before
-        # What a new pattern matches is found out later, and moves the group on then.
-        waits = member.names == before[0] and member.regex not in {None, *self._matches}
-        if is_changed:
-            self._find_matches(now)
-        if self._look_at_topics() or (is_changed and not waits):
-            self.epoch += 1
-        self._assign(member, now)
-        member.session_deadline = now + self._config.consumer_session_timeout
-        changed = self._reconcile(member, beat, now, is_changed=is_changed)
+        is_changed = self.notice(member, before, now)
+        self.assign(member, now)
+        member.session_deadline = now + self.config.consumer_session_timeout
+        # Whoever joins anew has nothing, whatever it had.
+        owned = frozenset[Slot]() if beat.epoch == 0 else beat.owned
+        changed = self.reconcile(member, owned, now, is_changed=is_changed)
         shows = changed or beat.is_full
         assignment = frozenset(member.assigned) if shows else None
         return Reply(ErrorCode.NONE, None, member.epoch, assignment)
 
-    def _reconcile(
-        self, member: ConsumerMember, beat: Beat, now: float, *, is_changed: bool
+    def notice(
+        self,
+        member: ConsumerMember,
+        before: tuple[frozenset[str], str | None],
+        now: float,
     ) -> bool:
-        taken = frozenset(
+        """Take note of what a member reads, and of topics, which moves the group on.
+
+        Args:
+            member: who has just said what it reads.
+            before: its subscription until now.
+            now: the time.
+
+        Returns:
+            Whether the member reads something else.
+        """
+        is_changed = member.subscription != before
+        # What a new pattern matches is found out later, and moves the group on then.
+        waits = member.names == before[0] and member.regex not in {
+            None,
+            *self.subscriptions.matches,
+        }
+        if is_changed:
+            self.subscriptions.find(self.members.values(), now)
+        if self.subscriptions.look(self.members.values()) or (is_changed and not waits):
+            self.epoch += 1
+        return is_changed
+
+    def taken(self, member: ConsumerMember) -> frozenset[Slot]:
+        """Return what other members than this one have not given up."""
+        return frozenset(
             slot
             for one in self.members.values()
             if one is not member
             for slots in (one.assigned, one.revoking)
             for slot in slots
         )
-        # Whoever joins anew has nothing, whatever it had.
-        owned = frozenset[Slot]() if beat.epoch == 0 else beat.owned
-        target = self.target.get(member.id, frozenset())
+
+    def reconcile(
+        self,
+        member: ConsumerMember,
+        owned: frozenset[Slot] | None,
+        now: float,
+        *,
+        is_changed: bool,
+    ) -> bool:
+        """Go a step towards a member's target; say whether what it may read changed.
+
+        Args:
+            member: the member.
+            owned: what it says it has; None if it does not say.
+            now: the time.
+            is_changed: whether it has just subscribed to something else.
+        """
+        wanted = self.subscriptions.wanted(member)
+        target = frozenset(
+            one for one in self.target.get(member.id, ()) if one[0] in wanted
+        )
         unwanted = frozenset[Slot]()
         if is_changed:
-            wanted = self._wanted(member)
             unwanted = frozenset(one for one in member.assigned if one[0] not in wanted)
-        changed = member.reconcile(target, self.target_epoch, owned, taken, unwanted)
-        if changed and member.state is MemberState.UNREVOKED:
+        changed = member.reconcile(
+            target, self.target_epoch, owned, self.taken(member), unwanted
+        )
+        # Classic members have until they joined again, and then until they synced.
+        starts = changed and member.state is MemberState.UNREVOKED
+        if starts and member.classic is None:
             member.revoke_deadline = now + member.rebalance_timeout
         return changed
 
     def _member(self, beat: Beat) -> tuple[ConsumerMember | None, Reply]:
         """Find or make the member that a heartbeat is from; else say what is wrong."""
+        if self.is_full and beat.member_id not in self.members:
+            message = (
+                "The consumer group has reached its maximum capacity of"
+                f" {self.config.max_size} members."
+            )
+            return None, Reply(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
         if beat.instance_id is not None:
             known = self.static.get(beat.instance_id)
             if known is not None and (known != beat.member_id or beat.epoch == 0):
@@ -173,12 +231,6 @@ class ConsumerGroup:
             return self._checked(beat, member)
         if beat.epoch > 0:
             return None, _unknown(beat.member_id, self.id)
-        if len(self.members) >= self._config.max_size:
-            message = (
-                "The consumer group has reached its maximum capacity of"
-                f" {self._config.max_size} members."
-            )
-            return None, Reply(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
         fresh = ConsumerMember(id=beat.member_id, instance_id=beat.instance_id)
         return fresh, Reply(ErrorCode.NONE)
 
@@ -192,19 +244,31 @@ class ConsumerGroup:
                 f"Static member {beat.member_id} with instance id {beat.instance_id}"
                 f" was fenced by member {old.id}.",
             )
-        if not old.is_away:
+        if not old.is_away and old.classic is None:
             return None, Reply(
                 ErrorCode.UNRELEASED_INSTANCE_ID,
                 f"Static member {beat.member_id} with instance id {beat.instance_id}"
                 " cannot join the group because the instance id is owned by"
                 f" {old.id} member.",
             )
+        return self.succeed(old, beat.member_id), Reply(ErrorCode.NONE)
+
+    def succeed(self, old: ConsumerMember, member_id: str) -> ConsumerMember:
+        """Give a static member's place and target to who comes under a new id."""
         target = self.target.pop(old.id, frozenset())
         del self.members[old.id]
-        member = replace(old, id=beat.member_id, epoch=0, previous_epoch=0)
-        self.members[member.id] = member
-        self.target[member.id] = target
-        return member, Reply(ErrorCode.NONE)
+        member = replace(
+            old,
+            id=member_id,
+            epoch=0,
+            previous_epoch=0,
+            revoke_deadline=inf,
+            join_deadline=inf,
+            sync_deadline=inf,
+        )
+        self.enter(member)
+        self.target[member_id] = target
+        return member
 
     def _checked(
         self, beat: Beat, member: ConsumerMember
@@ -223,7 +287,13 @@ class ConsumerGroup:
             return None, _fenced("smaller", member.epoch)
         return member, Reply(ErrorCode.NONE)
 
-    def _enter(self, member: ConsumerMember) -> None:
+    @property
+    def is_full(self) -> bool:
+        """Whether nobody else may join."""
+        return len(self.members) >= self.config.max_size
+
+    def enter(self, member: ConsumerMember) -> None:
+        """Add a member, or know it by its ids anew."""
         self.members[member.id] = member
         if member.instance_id is not None:
             self.static[member.instance_id] = member.id
@@ -252,33 +322,59 @@ class ConsumerGroup:
             member.revoking = {}
             member.state = MemberState.STABLE
             member.revoke_deadline = inf
-            member.session_deadline = now + self._config.consumer_session_timeout
+            member.session_deadline = now + self.config.consumer_session_timeout
         else:
             self.fence(member)
         return Reply(ErrorCode.NONE, None, beat.epoch)
 
-    def leave(self, member_id: str, instance_id: str | None, now: float) -> ErrorCode:
-        """Remove a member that an administrator names."""
-        if instance_id is not None:
-            known = self.static.get(instance_id, "")
-            if known and member_id not in {"", known}:
-                return ErrorCode.FENCED_INSTANCE_ID
-            member_id = known
-        member = self.members.get(member_id)
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        self.fence(member)
-        return ErrorCode.NONE
+    def leave(self, leavers: Iterable[tuple[str, str | None]]) -> list[ErrorCode]:
+        """Remove members by a classic LeaveGroup; they go at once, as one change.
 
-    def fence(self, member: ConsumerMember) -> None:
-        """Remove a member; what it had is free for the others."""
-        del self.members[member.id]
-        self.target.pop(member.id, None)
-        if member.instance_id is not None:
-            self.static.pop(member.instance_id, None)
+        Args:
+            leavers: member id and instance id of each; static members may be named by
+                the latter alone.
+
+        Returns:
+            An error for each.
+        """
+        errors: list[ErrorCode] = []
+        leaving: dict[str, ConsumerMember] = {}
+        for member_id, instance_id in leavers:
+            known = member_id
+            if instance_id is not None:
+                known = self.static.get(instance_id, "")
+            if known and instance_id is not None and member_id not in {"", known}:
+                errors.append(ErrorCode.FENCED_INSTANCE_ID)
+            elif known in self.members:
+                leaving[known] = self.members[known]
+                errors.append(ErrorCode.NONE)
+            else:
+                errors.append(ErrorCode.UNKNOWN_MEMBER_ID)
+        if leaving:
+            self.fence(*leaving.values())
+        return errors
+
+    def fence(self, *leaving: ConsumerMember) -> None:
+        """Remove members; what they had is free for the others."""
+        is_downgraded = self.can_downgrade(leaving)
+        for member in leaving:
+            del self.members[member.id]
+            self.target.pop(member.id, None)
+            if member.instance_id is not None:
+                self.static.pop(member.instance_id, None)
+        if is_downgraded and self.members:
+            self.downgrade = Downgrade.REBALANCE
+            return
         # The next heartbeat has the target computed.
-        self._look_at_topics()
+        self.subscriptions.look(self.members.values())
         self.epoch += 1
+
+    def can_downgrade(self, without: Iterable[ConsumerMember]) -> bool:
+        """Say whether only classic members are there but for some who go."""
+        going = {one.id for one in without}
+        return self.config.allows_downgrade and all(
+            one.classic is not None or one.id in going for one in self.members.values()
+        )
 
     def rebalance(self) -> None:
         """Have the next heartbeat compute the target; one by hand is there at once."""
@@ -289,97 +385,75 @@ class ConsumerGroup:
     def tick(self, now: float) -> None:
         """Do what is due: sessions and revocations that took too long, and patterns."""
         for member in list(self.members.values()):
-            if min(member.session_deadline, member.revoke_deadline) <= now:
+            if member.deadline <= now and self.downgrade is None:
                 self.fence(member)
-        is_changed = self._regex_due <= now and self._match(now)
+        due = self.subscriptions.due
+        is_changed = due <= now and self.subscriptions.match(self.members.values(), now)
         if is_changed:
-            self._look_at_topics()
+            self.subscriptions.look(self.members.values())
             self.epoch += 1
 
-    def move(self, now: float) -> None:
-        """Start every session anew: another node is the coordinator from now on."""
+    def resume(self, assigned_at: float, fingerprint: int, now: float) -> None:
+        """Go on where an earlier coordinator stopped, with sessions begun anew.
+
+        Args:
+            assigned_at: when the target was computed.
+            fingerprint: that of the topics then: if they are others now, the group
+                has to move on.
+            now: the time.
+        """
+        self._assigned_at = assigned_at
+        self.subscriptions.resume(self.members.values(), now)
+        if self.subscriptions.fingerprint != fingerprint:
+            self.epoch += 1
         for member in self.members.values():
-            member.session_deadline = now + self._config.consumer_session_timeout
+            member.session_deadline = now + self.config.consumer_session_timeout
+            if member.state is MemberState.UNREVOKED:
+                member.revoke_deadline = now + member.rebalance_timeout
 
     # Commits
 
     def check_commit(
-        self, member_id: str, epoch: int, slots: frozenset[Slot] | None = None
+        self, member_id: str, epoch: int, slots: frozenset[Slot]
     ) -> ErrorCode:
-        """Say whether a member may commit, or with ``slots`` None fetch, offsets.
+        """Say whether a member may commit.
 
         An epoch that is behind is good for partitions that the member has had since
         then (KIP-1251); one partition that is not refuses them all.
         """
         if not self.members and epoch < 0:
             return ErrorCode.NONE
+        error = self.check_fetch(member_id, epoch)
+        member = self.members.get(member_id)
+        if not error or member is None or epoch > member.epoch:
+            return error
+        since = member.assigned | member.revoking
+        if all(slot in since and since[slot] <= epoch for slot in slots):
+            return ErrorCode.NONE
+        return error
+
+    def check_fetch(self, member_id: str, epoch: int) -> ErrorCode:
+        """Say whether a request is from a member that knows its epoch."""
         member = self.members.get(member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         if epoch == member.epoch:
             return ErrorCode.NONE
-        if epoch > member.epoch or slots is None:
-            return ErrorCode.STALE_MEMBER_EPOCH
-        since = member.assigned | member.revoking
-        if all(slot in since and since[slot] <= epoch for slot in slots):
-            return ErrorCode.NONE
+        if member.classic is not None:
+            return ErrorCode.ILLEGAL_GENERATION
         return ErrorCode.STALE_MEMBER_EPOCH
 
     # Topics and targets
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
         """Return the names of the topics that a member reads."""
-        matches = self._matches.get(member.regex or "", frozenset())
-        return member.names | matches
+        return self.subscriptions.topics_of(member)
 
-    def _wanted(self, member: ConsumerMember) -> frozenset[UUID]:
-        """Return the ids of the topics that a member reads and that there are."""
-        names = self.topics_of(member) & self._shape.keys()
-        return frozenset(self._shape[name][0] for name in names)
-
-    def _find_matches(self, now: float) -> None:
-        """Have patterns that are new matched soon: an answer does not wait for it."""
-        patterns = {one.regex for one in self.members.values() if one.regex}
-        self._matches = {
-            one: names for one, names in self._matches.items() if one in patterns
-        }
-        if patterns - self._matches.keys():
-            self._regex_due = now
-        elif not patterns:
-            self._regex_due = inf
-
-    def _match(self, now: float) -> bool:
-        patterns = {one.regex for one in self.members.values() if one.regex}
-        names = list(self._topics.topic_names())
-        matches = {
-            pattern: frozenset(filter(compile_re2(pattern).fullmatch, names))
-            for pattern in patterns
-        }
-        is_changed = any(
-            names != self._matches.get(pattern, frozenset())
-            for pattern, names in matches.items()
-        )
-        self._matches = matches
-        self._regex_due = inf
-        if patterns:
-            self._regex_due = now + self._config.regex_refresh_interval
-        return is_changed
-
-    def _look_at_topics(self) -> bool:
-        """Say whether topics came, went or grew."""
-        shape: dict[str, tuple[UUID, int]] = {}
-        for name in frozenset().union(*map(self.topics_of, self.members.values())):
-            topic_id = self._topics.topic_id(name)
-            if topic_id is not None:
-                shape[name] = topic_id, self._topics.partition_count(name)
-        is_changed = shape != self._shape
-        self._shape = shape
-        return is_changed
-
-    def _assign(self, member: ConsumerMember, now: float) -> None:
+    def assign(self, member: ConsumerMember, now: float) -> None:
+        """Compute the target if it is of an earlier epoch, and if it is time."""
         if self.target_epoch == self.epoch:
             return
-        due = self._assigned_at + self._config.assignment_interval
+        due = self._assigned_at + self.config.assignment_interval
         if now < due:
             return
         self._assigned_at = now
@@ -402,8 +476,10 @@ class ConsumerGroup:
 
     def _spec(self) -> Spec:
         return Spec(
-            subscriptions={one.id: self._wanted(one) for one in self.members.values()},
-            partitions=dict(self._shape.values()),
+            subscriptions={
+                one.id: self.subscriptions.wanted(one) for one in self.members.values()
+            },
+            partitions=self.subscriptions.partitions,
             current=self.target,
             instances={member: instance for instance, member in self.static.items()},
         )

@@ -7,8 +7,16 @@ from enum import Enum
 from math import inf
 
 from kafkaio.testing.groups.assignors import Slot
+from kafkaio.testing.groups.classic_member import Protocols
 
-__all__ = ["LEAVE", "LEAVE_STATIC", "Beat", "ConsumerMember", "MemberState"]
+__all__ = [
+    "LEAVE",
+    "LEAVE_STATIC",
+    "Beat",
+    "ClassicSide",
+    "ConsumerMember",
+    "MemberState",
+]
 
 #: The epoch of a member that leaves.
 LEAVE = -1
@@ -50,15 +58,27 @@ class Beat:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ClassicSide:
+    """What a member of the classic protocol said when it joined; in seconds."""
+
+    session_timeout: float
+    protocols: Protocols
+
+
 @dataclass(slots=True, kw_only=True)
 class ConsumerMember:
     """A member as the group sees it.
 
     Attributes:
+        classic: what a member that speaks the classic protocol said; None if it speaks
+            the consumer protocol.
         assigned: what it may read, with the epoch since when (KIP-1251).
         revoking: what it has to give up, likewise; nobody else gets it before.
         revoke_deadline: when it loses everything unless it gave that up; set when the
             revocation begins, and nothing extends it.
+        join_deadline: when a classic member has to have joined again.
+        sync_deadline: when a classic member has to have asked for its assignment.
     """
 
     id: str
@@ -73,10 +93,23 @@ class ConsumerMember:
     names: frozenset[str] = frozenset()
     regex: str | None = None
     assignor: str | None = None
+    classic: ClassicSide | None = None
     assigned: dict[Slot, int] = field(default_factory=dict)
     revoking: dict[Slot, int] = field(default_factory=dict)
     session_deadline: float = inf
     revoke_deadline: float = inf
+    join_deadline: float = inf
+    sync_deadline: float = inf
+
+    @property
+    def deadline(self) -> float:
+        """When it is removed unless it is heard of."""
+        return min(
+            self.session_deadline,
+            self.revoke_deadline,
+            self.join_deadline,
+            self.sync_deadline,
+        )
 
     @property
     def subscription(self) -> tuple[frozenset[str], str | None]:
@@ -91,6 +124,7 @@ class ConsumerMember:
     def update(self, beat: Beat) -> None:
         """Take over what a heartbeat says."""
         self.client_id, self.client_host = beat.client_id, beat.client_host
+        self.classic = None
         if beat.rack is not None:
             self.rack = beat.rack
         if beat.rebalance_timeout is not None:
@@ -126,19 +160,23 @@ class ConsumerMember:
         if self.state is MemberState.UNREVOKED:
             # All or nothing: one partition still held keeps every one of them.
             if owned is None or owned & self.revoking.keys():
-                return self._drop(unwanted)
+                return self._drop(unwanted, owned)
             self.revoking.clear()
             self.revoke_deadline = inf
         elif self.state is MemberState.STABLE and self.epoch == target_epoch:
-            return False
+            return self._drop(unwanted, owned)
         return self._advance(target, target_epoch, owned, taken)
 
-    def _drop(self, unwanted: frozenset[Slot]) -> bool:
-        dropped = unwanted & self.assigned.keys()
-        self.revoking |= {slot: self.assigned.pop(slot) for slot in dropped}
-        if dropped:
-            self.previous_epoch = self.epoch
-        return bool(dropped)
+    def _drop(self, unwanted: frozenset[Slot], owned: frozenset[Slot] | None) -> bool:
+        """Give up what the member does not read any more, at the epoch it has."""
+        dropped = {slot: self.assigned.pop(slot) for slot in unwanted}
+        if not dropped:
+            return False
+        self.previous_epoch = self.epoch
+        revoking = self.revoking | dropped
+        if owned is None or owned & revoking.keys():
+            self.revoking, self.state = revoking, MemberState.UNREVOKED
+        return True
 
     def _advance(
         self,

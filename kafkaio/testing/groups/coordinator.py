@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
 
@@ -11,31 +11,25 @@ from kafkaio._runtime.clock import now as loop_now
 from kafkaio._runtime.clock import wall_ms as wall_clock_ms
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Response
+from kafkaio.protocol.messages.join_group import JoinGroupResponse
+from kafkaio.protocol.messages.sync_group import SyncGroupResponse
 from kafkaio.testing.broker.cluster import OFFSETS_TOPIC, Cluster
 from kafkaio.testing.broker.partition import Partition
-from kafkaio.testing.groups.assignors import Slot
+from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.groups import mixed
 from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.classic_member import State
+from kafkaio.testing.groups.classic_member import Joining, Syncing
 from kafkaio.testing.groups.config import GroupConfig
-from kafkaio.testing.groups.consumer import ConsumerGroup
+from kafkaio.testing.groups.consumer import ConsumerGroup, Downgrade, Reply
+from kafkaio.testing.groups.consumer_member import Beat
 from kafkaio.testing.groups.describe import subscribed_topics
-from kafkaio.testing.groups.home import ClusterHome, Home, KeyValue
+from kafkaio.testing.groups.home import ClusterHome, Home
+from kafkaio.testing.groups.journal import Group, Journal
+from kafkaio.testing.groups.levers import Levers
+from kafkaio.testing.groups.migration import downgraded, upgraded
 from kafkaio.testing.groups.offsets import Committed, Offsets, Place
-from kafkaio.testing.groups.records import (
-    group_key,
-    group_value,
-    image_of,
-    offset_key,
-    offset_value,
-    read_group,
-    read_key,
-    read_offset,
-    restore,
-)
 
 __all__ = ["Group", "GroupCoordinator", "coordinator_of"]
-
-Group = ClassicGroup | ConsumerGroup
 
 #: How long after a commit expired positions are looked for, as Kafka does.
 _EXPIRY_SECONDS = 600.0
@@ -47,8 +41,7 @@ class GroupCoordinator:
     The state machines are pure; this drives them with the loop's clock, lets requests
     wait for their answers, and writes to the offsets topic what must survive. What was
     written is read when a shard is first asked for, so a broker with a data directory
-    finds its groups again. Groups of the consumer protocol are not written: their
-    members join again after a restart of the whole cluster.
+    finds its groups again, and their members go on with the epochs they had.
 
     Args:
         home: the cluster.
@@ -76,7 +69,9 @@ class GroupCoordinator:
         self._replies: dict[int, asyncio.Future[Response]] = {}
         self._next_reply = 0
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._saved: dict[str, int] = {}
+        self._journal = Journal(home, wall_ms)
+        #: For tests.
+        self.levers = Levers(self)
         self._is_closed = False
         self._expiry: asyncio.TimerHandle | None = None
 
@@ -88,27 +83,44 @@ class GroupCoordinator:
         if self.home.coordinator(shard) != node_id:
             return ErrorCode.NOT_COORDINATOR
         # A shard that was never asked for is loaded when it first is.
+        return self._load_in_time(shard)
+
+    def _load_in_time(self, shard: int) -> ErrorCode:
         now = self.now()
         if self._ready_at.setdefault(shard, now + self.config.load_time) > now:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        self._load(shard)
+        self._load(shard, now)
         return ErrorCode.NONE
 
     def moved(self, shard: int) -> None:
-        """Take note that a shard has another coordinator, which is to load it."""
+        """Take note that a shard has another coordinator, which is to load it.
+
+        What was not written is lost: a rebalance under way, for one, which members
+        find out by the errors that they are answered.
+        """
         now = self.now()
         self._ready_at[shard] = now + self.config.load_time
+        self._loaded.discard(shard)
         for group in list(self.groups.values()):
             if self.home.shard_of(group.id) == shard:
-                with self.at_work(group):
-                    group.move(now)
+                if isinstance(group, ClassicGroup):
+                    group.release(ErrorCode.NOT_COORDINATOR)
+                    self._answer(group)
+                self._drop(group.id)
+        self._load(shard, self._ready_at[shard])
 
     def led_by(self, node_id: int) -> list[Group]:
-        """Return the groups that a node coordinates, by name."""
+        """Return the groups that a node coordinates, by name.
+
+        Raises:
+            Refusal: it has not loaded them all.
+        """
         home = self.home
         for shard in home.shards():
             if home.coordinator(shard) == node_id:
-                self._load(shard)
+                error = self._load_in_time(shard)
+                if error:
+                    raise Refusal(error)
         return [
             group
             for name, group in sorted(self.groups.items())
@@ -121,47 +133,136 @@ class GroupCoordinator:
         """Return a group that exists."""
         return self.groups.get(group_id)
 
-    def classic(self, group_id: str) -> ClassicGroup | None:
-        """Return a group to join by the classic protocol, None if it is of another.
+    def classic(self, group_id: str) -> ClassicGroup:
+        """Return a group to join by the classic protocol, created if need be.
 
-        It is created if need be; a consumer group without members changes its kind.
+        A consumer group without members changes its kind; one with members must not
+        be asked for so.
         """
         found = self.groups.get(group_id)
-        if isinstance(found, ClassicGroup):
-            return found
-        if found is not None and found.members:
-            return None
-        group = ClassicGroup(group_id, self.config, self.wall_ms())
+        if not isinstance(found, ClassicGroup):
+            assert found is None or not found.members
+            found = ClassicGroup(group_id, self.config, self.wall_ms())
+            self.groups[group_id] = found
+        return found
+
+    async def join(self, group_id: str, joining: Joining) -> JoinGroupResponse:
+        """Let somebody join a group by the classic protocol.
+
+        Raises:
+            Refusal: it may not join a group of the consumer protocol.
+        """
+        group = self.groups.get(group_id)
+        if isinstance(group, ConsumerGroup) and group.members:
+            with self.at_work(group) as now:
+                return mixed.join(group, joining, now)
+        classic = self.classic(group_id)
+        found = await self.wait(
+            classic, lambda reply, now: classic.join(joining, reply, now)
+        )
+        assert isinstance(found, JoinGroupResponse)
+        return found
+
+    async def sync(self, group_id: str, syncing: Syncing) -> SyncGroupResponse:
+        """Let a classic member ask for its partitions.
+
+        Raises:
+            Refusal: it is not a member, or may not ask now.
+        """
+        group = self.groups.get(group_id)
+        if group is None:
+            raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID)
+        if isinstance(group, ConsumerGroup):
+            with self.at_work(group) as now:
+                return mixed.sync(group, syncing, now)
+        classic = group
+        found = await self.wait(
+            classic, lambda reply, now: classic.sync(syncing, reply, now)
+        )
+        assert isinstance(found, SyncGroupResponse)
+        return found
+
+    def heartbeat(
+        self, group_id: str, member_id: str, instance_id: str | None, generation: int
+    ) -> ErrorCode:
+        """Take a classic heartbeat in; say whether the member has to join again.
+
+        Raises:
+            Refusal: it is no classic member.
+        """
+        group = self.groups.get(group_id)
+        if group is None:
+            raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID)
+        with self.at_work(group) as now:
+            if isinstance(group, ConsumerGroup):
+                return mixed.heartbeat(group, member_id, instance_id, generation, now)
+            return group.heartbeat(member_id, instance_id, generation, now)
+
+    def beat(self, group_id: str, beat: Beat) -> Reply:
+        """Take a heartbeat of the consumer protocol in.
+
+        The first of a member makes the group, or changes its protocol, if it succeeds.
+        """
+        before, now = self.groups.get(group_id), self.now()
+        try:
+            group = self._consumer(group_id, before, creates=beat.epoch == 0)
+        except Refusal as refusal:
+            return Reply(refusal.code, refusal.message)
+        reply = group.heartbeat(beat, now)
+        if reply.error:
+            return reply
+        if isinstance(before, ClassicGroup):
+            before.release(ErrorCode.REBALANCE_IN_PROGRESS)
+            self._answer(before)
         self.groups[group_id] = group
-        return group
+        self._settle(group, now)
+        return reply
 
-    def consumer(self, group_id: str) -> ConsumerGroup | None:
-        """Return a group to join by the consumer protocol, None if it is of another.
-
-        It is created if need be; a classic group without members changes its kind.
-        """
-        found = self.groups.get(group_id)
+    def _consumer(
+        self, group_id: str, found: Group | None, *, creates: bool
+    ) -> ConsumerGroup:
         if isinstance(found, ConsumerGroup):
             return found
+        if not creates:
+            reason = "not found" if found is None else "is not a consumer group"
+            raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
         if found is not None and found.members:
-            return None
-        if found is not None:
-            self._write(group_id, [(group_key(group_id), None)])
-        group = ConsumerGroup(group_id, self.config, self.home, self.wall_ms())
-        self.groups[group_id] = group
-        return group
+            return upgraded(found, self.config, self.home, self.now())
+        return ConsumerGroup(group_id, self.config, self.home)
+
+    def leave(
+        self, group_id: str, leavers: Sequence[tuple[str, str | None]]
+    ) -> list[ErrorCode]:
+        """Remove members by a classic LeaveGroup.
+
+        Args:
+            group_id: the group.
+            leavers: member id and instance id of each.
+
+        Returns:
+            An error for each.
+        """
+        group = self.groups.get(group_id)
+        if group is None:
+            return [ErrorCode.UNKNOWN_MEMBER_ID] * len(leavers)
+        with self.at_work(group) as now:
+            if isinstance(group, ConsumerGroup):
+                return group.leave(leavers)
+            return [group.leave(*leaver, now) for leaver in leavers]
 
     def delete(self, group_id: str) -> None:
         """Remove a group and everything it committed."""
         for place in self.offsets_of(group_id).places():
             self.forget(group_id, place)
+        if self._drop(group_id):
+            self._journal.remove(group_id)
+
+    def _drop(self, group_id: str) -> bool:
         self.offsets.pop(group_id, None)
-        self._saved.pop(group_id, None)
         timer = self._timers.pop(group_id, None)
         if timer is not None:
             timer.cancel()
-        if self.groups.pop(group_id, None) is not None:
-            self._write(group_id, [(group_key(group_id), None)])
+        return self.groups.pop(group_id, None) is not None
 
     @contextmanager
     def at_work(self, group: Group) -> Iterator[float]:
@@ -170,14 +271,14 @@ class GroupCoordinator:
         Yields:
             The time on the loop's clock.
         """
+        now = self.now()
         had_members = bool(group.members)
-        yield self.now()
-        if had_members and not group.members:
-            group.empty_since_ms = self.wall_ms()
-        if isinstance(group, ClassicGroup):
-            self._answer(group)
-            self._save(group)
-        self._set_timer(group)
+        try:
+            yield now
+        finally:
+            if isinstance(group, ClassicGroup) and had_members and not group.members:
+                group.empty_since_ms = self.wall_ms()
+            self._settle(group, now)
 
     async def wait(
         self, group: ClassicGroup, ask: Callable[[int, float], None]
@@ -209,74 +310,6 @@ class GroupCoordinator:
             self._expiry.cancel()
             self._expiry = None
 
-    # For tests
-
-    def members(self, group_id: str) -> list[str]:
-        """Ids of a group's members; none if there is no such group."""
-        group = self.groups.get(group_id)
-        return [] if group is None else list(group.members)
-
-    def committed(self, group_id: str, topic: str, partition: int) -> int | None:
-        """The offset that a group has committed, None for none."""
-        offsets = self.offsets.get(group_id)
-        found = None if offsets is None else offsets.get((topic, partition))
-        return None if found is None else found.offset
-
-    def expel(self, group_id: str, member_id: str) -> None:
-        """Remove a member as if its session had ended.
-
-        Raises:
-            KeyError: no such group or member.
-        """
-        group = self.groups[group_id]
-        with self.at_work(group) as now:
-            if isinstance(group, ClassicGroup):
-                group.remove(group.members[member_id], now)
-            else:
-                group.fence(group.members[member_id])
-
-    def rebalance(self, group_id: str) -> None:
-        """Force a rebalance of a group.
-
-        Raises:
-            KeyError: no such group.
-        """
-        group = self.groups[group_id]
-        with self.at_work(group) as now:
-            if isinstance(group, ClassicGroup):
-                group.rebalance(now)
-            else:
-                group.rebalance()
-
-    def assign(
-        self, group_id: str, targets: Mapping[str, Mapping[str, Iterable[int]]] | None
-    ) -> None:
-        """Say by hand what the members of a consumer protocol's group shall have.
-
-        Args:
-            group_id: the group.
-            targets: partitions by member id and topic; None lets the assignor decide
-                again.
-
-        Raises:
-            KeyError: no such group or topic.
-            TypeError: the group is of the classic protocol: its leader assigns.
-        """
-        group = self.groups[group_id]
-        if not isinstance(group, ConsumerGroup):
-            raise TypeError(f"the leader of the classic group {group_id} assigns")
-        manual: dict[str, frozenset[Slot]] = {}
-        for member_id, topics in (targets or {}).items():
-            slots: set[Slot] = set()
-            for name, partitions in topics.items():
-                topic_id = self.home.topic_id(name)
-                if topic_id is None:
-                    raise KeyError(name)
-                slots.update((topic_id, partition) for partition in partitions)
-            manual[member_id] = frozenset(slots)
-        group.manual = None if targets is None else manual
-        self.rebalance(group_id)
-
     # Offsets
 
     def offsets_of(self, group_id: str) -> Offsets:
@@ -290,7 +323,7 @@ class GroupCoordinator:
             gone = committed.topic_id not in {None, self.home.topic_id(place[0])}
             if gone:
                 offsets.drop(place)
-                self._write(group_id, [(offset_key(group_id, place), None)])
+                self._journal.commit(group_id, {place: None})
         return offsets
 
     def commit(self, group_id: str, positions: dict[Place, Committed]) -> None:
@@ -300,12 +333,7 @@ class GroupCoordinator:
         offsets = self.offsets.setdefault(group_id, Offsets())
         for place, committed in positions.items():
             offsets.put(place, committed)
-        records: list[KeyValue] = [
-            (offset_key(group_id, place), offset_value(committed))
-            for place, committed in positions.items()
-        ]
-        if records:
-            self._write(group_id, records)
+        self._journal.commit(group_id, positions)
         if self._expiry is None and not self._is_closed:
             loop = asyncio.get_running_loop()
             self._expiry = loop.call_later(_EXPIRY_SECONDS, self._check_expiry)
@@ -322,7 +350,7 @@ class GroupCoordinator:
     def forget(self, group_id: str, place: Place) -> None:
         """Forget a position."""
         if self.offsets_of(group_id).drop(place):
-            self._write(group_id, [(offset_key(group_id, place), None)])
+            self._journal.commit(group_id, {place: None})
 
     def expire(self) -> None:
         """Forget positions whose time is over, and groups that nothing is left of.
@@ -333,9 +361,8 @@ class GroupCoordinator:
         retention_ms = round(self.config.offsets_retention * 1000)
         for group_id, group in list(self.groups.items()):
             since = None
-            had_members = isinstance(group, ConsumerGroup) or group.generation > 0
-            if had_members and not group.members:
-                since = group.empty_since_ms
+            if isinstance(group, ClassicGroup) and group.generation > 0:
+                since = None if group.members else group.empty_since_ms
             subscribed = subscribed_topics(group)
             if subscribed is None:
                 continue
@@ -347,19 +374,29 @@ class GroupCoordinator:
 
     # Inside
 
+    def _settle(self, group: Group, now: float) -> None:
+        """Give the answers of a group that something happened to, save, set its timer.
+
+        One that its last member of the consumer protocol has left becomes classic.
+        """
+        if isinstance(group, ConsumerGroup) and group.downgrade is not None:
+            is_stale = group.downgrade is Downgrade.REBALANCE
+            group = downgraded(group, now, self.wall_ms())
+            self.groups[group.id] = group
+            self._journal.save(group)
+            if is_stale:
+                group.rebalance(now)
+        if isinstance(group, ClassicGroup):
+            self._answer(group)
+        self._journal.save(group)
+        self._set_timer(group)
+
     def _answer(self, group: ClassicGroup) -> None:
         answers, group.answers = group.answers, []
         for reply, response in answers:
             future = self._replies.get(reply)
             if future is not None and not future.done():
                 future.set_result(response)
-
-    def _save(self, group: ClassicGroup) -> None:
-        settled = group.state in {State.STABLE, State.EMPTY}
-        if settled and self._saved.get(group.id, 0) != group.changes:
-            self._saved[group.id] = group.changes
-            value = group_value(image_of(group, self.wall_ms()))
-            self._write(group.id, [(group_key(group.id), value)])
 
     def _set_timer(self, group: Group) -> None:
         timer = self._timers.pop(group.id, None)
@@ -387,36 +424,14 @@ class GroupCoordinator:
             with self.at_work(group) as now:
                 group.tick(now)
 
-    def _write(self, group_id: str, records: list[KeyValue]) -> None:
-        self.home.write(self.home.shard_of(group_id), records, self.wall_ms())
-
-    def _load(self, shard: int) -> None:
+    def _load(self, shard: int, now: float) -> None:
         if shard in self._loaded:
             return
         self._loaded.add(shard)
-        images: dict[str, bytes] = {}
-        for key, value in self.home.read(shard):
-            found = read_key(key)
-            if found is None:
-                continue
-            group_id, place = found
-            if place is None:
-                images.pop(group_id, None)
-                if value is not None:
-                    images[group_id] = value
-            else:
-                offsets = self.offsets.setdefault(group_id, Offsets())
-                offsets.drop(place)
-                if value is not None:
-                    offsets.put(place, read_offset(value))
-        committed = {name for name, offsets in self.offsets.items() if len(offsets)}
-        for group_id in sorted(images.keys() | committed):
-            if group_id in self.groups or self.home.shard_of(group_id) != shard:
-                continue
-            group = ClassicGroup(group_id, self.config, self.wall_ms())
-            if group_id in images:
-                restore(group, read_group(images[group_id]), self.now())
-            self.groups[group_id] = group
+        groups, offsets = self._journal.read(shard, self.config, now)
+        self.offsets |= offsets
+        for group in groups:
+            self.groups[group.id] = group
             self._set_timer(group)
 
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
-from kafkaio.errors import KafkaError
-from kafkaio.protocol.codec import decode
+from kafkaio.errors import ProtocolError
 from kafkaio.protocol.messages.consumer_group_describe import (
     Assignment,
     Member,
     TopicPartitions,
-)
-from kafkaio.protocol.messages.consumer_protocol_subscription import (
-    ConsumerProtocolSubscription,
 )
 from kafkaio.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -24,6 +20,7 @@ from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import State
 from kafkaio.testing.groups.consumer import ConsumerGroup
 from kafkaio.testing.groups.consumer_member import ConsumerMember
+from kafkaio.testing.groups.embedded_protocol import read_subscription
 from kafkaio.testing.groups.home import Home
 
 __all__ = ["by_topic", "classic_group", "consumer_member", "subscribed_topics"]
@@ -45,12 +42,9 @@ def subscribed_topics(group: ClassicGroup | ConsumerGroup) -> frozenset[str] | N
         return None
     found: set[str] = set()
     for member in group.members.values():
-        _, blob = member.protocols[0]
-        # What newer versions add stands at the end.
-        version = min(int.from_bytes(blob[:2]), 3)
         try:
-            said = decode(ConsumerProtocolSubscription, version, blob[2:], exact=False)
-        except KafkaError:
+            said = read_subscription(member.protocols[0][1])
+        except ProtocolError:
             return None
         found.update(said.topics)
     return frozenset(found)
@@ -93,7 +87,7 @@ def consumer_member(group: ConsumerGroup, member: ConsumerMember, home: Home) ->
         subscribed_topic_regex=member.regex or "",
         assignment=_assignment([*member.assigned, *member.revoking], home),
         target_assignment=_assignment(target, home),
-        member_type=1,
+        member_type=int(member.classic is None),
     )
 
 

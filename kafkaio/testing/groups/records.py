@@ -1,7 +1,8 @@
 """What a coordinator writes to ``__consumer_offsets``, in Kafka's own format.
 
-Keys carry their kind as a version: 1 is a committed offset, 2 a classic group. A
-record without a value (a tombstone) takes back what its key had.
+Keys carry their kind as a version: 1 is a committed offset, 2 a classic group; those of
+groups of the consumer protocol are in ``consumer_records``. A record without a value (a
+tombstone) takes back what its key had.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ __all__ = [
     "group_key",
     "group_value",
     "image_of",
+    "key_parts",
     "offset_key",
     "offset_value",
+    "part_key",
     "read_group",
     "read_key",
     "read_offset",
@@ -29,6 +32,8 @@ __all__ = [
 
 _OFFSET_KEY = 1
 _GROUP_KEY = 2
+# Of groups of the consumer protocol.
+_CONSUMER_KEYS = (3, 5, 6, 7, 8, 16)
 _VALUE_VERSION = 3
 _FIRST_OFFSET_WITH_EPOCH = 3
 _FIRST_FLEXIBLE_OFFSET = 4
@@ -69,6 +74,10 @@ class _Reader:
         if not 0 <= found <= last:
             raise ValueError(f"a coordinator record of version {found}")
         return found
+
+    @property
+    def is_at_end(self) -> bool:
+        return self._at == len(self._data)
 
     def number(self, kind: str) -> int:
         (value,) = struct.unpack_from(kind, self._data, self._at)
@@ -128,17 +137,30 @@ def offset_key(group: str, place: Place) -> bytes:
 
 def group_key(group: str) -> bytes:
     """Return the key of a classic group."""
-    return struct.pack(">h", _GROUP_KEY) + _text(group)
+    return part_key(_GROUP_KEY, group)
+
+
+def part_key(kind: int, group: str, part: str | None = None) -> bytes:
+    """Return the key of a record of a group, or of a part of it that has a name."""
+    head = struct.pack(">h", kind) + _text(group)
+    return head if part is None else head + _text(part)
+
+
+def key_parts(key: bytes) -> tuple[int, str, str]:
+    """Return kind, group and part of what ``part_key`` made; no part is empty."""
+    reader = _Reader(key)
+    kind, group = reader.number(">h"), reader.text() or ""
+    return kind, group, "" if reader.is_at_end else reader.text() or ""
 
 
 def read_key(key: bytes) -> tuple[str, Place | None] | None:
-    """Return the group and, for an offset, its place; None for any other kind."""
+    """Return the group and, for an offset, its place; None for what is not known."""
     reader = _Reader(key)
     kind = reader.number(">h")
-    if kind not in {0, _OFFSET_KEY, _GROUP_KEY}:
+    if kind not in {0, _OFFSET_KEY, _GROUP_KEY, *_CONSUMER_KEYS}:
         return None
     group = reader.text() or ""
-    if kind == _GROUP_KEY:
+    if kind not in {0, _OFFSET_KEY}:
         return group, None
     return group, (reader.text() or "", reader.number(">i"))
 

@@ -15,9 +15,8 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.groups.assignors import ASSIGNORS, Slot
-from kafkaio.testing.groups.consumer import ConsumerGroup
 from kafkaio.testing.groups.consumer_member import LEAVE_STATIC, Beat
-from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing.groups.coordinator import coordinator_of
 from kafkaio.testing.groups.describe import by_topic
 
 __all__ = ["handle"]
@@ -45,13 +44,8 @@ async def handle(
     error = coordinator.refuse(node.node_id, request.group_id)
     if error:
         return _failed(error)
-    group = _group(coordinator, request)
-    if group is None:
-        message = f"Group {request.group_id} not found."
-        return _failed(ErrorCode.GROUP_ID_NOT_FOUND, message)
     beat = _beat(request, header, connection)
-    with coordinator.at_work(group) as now:
-        reply = group.heartbeat(beat, now)
+    reply = coordinator.beat(request.group_id, beat)
     if reply.error:
         return _failed(reply.error, reply.message)
     answer = ConsumerGroupHeartbeatResponse(
@@ -69,15 +63,6 @@ def _failed(
     error: ErrorCode, message: str | None = None
 ) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(error_code=error, error_message=message)
-
-
-def _group(
-    coordinator: GroupCoordinator, request: ConsumerGroupHeartbeatRequest
-) -> ConsumerGroup | None:
-    if request.member_epoch == 0:
-        return coordinator.consumer(request.group_id)
-    found = coordinator.find(request.group_id)
-    return found if isinstance(found, ConsumerGroup) else None
 
 
 def _wrong(request: ConsumerGroupHeartbeatRequest, version: int) -> str | None:

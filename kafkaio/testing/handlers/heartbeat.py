@@ -8,7 +8,7 @@ from kafkaio.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespo
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
-from kafkaio.testing.groups.classic import ClassicGroup
+from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups.coordinator import coordinator_of
 
 __all__ = ["handle"]
@@ -32,11 +32,13 @@ async def handle(
         return HeartbeatResponse()
     if error:
         return HeartbeatResponse(error_code=error)
-    group = coordinator.find(request.group_id)
-    if not isinstance(group, ClassicGroup):
-        return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
-    with coordinator.at_work(group) as now:
-        error = group.heartbeat(
-            request.member_id, request.group_instance_id, request.generation_id, now
+    try:
+        error = coordinator.heartbeat(
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id,
         )
+    except Refusal as refusal:
+        error = refusal.code
     return HeartbeatResponse(error_code=error)

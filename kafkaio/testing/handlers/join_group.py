@@ -1,4 +1,4 @@
-"""JoinGroup, versions 0 to 9: become a member of a classic group."""
+"""JoinGroup, versions 0 to 9: become a member by the classic protocol."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from kafkaio.protocol.messages.join_group import JoinGroupRequest, JoinGroupResp
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups.classic_member import Joining
 from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
 
@@ -26,22 +27,21 @@ async def handle(
     version = header.request_api_version
     coordinator = coordinator_of(node.cluster)
     error = _refuse(coordinator, node.node_id, request)
-    group = None if error else coordinator.classic(request.group_id)
-    if group is None:
-        error = error or ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        answer = JoinGroupResponse(
-            error_code=error, protocol_name=None, member_id=request.member_id
-        )
+    if error:
+        answer = _failed(error, request.member_id)
     else:
         joining = _joining(request, header, connection)
-        found = await coordinator.wait(
-            group, lambda reply, now: group.join(joining, reply, now)
-        )
-        assert isinstance(found, JoinGroupResponse)
-        answer = found
+        try:
+            answer = await coordinator.join(request.group_id, joining)
+        except Refusal as refusal:
+            answer = _failed(refusal.code, "")
     if version < 7 and answer.protocol_name is None:
         answer.protocol_name = ""
     return answer
+
+
+def _failed(error: ErrorCode, member_id: str) -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=error, protocol_name=None, member_id=member_id)
 
 
 def _refuse(

@@ -13,7 +13,7 @@ from kafkaio.protocol.messages.leave_group import (
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
-from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing.groups.coordinator import coordinator_of
 
 __all__ = ["handle"]
 
@@ -33,28 +33,21 @@ async def handle(
     error = coordinator.refuse(node.node_id, request.group_id)
     if error:
         return LeaveGroupResponse(error_code=error)
+    leavers = request.members
     if header.request_api_version < 3:
-        leaver = MemberIdentity(member_id=request.member_id)
-        return LeaveGroupResponse(
-            error_code=_leave(coordinator, request.group_id, leaver)
-        )
+        leavers = [MemberIdentity(member_id=request.member_id)]
+    errors = coordinator.leave(
+        request.group_id, [(one.member_id, one.group_instance_id) for one in leavers]
+    )
+    if header.request_api_version < 3:
+        return LeaveGroupResponse(error_code=errors[0])
     return LeaveGroupResponse(
         members=[
             MemberResponse(
                 member_id=one.member_id,
                 group_instance_id=one.group_instance_id,
-                error_code=_leave(coordinator, request.group_id, one),
+                error_code=code,
             )
-            for one in request.members
+            for one, code in zip(leavers, errors, strict=True)
         ]
     )
-
-
-def _leave(
-    coordinator: GroupCoordinator, group_id: str, member: MemberIdentity
-) -> ErrorCode:
-    group = coordinator.find(group_id)
-    if group is None:
-        return ErrorCode.UNKNOWN_MEMBER_ID
-    with coordinator.at_work(group) as now:
-        return group.leave(member.member_id, member.group_instance_id, now)

@@ -11,6 +11,7 @@ from kafkaio.protocol.messages.list_groups import (
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.coordinator import Group, coordinator_of
 
@@ -26,7 +27,10 @@ async def handle(
     """Serve one request; filters are taken in any case, and empty ones let all by."""
     del header, connection
     assert isinstance(request, ListGroupsRequest)
-    groups = coordinator_of(node.cluster).led_by(node.node_id)
+    try:
+        groups = coordinator_of(node.cluster).led_by(node.node_id)
+    except Refusal as refusal:
+        return ListGroupsResponse(error_code=refusal.code)
     states = {one.lower() for one in request.states_filter}
     types = {one.lower() for one in request.types_filter}
     listed = map(_listed, groups)

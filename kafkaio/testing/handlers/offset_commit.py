@@ -106,13 +106,12 @@ def _check(
             return group.check_commit(
                 request.member_id, request.group_instance_id, epoch, now
             )
-    error = group.check_commit(
-        request.member_id, epoch, _slots(coordinator, request, version)
-    )
-    if version < 9 and group.members and error is not ErrorCode.UNKNOWN_MEMBER_ID:
+    member = group.members.get(request.member_id)
+    if version < 9 and member is not None and member.classic is None:
         # A member by this protocol has to speak a version that knows of it.
         return ErrorCode.UNSUPPORTED_VERSION
-    return error
+    slots = _slots(coordinator, request, version)
+    return group.check_commit(request.member_id, epoch, slots)
 
 
 def _slots(

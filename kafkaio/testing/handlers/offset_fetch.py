@@ -164,5 +164,5 @@ def _check(coordinator: GroupCoordinator, asked: OffsetFetchRequestGroup) -> Err
         return ErrorCode.NONE
     group = coordinator.find(asked.group_id)
     if isinstance(group, ConsumerGroup):
-        return group.check_commit(asked.member_id or "", asked.member_epoch)
+        return group.check_fetch(asked.member_id or "", asked.member_epoch)
     return ErrorCode.NONE

@@ -8,7 +8,7 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
-from kafkaio.testing.groups.classic import ClassicGroup
+from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups.classic_member import Syncing
 from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
 
@@ -33,9 +33,6 @@ async def handle(
         error = ErrorCode.REBALANCE_IN_PROGRESS
     if error:
         return SyncGroupResponse(error_code=error)
-    group = coordinator.find(request.group_id)
-    if not isinstance(group, ClassicGroup):
-        return SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
     syncing = Syncing(
         member_id=request.member_id,
         instance_id=request.group_instance_id,
@@ -46,11 +43,10 @@ async def handle(
             one.member_id: bytes(one.assignment) for one in request.assignments
         },
     )
-    answer = await coordinator.wait(
-        group, lambda reply, now: group.sync(syncing, reply, now)
-    )
-    assert isinstance(answer, SyncGroupResponse)
-    return answer
+    try:
+        return await coordinator.sync(request.group_id, syncing)
+    except Refusal as refusal:
+        return SyncGroupResponse(error_code=refusal.code)
 
 
 def _refuse(

@@ -27,6 +27,8 @@ _LONGEST_LINE: Final = 1500
 
 #: A request, or what makes it when a broker's own names must be inside bytes.
 Ask = Request[Response] | Callable[[Names], Request[Response]]
+#: What leaves out of an answer what is not compared.
+Pick = Callable[[Plain], Plain]
 
 
 class Difference(AssertionError):
@@ -85,10 +87,12 @@ class Side:
             self._links[who] = found
         return found
 
-    async def ask(self, request: Request[ResponseT], version: int) -> ResponseT:
+    async def ask(
+        self, request: Request[ResponseT], version: int, who: str = "alone"
+    ) -> ResponseT:
         """Ask this broker alone."""
-        link = await self.link("alone")
-        link.send(encode_request(request, version, 7, "alone"))
+        link = await self.link(who)
+        link.send(encode_request(request, version, 7, who))
         async with asyncio.timeout(PATIENCE):
             while not link.frames:  # noqa: ASYNC110  (a link has no event to wait for)
                 await asyncio.sleep(0.001)
@@ -104,10 +108,13 @@ class Side:
 class Waiting:
     """A request that was sent to both and may not have been answered yet."""
 
-    def __init__(self, request: Request[Response], version: int, who: str) -> None:
+    def __init__(
+        self, request: Request[Response], version: int, who: str, pick: Pick | None
+    ) -> None:
         self.request = request
         self.version = version
         self.who = who
+        self.pick = pick
         #: The answer, once both have given the same.
         self.answer: Plain = None
         self._links: list[Link] = []
@@ -154,10 +161,16 @@ class Pair:
         self._waiting: list[Waiting] = []
         self._told: deque[str] = deque(maxlen=_TOLD)
 
-    async def start(self, ask: Ask, version: int, who: str = "anyone") -> Waiting:
+    async def start(
+        self,
+        ask: Ask,
+        version: int,
+        who: str = "anyone",
+        pick: Pick | None = None,
+    ) -> Waiting:
         """Send a request whose answer may take its time; then ``settle``."""
         request = ask if isinstance(ask, Request) else ask(Names())
-        waiting = Waiting(request, version, who)
+        waiting = Waiting(request, version, who, pick)
         self._told.append(waiting.label)
         for side in self.sides:
             await waiting.send(side, ask)
@@ -169,7 +182,7 @@ class Pair:
         ask: Ask,
         version: int,
         who: str = "anyone",
-        pick: Callable[[Plain], Plain] | None = None,
+        pick: Pick | None = None,
     ) -> Plain:
         """Ask both something that is answered at once.
 
@@ -182,9 +195,9 @@ class Pair:
         Raises:
             Difference: the answers are not the same.
         """
-        waiting = await self.start(ask, version, who)
+        waiting = await self.start(ask, version, who, pick)
         await self._until(lambda: all(waiting.answered()), waiting)
-        self._compare(waiting, pick)
+        self._compare(waiting)
         return waiting.answer
 
     async def agree(
@@ -192,7 +205,7 @@ class Pair:
         ask: Ask,
         version: int,
         who: str = "anyone",
-        pick: Callable[[Plain], Plain] | None = None,
+        pick: Pick | None = None,
     ) -> Plain:
         """Ask until both answer the same: of what takes its time to get round.
 
@@ -254,11 +267,11 @@ class Pair:
             ]
             raise self._difference(open_) from None
 
-    def _compare(
-        self, waiting: Waiting, pick: Callable[[Plain], Plain] | None = None
-    ) -> None:
+    def _compare(self, waiting: Waiting) -> None:
         self._waiting.remove(waiting)
-        ours, real = map(pick, waiting.take()) if pick else waiting.take()
+        ours, real = waiting.take()
+        if waiting.pick is not None:
+            ours, real = waiting.pick(ours), waiting.pick(real)
         found = differences(ours, real, type(waiting.request).__name__)
         if found:
             raise self._difference([waiting.label, *found])

@@ -34,6 +34,8 @@ LEFT_OUT: Final[Mapping[str, str]] = {
 #: Integers that a broker chooses; the negative ones have a meaning, as has session 0.
 _CHOSEN: Final = frozenset({"producer_id", "session_id"})
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+# As Kafka writes its own kind, for classic members of a group of the other protocol.
+_SHORT_UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}$")
 _NOBODY: Final = UUID(int=0)
 _FIRST_UUID: Final = 0xABCDEF << 96
 _FIRST_NUMBER: Final = 1_900_000_000
@@ -152,6 +154,8 @@ class Names:
         if isinstance(value, UUID):
             return value != _NOBODY
         if isinstance(value, str):
+            if field == "member_id" and _SHORT_UUID.match(value):
+                return True
             return field == "cluster_id" or _UUID.search(value) is not None
         return value > 0 if field == "session_id" else field in _CHOSEN and value >= 0
 

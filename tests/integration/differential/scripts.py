@@ -9,6 +9,7 @@ from typing import Final
 from tests.integration.differential.classic_groups import classic_groups
 from tests.integration.differential.consumer_groups import consumer_groups
 from tests.integration.differential.logs import logs
+from tests.integration.differential.migrations import migrations
 from tests.integration.differential.offsets import get_ready, simple_groups
 from tests.integration.differential.pair import Pair
 from tests.integration.differential.patterns import patterns
@@ -24,6 +25,7 @@ SCRIPTS: Final[Mapping[str, Script]] = {
     "simple_groups": simple_groups,
     "classic_groups": classic_groups,
     "consumer_groups": consumer_groups,
+    "migrations": migrations,
 }
 
 

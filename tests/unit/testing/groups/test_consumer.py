@@ -399,10 +399,16 @@ def test_instance_ids_that_nobody_has() -> None:
 def test_an_administrator_removes_members() -> None:
     driver = Driver()
     driver.join("a", instance_id="i")
-    assert driver.group.leave("x", None, 0.0) == ErrorCode.UNKNOWN_MEMBER_ID
-    assert driver.group.leave("x", "i", 0.0) == ErrorCode.FENCED_INSTANCE_ID
-    assert driver.group.leave("a", "other", 0.0) == ErrorCode.UNKNOWN_MEMBER_ID
-    assert driver.group.leave("", "i", 0.0) == ErrorCode.NONE
+    driver.join("b")
+    epoch = driver.group.epoch
+    assert driver.group.leave([("x", None), ("x", "i"), ("a", "other")]) == [
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+    ]
+    assert driver.group.epoch == epoch
+    assert driver.group.leave([("", "i"), ("b", None), ("b", None)]) == [0, 0, 0]
+    assert driver.group.epoch == epoch + 1
     assert not driver.group.members
 
 
@@ -411,7 +417,13 @@ def test_an_administrator_removes_members() -> None:
 
 def test_commits() -> None:
     driver = Driver()
-    check = driver.group.check_commit
+
+    def check(
+        member: str, epoch: int, numbers: set[int] | range = range(4)
+    ) -> ErrorCode:
+        slots = driver.slots(numbers)
+        return driver.group.check_commit(member, epoch, slots)  # type: ignore[arg-type]
+
     assert check("", -1) == ErrorCode.NONE
     driver.join("a")
     assert check("", -1) == ErrorCode.UNKNOWN_MEMBER_ID
@@ -419,21 +431,40 @@ def test_commits() -> None:
     assert check("a", 3) == ErrorCode.STALE_MEMBER_EPOCH
     driver.join("b")
     driver.owned["a"] = numbers(driver.beat("a"))
-    pending = driver.slots(range(4))
-    assert check("a", 2, pending) == ErrorCode.NONE  # type: ignore[arg-type]
+    assert check("a", 2) == ErrorCode.NONE
     driver.settle()
     kept, gone = driver.owned["a"], driver.owned["b"]
-    assert check("a", 2) == ErrorCode.STALE_MEMBER_EPOCH
-    assert check("a", 2, driver.slots(kept)) == ErrorCode.NONE  # type: ignore[arg-type]
-    mixed = driver.slots(kept | gone)
-    assert check("a", 2, mixed) == ErrorCode.STALE_MEMBER_EPOCH  # type: ignore[arg-type]
-    assert check("b", 2, driver.slots(gone)) == (  # type: ignore[arg-type]
-        ErrorCode.STALE_MEMBER_EPOCH
-    )
+    assert check("a", 2, kept) == ErrorCode.NONE
+    assert check("a", 2, kept | gone) == ErrorCode.STALE_MEMBER_EPOCH
+    assert check("b", 2, gone) == ErrorCode.STALE_MEMBER_EPOCH
 
 
-def test_a_move_starts_sessions_anew() -> None:
+def test_fetches_of_members() -> None:
     driver = Driver()
+    check = driver.group.check_fetch
+    assert check("", -1) == ErrorCode.UNKNOWN_MEMBER_ID
     driver.join("a")
-    driver.group.move(10.0)
-    assert driver.group.deadline == 55.0
+    assert check("a", 2) == ErrorCode.NONE
+    assert check("a", 1) == ErrorCode.STALE_MEMBER_EPOCH
+
+
+def test_what_is_unsubscribed_is_given_up_before_there_is_a_new_target() -> None:
+    driver = Driver(assignment_interval=1.0)
+    driver.home.topics["u"] = 1
+    both = frozenset({"t", "u"})
+    driver.join("a", names=both)
+    driver.join("i", instance_id="i", names=both)
+    member = driver.group.members["a"]
+    reply = driver.beat("a", names=frozenset({"u"}))
+    assert reply.assignment == {(driver.home.topic_id("u"), 0)}
+    assert (member.state.name, member.epoch, len(member.revoking)) == (
+        "UNREVOKED",
+        2,
+        4,
+    )
+    other = Driver(assignment_interval=1.0)
+    other.home.topics["u"] = 1
+    other.join("a", names=both)
+    reply = other.beat("a", names=frozenset({"u"}), owned=frozenset())
+    member = other.group.members["a"]
+    assert (member.state.name, member.epoch, member.revoking) == ("STABLE", 2, {})

@@ -11,9 +11,11 @@ from kafkaio.protocol.messages.consumer_protocol_subscription import (
     ConsumerProtocolSubscription,
 )
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
+from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import Joining, State, Syncing
 from kafkaio.testing.groups.config import GroupConfig
+from kafkaio.testing.groups.consumer import ConsumerGroup
 from kafkaio.testing.groups.consumer_member import Beat
 from kafkaio.testing.groups.coordinator import GroupCoordinator
 from kafkaio.testing.groups.offsets import Committed
@@ -187,7 +189,7 @@ async def test_a_group_that_is_deleted_is_gone_for_good(
     first = made(home, clock)
     member = await stable(first)
     first.commit("g", {("t", 0): Committed(7, 3, "", 5)})
-    first.expel("g", member)
+    first.levers.expel("g", member)
     first.delete("g")
     second = made(home, clock)
     assert second.refuse(0, "g") == ErrorCode.NONE
@@ -205,7 +207,7 @@ async def test_offsets_of_an_empty_group_expire_after_it_became_empty(
     clock.seconds = 200_000.0
     coordinator.expire()
     assert ("t", 0) in coordinator.offsets_of("g")
-    coordinator.expel("g", member)
+    coordinator.levers.expel("g", member)
     clock.seconds += 86_399.0
     coordinator.expire()
     assert ("t", 0) in coordinator.offsets_of("g")
@@ -256,31 +258,28 @@ async def test_offsets_without_members_expire_by_their_commit(
     assert coordinator.find("g") is None
 
 
+def joining_beat(member_id: str = "m", **fields: object) -> Beat:
+    said: dict[str, object] = {
+        "rebalance_timeout": 1.0,
+        "names": frozenset({"t"}),
+        "owned": frozenset(),
+    }
+    return Beat(member_id=member_id, epoch=0, **(said | fields))  # type: ignore[arg-type]
+
+
 async def test_a_group_without_members_may_change_its_protocol(
     home: FakeHome, clock: Clock
 ) -> None:
     coordinator = made(home, clock)
     member = await stable(coordinator)
-    assert coordinator.consumer("g") is None
-    coordinator.expel("g", member)
-    group = coordinator.consumer("g")
-    assert group is not None
-    assert coordinator.consumer("g") is group
-    beat = Beat(
-        member_id="m",
-        epoch=0,
-        rebalance_timeout=1.0,
-        names=frozenset({"t"}),
-        owned=frozenset(),
-    )
-    with coordinator.at_work(group) as now:
-        assert group.heartbeat(beat, now).epoch == 2
-    assert coordinator.classic("g") is None
-    coordinator.rebalance("g")
+    assert coordinator.beat("g", joining_beat()).error == ErrorCode.GROUP_ID_NOT_FOUND
+    coordinator.levers.expel("g", member)
+    assert coordinator.beat("g", joining_beat()).epoch == 2
+    group = coordinator.find("g")
+    assert isinstance(group, ConsumerGroup)
+    coordinator.levers.rebalance("g")
     assert group.epoch == 3
-    coordinator.expel("g", "m")
-    clock.seconds = 1.0
-    assert group.empty_since_ms == 0
+    coordinator.levers.expel("g", "m")
     assert isinstance(coordinator.classic("g"), ClassicGroup)
 
 
@@ -303,28 +302,19 @@ async def test_no_timer_runs_while_nobody_coordinates(
 
 async def test_a_target_by_hand(home: FakeHome, clock: Clock) -> None:
     coordinator = made(home, clock)
-    group = coordinator.consumer("g")
-    assert group is not None
-    beat = Beat(
-        member_id="m",
-        epoch=0,
-        rebalance_timeout=1.0,
-        names=frozenset({"t"}),
-        owned=frozenset(),
-    )
-    with coordinator.at_work(group) as now:
-        group.heartbeat(beat, now)
-    coordinator.assign("g", {"m": {"t": [1]}})
+    coordinator.beat("g", joining_beat())
+    group = coordinator.find("g")
+    assert isinstance(group, ConsumerGroup)
+    coordinator.levers.assign("g", {"m": {"t": [1]}})
     assert group.target == {"m": {(home.topic_id("t"), 1)}}
     with pytest.raises(KeyError, match="none"):
-        coordinator.assign("g", {"m": {"none": [1]}})
-    coordinator.assign("g", None)
-    with coordinator.at_work(group) as now:
-        group.heartbeat(beat, now)
+        coordinator.levers.assign("g", {"m": {"none": [1]}})
+    coordinator.levers.assign("g", None)
+    coordinator.beat("g", joining_beat())
     assert len(group.target["m"]) == 2
     coordinator.commit("classic", {})
     with pytest.raises(TypeError, match="the leader"):
-        coordinator.assign("classic", {})
+        coordinator.levers.assign("classic", {})
     coordinator.close()
 
 
@@ -340,3 +330,150 @@ async def test_what_was_committed_expires_by_itself(
     home.leader = 0
     coordinator._check_expiry()
     assert coordinator.find("g") is None
+
+
+# Groups that change their protocol
+
+
+def said() -> tuple[tuple[str, bytes], ...]:
+    subscription = ConsumerProtocolSubscription(topics=["t"])
+    return (("range", b"\x00\x00" + encode(subscription, 0)),)
+
+
+async def test_who_waits_in_a_group_that_is_upgraded_has_to_join_again(
+    home: FakeHome, clock: Clock
+) -> None:
+    coordinator = made(home, clock)
+    member = await stable(coordinator, protocols=said())
+    first = coordinator.find("g")
+    assert isinstance(first, ClassicGroup)
+    first.members[member].assignment = b""
+    waiting = asyncio.ensure_future(
+        coordinator.join("g", joining("2", client_id="d", protocols=said()))
+    )
+    await asyncio.sleep(0)
+    assert coordinator.beat("g", joining_beat()).error == ErrorCode.NONE
+    answer = await waiting
+    assert answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    group = coordinator.find("g")
+    assert isinstance(group, ConsumerGroup)
+    assert group.members.keys() == {member, answer.member_id, "m"}
+    joined = await coordinator.join(
+        "g", joining(member_id=answer.member_id, protocols=said())
+    )
+    assert joined.generation_id == group.epoch
+    told = await coordinator.sync(
+        "g",
+        Syncing(
+            member_id=joined.member_id,
+            instance_id=None,
+            generation=joined.generation_id,
+        ),
+    )
+    assert told.error_code == ErrorCode.NONE
+    coordinator.close()
+
+
+async def test_a_first_heartbeat_that_fails_leaves_the_group_as_it_is(
+    home: FakeHome, clock: Clock
+) -> None:
+    coordinator = made(home, clock)
+    await stable(coordinator, protocols=said())
+    first, written = coordinator.find("g"), len(home.records)
+    assert isinstance(first, ClassicGroup)
+    first.members[next(iter(first.members))].assignment = b""
+    wrong = joining_beat(regex="(")
+    error = coordinator.beat("g", wrong).error
+    assert error == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert coordinator.find("g") is first
+    assert coordinator.beat("new", wrong).error == error
+    assert coordinator.find("new") is None
+    assert len(home.records) == written
+    coordinator.close()
+
+
+async def test_a_group_goes_from_one_protocol_to_the_other_and_back(
+    home: FakeHome, clock: Clock
+) -> None:
+    coordinator = made(home, clock)
+    member = await stable(coordinator, protocols=said())
+    classic = coordinator.find("g")
+    assert isinstance(classic, ClassicGroup)
+    classic.members[member].assignment = b""
+    classic.generation = 7
+    coordinator.beat("g", joining_beat())
+    again = made(home, clock)
+    assert again.refuse(0, "g") == ErrorCode.NONE
+    assert isinstance(again.find("g"), ConsumerGroup)
+    leaves = Beat(member_id="m", epoch=-1)
+    assert coordinator.beat("g", leaves).error == ErrorCode.NONE
+    group = coordinator.find("g")
+    assert isinstance(group, ClassicGroup)
+    assert (group.state, group.generation) == (State.PREPARING, 8)
+    assert coordinator.heartbeat("g", member, None, 8) == (
+        ErrorCode.REBALANCE_IN_PROGRESS
+    )
+    # What was kept when it changed is there though it has not come to rest.
+    again = made(home, clock)
+    assert again.refuse(0, "g") == ErrorCode.NONE
+    found = again.find("g")
+    assert isinstance(found, ClassicGroup)
+    assert (found.state, found.generation) == (State.STABLE, 8)
+    coordinator.close()
+    again.close()
+
+
+async def test_a_coordinator_that_moves_knows_what_was_written(
+    home: FakeHome, clock: Clock
+) -> None:
+    coordinator = made(home, clock, load_time=2.0)
+    member = await stable(coordinator)
+    coordinator.commit("g", {("t", 0): Committed(7, 3, "", 0)})
+    waiting = asyncio.ensure_future(coordinator.join("g", joining("2")))
+    await asyncio.sleep(0)
+    coordinator.moved(0)
+    assert (await waiting).error_code == ErrorCode.NOT_COORDINATOR
+    group = coordinator.find("g")
+    assert isinstance(group, ClassicGroup)
+    # The rebalance is forgotten, and so is who joined for it.
+    assert (group.state, list(group.members)) == (State.STABLE, [member])
+    assert group.members[member].session_deadline == 12.0
+    assert coordinator.levers.committed("g", "t", 0) == 7
+    with pytest.raises(Refusal, match="COORDINATOR_LOAD_IN_PROGRESS"):
+        coordinator.led_by(0)
+    clock.seconds = 2.0
+    assert coordinator.led_by(0) == [group]
+    coordinator.close()
+
+
+async def test_requests_to_groups_that_are_not_there(
+    home: FakeHome, clock: Clock
+) -> None:
+    coordinator = made(home, clock)
+    syncing = Syncing(member_id="m", instance_id=None, generation=1)
+    with pytest.raises(Refusal, match="UNKNOWN_MEMBER_ID"):
+        await coordinator.sync("g", syncing)
+    with pytest.raises(Refusal, match="UNKNOWN_MEMBER_ID"):
+        coordinator.heartbeat("g", "m", None, 1)
+    assert coordinator.leave("g", [("m", None)]) == [ErrorCode.UNKNOWN_MEMBER_ID]
+    beat = Beat(member_id="m", epoch=1)
+    assert coordinator.beat("g", beat).error == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+async def test_a_member_that_is_told_to_join_is_waited_for(
+    home: FakeHome, clock: Clock
+) -> None:
+    coordinator = made(home, clock)
+    coordinator.beat("g", joining_beat())
+    joined = await coordinator.join("g", joining(member_id="c", protocols=said()))
+    coordinator.beat("g", joining_beat("n"))
+    group = coordinator.find("g")
+    assert isinstance(group, ConsumerGroup)
+    group.members["c"].sync_deadline = 1000.0
+    syncing = Syncing(member_id="c", instance_id=None, generation=joined.generation_id)
+    with pytest.raises(Refusal, match="REBALANCE_IN_PROGRESS"):
+        await coordinator.sync("g", syncing)
+    # Though the request failed, the timer runs.
+    assert group.members["c"].join_deadline < 1000.0
+    assert coordinator._timers
+    coordinator.close()

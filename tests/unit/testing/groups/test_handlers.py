@@ -599,15 +599,8 @@ async def test_other_errors_of_heartbeats(asker: Asker) -> None:
     assert answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
     await asker.beat()
     assert (await asker.beat(epoch=7)).error_code == ErrorCode.FENCED_MEMBER_EPOCH
-    joined = await asker.join()
+    joined = await asker.join(protocol_type="connect")
     assert joined.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-
-
-async def test_a_classic_group_with_members_takes_none_of_the_other_protocol(
-    asker: Asker,
-) -> None:
-    await asker.member()
-    assert (await asker.beat()).error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 async def test_groups_survive_on_disk(tmp_path: Path) -> None:
