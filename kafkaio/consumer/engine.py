@@ -110,7 +110,7 @@ class Engine:
             self.reader,
             self.lookup,
             self._fetch_committed if self.committer else None,
-            self._on_positions,
+            self.positions_changed,
             self._supervisor.start_soon,
         )
         self._keeper = Keeper(self)
@@ -148,11 +148,12 @@ class Engine:
             ]
             self._supervisor.start(self._positioner.run, self._keeper.run)
             self._state = "running"
-            await self._begin(self.wish, deadline, within)
-            self._supervisor.start_soon(self._assigner.run, "assign")
-            if within is None:  # the other members may have taken their time
-                deadline = now() + limit
-            await self._wait_for_positions(deadline)
+            with self._keeper.awaited():
+                await self._begin(self.wish, deadline, within)
+                self._supervisor.start_soon(self._assigner.run, "assign")
+                if within is None:  # the other members may have taken their time
+                    deadline = now() + limit
+                await self._wait_for_positions(deadline)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await self.close(1.0)
@@ -162,11 +163,9 @@ class Engine:
         if wish.partitions:
             await self.check_exist(wish.partitions, deadline - now())
         self.apply(wish)
-        if not wish.is_subscription:
-            return
-        if self.coordinator is not None:
+        if wish.is_subscription and self.coordinator is not None:
             await self._wait_joined(self.coordinator, within)
-        else:
+        elif wish.is_subscription:
             await self._assigner.look(deadline - now())
 
     async def _wait_joined(
@@ -343,7 +342,8 @@ class Engine:
             self.fetcher.update()
             self._positioner.wake()
 
-    def _on_positions(self) -> None:
+    def positions_changed(self) -> None:
+        """Positions were found or let go: whoever waits for them looks again."""
         self._positioned.tell()
         self._news.notify()
         self.look()

@@ -277,7 +277,7 @@ class Host:
             engine.reader.unassign(tp)
             engine.fetcher.forget(tp)
         if partitions:
-            engine.look()
+            engine.positions_changed()
 
 
 def _lost(tp: TopicPartition, why: str) -> PartitionLost:

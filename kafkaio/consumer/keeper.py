@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -36,6 +38,7 @@ class Keeper:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._progress = 0
+        self._is_awaited = False
         config = engine.config
         self._commit_every = config.auto_commit_interval_ms / 1000
         self._tick = min(
@@ -43,6 +46,15 @@ class Keeper:
         )
         # A commit that takes longer would be overtaken by the next one.
         self._timeout = max(1.0, self._commit_every)
+
+    @contextmanager
+    def awaited(self) -> Iterator[None]:
+        """Somebody waits for the start, and so is alive, within the block."""
+        self._is_awaited = True
+        try:
+            yield
+        finally:
+            self._is_awaited = False
 
     async def run(self) -> None:
         """Look after the consumer until cancelled."""
@@ -60,6 +72,8 @@ class Keeper:
         # Whoever takes records, or waits for one, is alive: the clock need not be read
         # with every record for that.
         reader = self._engine.reader
+        if self._is_awaited:
+            return True
         if reader.sharing is not None:
             return reader.sharing.shows_life()
         before, self._progress = self._progress, reader.progress

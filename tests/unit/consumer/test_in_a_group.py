@@ -13,8 +13,12 @@ from kafkaio.errors import AuthorizationError, PartitionLost, RequestTimeout
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
+from kafkaio.protocol.messages.offset_fetch import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+)
 from kafkaio.types import OffsetAndMetadata, TopicPartition
-from tests.fakes.broker import FakeCluster
+from tests.fakes.broker import DEFAULT, FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer
 from tests.unit.consumer.fake_log import FakeLogs
 from tests.unit.consumer.group_fakes import FakeGroup
@@ -254,3 +258,45 @@ async def test_a_slow_commit_does_not_keep_a_revoke(
             gate.release()
             await waiting
             assert len(two.assignment) == 1
+
+
+async def test_who_waits_for_start_is_alive(
+    group: FakeGroup, cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    def answer(node: object, header: object, request: object) -> object:
+        return loading if is_loading else DEFAULT
+
+    loading, is_loading = not_loaded_yet(), True
+    cluster.on(ApiKey.OFFSET_FETCH, answer)
+    logs.append(*ORDERS[0], b"x")
+    consumer = make(**MEMBER)
+    starting = asyncio.create_task(consumer.start(timeout=300))
+    await asyncio.sleep(150)  # for longer than the poll interval
+    assert consumer.assignment == set(ORDERS)
+    assert group.generation == 1
+    is_loading = False
+    await starting
+    assert (await anext(consumer)).value == b"x"
+    await consumer.close()
+
+
+async def test_start_does_not_wait_for_positions_of_what_was_lost(
+    group: FakeGroup, cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    cluster.on(ApiKey.OFFSET_FETCH, not_loaded_yet())
+    consumer = make(**MEMBER)
+    starting = asyncio.create_task(consumer.start(timeout=300))
+    await asyncio.sleep(10)
+    assert consumer.assignment == set(ORDERS)
+    cluster.hold(ApiKey.JOIN_GROUP)
+    group.forget(consumer.group_metadata.member_id)
+    async with asyncio.timeout(10):
+        await starting
+    assert consumer.assignment == frozenset()
+    await consumer.close()
+
+
+def not_loaded_yet() -> OffsetFetchResponse:
+    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    group = OffsetFetchResponseGroup(group_id="g", error_code=code)
+    return OffsetFetchResponse(error_code=code, groups=[group])
