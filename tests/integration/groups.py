@@ -31,7 +31,7 @@ def member(
     )
 
 
-async def until(condition: Callable[[], bool], limit: float = 30.0) -> None:
+async def until(condition: Callable[[], object], limit: float = 60.0) -> None:
     async with asyncio.timeout(limit):
         while not condition():  # noqa: ASYNC110  (any of several objects may change)
             await asyncio.sleep(0.02)

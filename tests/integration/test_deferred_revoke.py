@@ -5,27 +5,25 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 
 import pytest
 
-from kafkaio import Lost, PartitionLost, Revoked, RevokeRequested
-from kafkaio.consumer import Consumer, Rebalance
+from kafkaio import PartitionLost, Revoked
+from kafkaio.consumer import Consumer
 from kafkaio.producer import Producer
 from kafkaio.testing import Broker
 from kafkaio.testing.kafka import Kafka
 from kafkaio.types import TopicPartition
+from tests.integration.groups import until
+from tests.integration.keepers import BROKERS, COOPERATIVE, EAGER, Log, Member
 
 COUNT = 6
 pytestmark = [
     pytest.mark.timeout(120),
     pytest.mark.kafka("embedded", "real", partitions=COUNT),
 ]
-COOPERATIVE, EAGER = "cooperative-sticky", "range"
-#: The protocol in which the brokers divide (KIP-848), and no member's assignor.
-BROKERS = "consumer"
 
 
 @pytest.fixture(
@@ -37,112 +35,6 @@ BROKERS = "consumer"
 )
 def assignor(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-@dataclass
-class Log:
-    """Who read what, in the order in which it was read."""
-
-    entries: list[tuple[float, str, TopicPartition, int]] = field(default_factory=list)
-
-    def of(self, tp: TopicPartition) -> list[tuple[float, str, int]]:
-        return [(at, name, offset) for at, name, p, offset in self.entries if p == tp]
-
-    def check(self, topic: str, sent: int) -> None:
-        """Every record was read, once and in order, whoever read it."""
-        for number in range(COUNT):
-            offsets = [o for *_, o in self.of(TopicPartition(topic, number))]
-            twice = [o for o, times in Counter(offsets).items() if times > 1]
-            assert not twice, f"read more than once of {number}: {twice}"
-            assert offsets == list(range(len(offsets)))
-        assert len(self.entries) == sent
-
-
-class Member:
-    """A member of a group that reads, and keeps what it is asked for a while."""
-
-    def __init__(
-        self,
-        name: str,
-        kafka: Kafka | Broker,
-        topic: str,
-        assignor: str,
-        log: Log,
-        **options: object,
-    ) -> None:
-        settings: dict[str, object] = {
-            "auto_offset_reset": "earliest",
-            "enable_auto_commit": False,
-        }
-        if assignor == BROKERS:
-            settings["group_protocol"] = "consumer"
-        else:
-            settings |= {
-                "heartbeat_interval_ms": 200,
-                "session_timeout_ms": 10_000,
-                "partition_assignment_strategy": (assignor,),
-            }
-        self.name = name
-        self.consumer = Consumer(
-            kafka.bootstrap_servers,
-            topics=topic,
-            **(settings | options),  # type: ignore[arg-type]  # options by name
-        )
-        self.log = log
-        self.keeps = 0.0
-        self.done: dict[TopicPartition, int] = {}
-        self.lost: list[frozenset[TopicPartition]] = []
-        self.events: list[Rebalance] = []
-        self.holds: list[tuple[float, float, frozenset[TopicPartition]]] = []
-
-    async def read(self) -> None:
-        """Work on records at once; commit them when they are asked for."""
-        loop = asyncio.get_running_loop()
-        while True:
-            poll = await self.consumer.poll(timeout=0.2)
-            for record in poll.records:
-                tp = record.topic_partition
-                self.log.entries.append((loop.time(), self.name, tp, record.offset))
-                self.done[tp] = record.offset + 1
-            if poll.lost:
-                self.lost.append(poll.lost)
-
-    async def listen(self) -> None:
-        loop = asyncio.get_running_loop()
-        async for event in self.consumer.rebalances():
-            self.events.append(event)
-            match event:
-                case RevokeRequested(partitions):
-                    async with event.hold() as held:
-                        assert held == partitions
-                        began = loop.time()
-                        await asyncio.sleep(self.keeps)
-                        mine = {tp: at for tp, at in self.done.items() if tp in held}
-                        await self.consumer.commit(mine)
-                        self.holds.append((began, loop.time(), partitions))
-                case Revoked(partitions) | Lost(partitions):
-                    for tp in partitions:
-                        self.done.pop(tp, None)
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[Member]:
-        """Be a member of the group, within the block."""
-        async with asyncio.TaskGroup() as tasks:
-            listening = tasks.create_task(self.listen())
-            await asyncio.sleep(0)
-            async with self.consumer:
-                reading = tasks.create_task(self.read())
-                try:
-                    yield self
-                finally:
-                    reading.cancel()
-            await listening
-
-
-async def until(condition: Callable[[], object], limit: float = 60.0) -> None:
-    async with asyncio.timeout(limit):
-        while not condition():  # noqa: ASYNC110  (any of several objects may change)
-            await asyncio.sleep(0.02)
 
 
 @asynccontextmanager
@@ -195,7 +87,7 @@ async def test_the_others_run_on_while_partitions_are_handed_over(
                 holds = [h for h in one.holds + two.holds if h[2] & moved]
                 await until(lambda: all(log.of(tp)[-1][1] == "three" for tp in moved))
         await until(lambda: len(log.entries) == sent.total())
-    log.check(kafka_topic, sent.total())
+    log.check(kafka_topic, COUNT, sent.total())
     assert frozenset().union(*(tps for *_, tps in holds)) >= moved
     for began, ended, held in holds:
         for tp in held & moved:
@@ -278,7 +170,7 @@ async def test_the_loop_of_the_kip(
         await until(lambda: len(log.entries) >= sent.total())
         for task in running:
             task.cancel()
-    log.check(kafka_topic, sent.total())
+    log.check(kafka_topic, COUNT, sent.total())
     assert delays
 
 
@@ -349,7 +241,7 @@ async def test_finished_records_are_committed_before_they_move(
         await until(lambda: len(log.entries) >= sent.total())
         for task in reading:
             task.cancel()
-    log.check(kafka_topic, sent.total())
+    log.check(kafka_topic, COUNT, sent.total())
     assert all({who for _, who, _ in log.of(tp)} == {"one", "two"} for tp in moved)
 
 
@@ -379,4 +271,4 @@ async def test_closing_hands_over_what_is_held(
         assert isinstance(one.events[-1], Revoked)
     async with two.running():
         await until(lambda: len(log.entries) >= sent.total())
-    log.check(kafka_topic, sent.total())
+    log.check(kafka_topic, COUNT, sent.total())
