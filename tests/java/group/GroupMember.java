@@ -1,5 +1,3 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -21,19 +19,7 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
  */
 public final class GroupMember {
   public static void main(String[] args) throws Exception {
-    AtomicBoolean ends = new AtomicBoolean();
-    Thread watch =
-        new Thread(
-            () -> {
-              try (var input = new BufferedReader(new InputStreamReader(System.in))) {
-                while (input.readLine() != null) {}
-              } catch (java.io.IOException error) {
-                System.err.println(error);
-              }
-              ends.set(true);
-            });
-    watch.setDaemon(true);
-    watch.start();
+    AtomicBoolean ends = Input.end();
     Properties properties = new Properties();
     properties.put("bootstrap.servers", args[0]);
     properties.put("group.id", args[1]);

@@ -1,0 +1,137 @@
+"""The processes that members live in: ours, and those of Java."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Final
+
+from kafkaio.testing.kafka import Toolbox
+from kafkaio.testing.kafka.releases import find_release
+from kafkaio.testing.kafka.toolbox import RunningJava
+from tests.torture.journal import Journal
+from tests.torture.plan import POLL_SECONDS, SESSION_SECONDS, Settings
+
+_ROOT: Final = Path(__file__).parent.parent.parent
+_JAVA: Final = Toolbox(find_release("4.3")).program(
+    _ROOT / "tests" / "java" / "group", "TortureMember"
+)
+_END_SECONDS: Final = 60.0
+
+
+class Ours:
+    """A process of ours, with several members in it.
+
+    Args:
+        settings: what the members have in common.
+        path: the journal of the process.
+        journal: where its death is told.
+    """
+
+    def __init__(self, settings: Settings, path: Path, journal: Journal) -> None:
+        #: Those that were told to join in this process, since it was started.
+        self.members: set[str] = set()
+        self._settings = settings
+        self._path = path
+        self._journal = journal
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        self._process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.torture.worker"),
+            *(self._settings.dumps(), str(self._path)),
+            stdin=asyncio.subprocess.PIPE,
+            cwd=_ROOT,
+        )
+
+    def tell(self, do: str, **details: object) -> None:
+        """Let it do something; see `tests.torture.worker`."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.write((json.dumps({"do": do} | details) + "\n").encode())
+
+    async def kill(self) -> None:
+        """End it as a kernel would, and all members with it."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+            for name in self.members:
+                self._journal.write(name, "killed")
+        self.members.clear()
+
+    async def end(self) -> None:
+        """Let all members leave, and wait until it has ended.
+
+        Raises:
+            TimeoutError: it has not.
+            RuntimeError: it failed.
+        """
+        assert self._process is not None
+        if self._process.returncode is None:
+            self.tell("end")
+        async with asyncio.timeout(_END_SECONDS):
+            status = await self._process.wait()
+        if status:
+            raise RuntimeError(f"a process of members ended with {status}")
+
+
+class Java:
+    """A member of Java, in a process of its own.
+
+    Args:
+        name: of the member.
+        protocol: how it is in the group.
+        settings: what all members have in common.
+        directory: where journals are.
+        journal: where its death is told.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        protocol: str,
+        settings: Settings,
+        directory: Path,
+        journal: Journal,
+    ) -> None:
+        self._name = name
+        self._protocol = protocol
+        self._settings = settings
+        self._path = directory / f"{name}.journal"
+        self._journal = journal
+        self._program: RunningJava | None = None
+
+    async def start(self) -> None:
+        program = await _JAVA.start(
+            self._settings.bootstrap,
+            *(self._settings.group, self._settings.topic),
+            *(self._protocol, self._name, str(self._path)),
+            *(str(round(s * 1000)) for s in (SESSION_SECONDS, POLL_SECONDS)),
+        )
+        self._program = await program.__aenter__()
+
+    async def kill(self) -> None:
+        """End it as a kernel would."""
+        if self._program is not None:
+            await self._program.__aexit__(None, None, None)
+            self._journal.write(self._name, "killed")
+            self._program = None
+
+    async def end(self) -> None:
+        """Let it leave, and wait until it has.
+
+        Raises:
+            TimeoutError: it has not.
+            RuntimeError: it failed.
+        """
+        if self._program is None:
+            return
+        program, self._program = self._program, None
+        try:
+            await program.close_input()
+            if status := await program.wait(_END_SECONDS):
+                raise RuntimeError(f"a member of Java: {status}: {program.stderr}")
+        finally:
+            await program.__aexit__(None, None, None)

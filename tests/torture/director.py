@@ -1,0 +1,291 @@
+"""Runs it all: the producer, the members' processes, and what befalls them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Final, Literal, TypeAlias, assert_never
+from uuid import uuid4
+
+from kafkaio import Consumer, TopicPartition
+from kafkaio.testing.kafka import Kafka
+from kafkaio.testing.kafka.properties import PLAINTEXT
+from kafkaio.testing.kafka.wire import metadata
+from tests.torture.crowd import Java, Ours
+from tests.torture.journal import DIRECTOR, Journal, Journals, Line
+from tests.torture.plan import Plan, Settings
+from tests.torture.styles import STYLES
+from tests.torture.traffic import Traffic
+from tests.torture.verdict import Place, Verdict, judge
+
+Fate: TypeAlias = Literal["leave", "block", "cancel", "kill", "freeze", "stall"]
+#: What befalls members, and how often in relation to each other.
+GENTLE: Final[dict[Fate, int]] = {"leave": 4, "block": 2}
+DEADLY: Final = GENTLE | {"cancel": 3, "kill": 1, "freeze": 1, "stall": 2}
+_STALL_SECONDS: Final = (18.0, 22.0)
+_DRAIN_SECONDS: Final = 120.0
+_IN_SYNC_SECONDS: Final = 120.0
+_TOLD_SECONDS: Final = 10.0
+
+
+@dataclass
+class Slot:
+    """A place for one member after the other."""
+
+    number: int
+    home: Ours
+    #: The member that is there now.
+    member: str | None = None
+    names: count[int] = field(default_factory=count)
+
+
+class Director:
+    """A run of the plan.
+
+    Args:
+        plan: what to do.
+        kafka: where; its nodes are killed if the plan says so.
+        directory: for the journals.
+        say: hears how it goes.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        kafka: Kafka,
+        directory: Path,
+        say: Callable[[str], None] = print,
+    ) -> None:
+        name = f"torture-{uuid4().hex[:8]}"
+        self._plan = plan
+        self._kafka = kafka
+        self._directory = directory
+        self._say = say
+        self._settings = Settings(
+            bootstrap=kafka.bootstrap_servers, topic=name, group=name, seed=plan.seed
+        )
+        self._journal = Journal(directory / "director.journal")
+        self._homes = [
+            Ours(self._settings, directory / f"process-{n}.journal", self._journal)
+            for n in range(plan.processes)
+        ]
+        self._slots = [
+            Slot(n, self._homes[n % plan.processes]) for n in range(plan.members)
+        ]
+        self._traffic = Traffic(name, plan.partitions, plan.rate)
+        self._lines: list[Line] = []
+        self._journals = Journals(directory)
+        self._done: set[Place] = set()
+        self._is_over = asyncio.Event()
+
+    async def run(self) -> Verdict:
+        """Do it all.
+
+        Raises:
+            Exception: the run itself failed.
+        """
+        await self._kafka.create_topic(self._settings.topic, self._plan.partitions)
+        java: list[Java] = []
+
+        def processes() -> list[Ours | Java]:
+            return [*self._homes, *java]
+
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                telling = tasks.create_task(self._tell())
+                await self._befall(tasks, java)
+                telling.cancel()
+            for process in processes():
+                await process.end()
+        finally:
+            for process in processes():
+                await process.kill()
+        self._read()
+        return judge(self._traffic.acknowledged, self._lines, await self._ends())
+
+    async def _befall(self, tasks: asyncio.TaskGroup, java: list[Java]) -> None:
+        """Let things happen for as long as the plan says, then let it settle."""
+        plan, dice = self._plan, random.Random(self._plan.seed)
+        for home in self._homes:
+            await home.start()
+        async with self._traffic.flowing(self._settings.bootstrap):
+            for slot in self._slots:
+                self._join(slot, dice)
+            fates = [self._members(random.Random(dice.random()))]
+            fates += [
+                self._java(n, random.Random(dice.random()), java)
+                for n in range(plan.java)
+            ]
+            if plan.kill_brokers:
+                fates.append(self._brokers(random.Random(dice.random())))
+            running = [tasks.create_task(fate) for fate in fates]
+            await asyncio.sleep(plan.seconds)
+            self._is_over.set()
+            await asyncio.wait(running)
+            for slot in self._slots:
+                self._join(slot, dice)
+        await self._drain()
+
+    async def _drain(self) -> None:
+        """Wait until all has been worked on, but not for ever."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                while self._traffic.acknowledged.keys() - self._done:
+                    await asyncio.sleep(0.5)
+                    self._read()
+
+    # ---- members ---------------------------------------------------------------------
+
+    async def _pause(self, seconds: float) -> bool:
+        """Wait, but not beyond the end. Returns whether it goes on."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._is_over.wait()
+        return not self._is_over.is_set()
+
+    async def _members(self, dice: random.Random) -> None:
+        """Something happens to a member, again and again."""
+        weights = DEADLY if self._plan.deaths else GENTLE
+        while await self._pause(dice.expovariate(1 / self._plan.pace)):
+            absent = [slot for slot in self._slots if slot.member is None]
+            present = [slot for slot in self._slots if slot.member is not None]
+            if absent and dice.random() < len(absent) / len(present):
+                self._join(dice.choice(absent), dice)
+                continue
+            (what,) = dice.choices(list(weights), list(weights.values()))
+            slot = dice.choice(present)
+            await self._happen(what, slot, dice)
+
+    async def _happen(self, what: Fate, slot: Slot, dice: random.Random) -> None:
+        home, member = slot.home, slot.member
+        stall = f"{dice.uniform(*_STALL_SECONDS):.1f}"
+        match what:
+            case "leave":
+                home.tell("leave", member=member)
+                slot.member = None
+            case "cancel":
+                home.tell("cancel", member=member, seconds=dice.choice((0, 0.02, 0.5)))
+                slot.member = None
+            case "stall":
+                home.tell("stall", member=member, seconds=stall)
+            case "freeze":
+                home.tell("block", seconds=stall)
+            case "block":
+                home.tell("block", seconds=f"{dice.uniform(0.1, 1.5):.1f}")
+            case "kill":
+                await home.kill()
+                await home.start()
+                for each in self._slots:
+                    if each.home is home:
+                        each.member = None
+            case _:
+                assert_never(what)
+
+    def _join(self, slot: Slot, dice: random.Random) -> None:
+        if slot.member is not None:
+            return
+        protocol = self._protocol(dice)
+        style = dice.choice(list(STYLES))
+        slot.member = f"{slot.number:02}.{next(slot.names)}"
+        slot.home.members.add(slot.member)
+        slot.home.tell("join", member=slot.member, style=style, protocol=protocol)
+
+    def _protocol(self, dice: random.Random) -> str:
+        if self._plan.protocol == "mixed":
+            return dice.choice(("consumer", "classic"))
+        return self._plan.protocol
+
+    async def _java(self, number: int, dice: random.Random, java: list[Java]) -> None:
+        """A member of Java joins, leaves or dies, and another one joins."""
+        for name in (f"java-{number}.{n}" for n in count()):
+            protocol = self._protocol(dice)
+            member = Java(
+                name, protocol, self._settings, self._directory, self._journal
+            )
+            java.append(member)
+            await member.start()
+            if not await self._pause(dice.uniform(15, 45)):
+                break
+            if self._plan.deaths and dice.random() < 0.5:
+                await member.kill()
+            else:
+                await member.end()
+            if not await self._pause(dice.uniform(1, 8)):
+                break
+
+    # ---- brokers ---------------------------------------------------------------------
+
+    async def _brokers(self, dice: random.Random) -> None:
+        """One broker after the other dies, or is shut down, and comes back."""
+        end: dict[str, Callable[[int], Awaitable[None]]] = {
+            "broker-killed": self._kafka.kill,
+            "broker-stopped": self._kafka.stop,
+        }
+        longest = min(16.0, self._plan.seconds / 3)
+        while await self._pause(dice.uniform(longest / 2, longest)):
+            (what,) = dice.choices(list(end), (3, 1))
+            node = dice.choice(self._kafka.node_ids)
+            self._journal.write(DIRECTOR, what, node)
+            await end[what](node)
+            await self._pause(dice.uniform(2, 8))
+            await self._kafka.start(node)
+            self._journal.write(DIRECTOR, "broker-started", node)
+            await self._in_sync()
+
+    async def _in_sync(self) -> None:
+        """Wait until each partition has all its replicas: no two may be missing."""
+        async with asyncio.timeout(_IN_SYNC_SECONDS):
+            while not await asyncio.to_thread(self._are_in_sync):  # noqa: ASYNC110
+                await asyncio.sleep(0.5)
+
+    def _are_in_sync(self) -> bool:
+        views = []
+        for address in self._kafka.engine.addresses(PLAINTEXT):
+            try:
+                views.append(metadata(address))
+            except OSError:
+                return False
+        return all(
+            partition.leader >= 0 and set(partition.in_sync) == set(partition.replicas)
+            for view in views
+            for partitions in view.topics.values()
+            for partition in partitions
+        )
+
+    # ---- what came out ---------------------------------------------------------------
+
+    def _read(self) -> None:
+        for line in self._journals.news():
+            self._lines.append(line)
+            if line.word == "did":
+                partition, offset, *_ = map(int, line.details)
+                self._done.add(Place(partition, offset))
+
+    async def _tell(self) -> None:
+        began = time.monotonic()
+        while True:
+            await asyncio.sleep(_TOLD_SECONDS)
+            self._read()
+            present = sum(slot.member is not None for slot in self._slots)
+            sent = len(self._traffic.acknowledged)
+            self._say(
+                f"{time.monotonic() - began:4.0f} s  {present} members, {sent} sent, "
+                f"{sent - len(self._done)} to do"
+            )
+
+    async def _ends(self) -> dict[int, int]:
+        """What the group has committed."""
+        topic = self._settings.topic
+        tps = [TopicPartition(topic, n) for n in range(self._plan.partitions)]
+        consumer = Consumer(
+            self._settings.bootstrap, assign=tps, group_id=self._settings.group
+        )
+        async with consumer:
+            found = await consumer.committed(tps)
+        return {tp.partition: at.offset for tp, at in found.items() if at is not None}

@@ -1,0 +1,84 @@
+"""What a run is asked to do, and what its members have in common."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from kafkaio.config import ConsumerOptions
+
+PROTOCOLS: Final = ("consumer", "classic", "eager", "mixed")
+JOIN_SECONDS: Final = 60.0
+#: Past it the group takes a member's partitions; what lasts longer is a stall.
+POLL_SECONDS: Final = 15.0
+SESSION_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A run.
+
+    Attributes:
+        members: most members at a time, those of Java not counted.
+        partitions: of the topic.
+        seconds: how long things happen.
+        seed: draws what happens.
+        protocol: of the group; ``mixed`` members draw between consumer and classic.
+        java: members of Java beside ours.
+        rate: records a second.
+        deaths: whether members are killed, cancelled and stalled, or only leave.
+        kill_brokers: whether brokers are killed and stopped, one at a time.
+        pace: seconds between two things that happen to members, on average.
+        processes: that the members are divided among.
+    """
+
+    members: int = 20
+    partitions: int = 48
+    seconds: float = 300.0
+    seed: int = 1
+    protocol: str = "consumer"
+    java: int = 0
+    rate: int = 500
+    deaths: bool = True
+    kill_brokers: bool = False
+    pace: float = 3.0
+    processes: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What all members have in common."""
+
+    bootstrap: str
+    topic: str
+    group: str
+    seed: int
+
+    def dumps(self) -> str:
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def loads(text: str) -> Settings:
+        return Settings(**json.loads(text))
+
+    def options(self, protocol: str) -> ConsumerOptions:
+        """The options of a consumer."""
+        found = ConsumerOptions(
+            group_id=self.group,
+            auto_offset_reset="earliest",
+            auto_commit_interval_ms=500,
+            max_poll_interval_ms=round(POLL_SECONDS * 1000),
+            group_protocol="consumer" if protocol == "consumer" else "classic",
+        )
+        if protocol != "consumer":
+            found["heartbeat_interval_ms"] = 500
+            found["session_timeout_ms"] = round(SESSION_SECONDS * 1000)
+        if protocol == "eager":
+            found["partition_assignment_strategy"] = ("range",)
+        return found
+
+    @staticmethod
+    def is_stall(seconds: float) -> bool:
+        """Whether who does nothing for that long may lose its partitions."""
+        return seconds > SESSION_SECONDS / 2

@@ -1,0 +1,179 @@
+"""A process with members of the group, which does what it reads from standard input.
+
+Each line of the input is a command in JSON, such as ``{"do": "leave", "member": "7"}``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+import time
+from pathlib import Path
+
+from kafkaio import Consumer, Record
+from tests.torture.journal import DIRECTOR, Journal, Watch
+from tests.torture.plan import JOIN_SECONDS, Settings
+from tests.torture.styles import AUTOMATIC, STYLES
+
+
+class Member:
+    """A member of the group, from when it joins until it leaves, or worse.
+
+    Args:
+        name: what it is called in the journal.
+        style: how it works.
+        settings: what all members have in common.
+        journal: where it tells what it does.
+    """
+
+    def __init__(
+        self, name: str, style: str, settings: Settings, journal: Journal
+    ) -> None:
+        self.name = name
+        self.stopping = asyncio.Event()
+        self._style = style
+        self._settings = settings
+        self._journal = journal
+        self._dice = random.Random(f"{settings.seed} {name}")
+        self._stall = 0.0
+
+    def stall(self, seconds: float) -> None:
+        """Let the next record take that long."""
+        self._stall = seconds
+
+    def tell(self, word: str, *details: object) -> None:
+        self._journal.write(self.name, word, *details)
+
+    async def work(self, record: Record) -> None:
+        """Work on a record: a moment, most often."""
+        stall, self._stall = self._stall, 0.0
+        if stall:
+            self.tell("stalling", f"{stall:.1f}")
+        pause = stall or self._dice.choice((0, 0, 0, 0, 0.001, 0.01))
+        await asyncio.sleep(pause)
+        assert record.value is not None
+        self.tell(
+            "did", record.partition, record.offset, *record.value.decode().split()
+        )
+
+    async def live(self, protocol: str) -> None:
+        """Be a member, until asked to leave."""
+        options = self._settings.options(protocol)
+        options["client_id"] = self.name
+        options["enable_auto_commit"] = self._style in AUTOMATIC
+        consumer = Consumer(
+            self._settings.bootstrap,
+            topics=self._settings.topic,
+            observer=Watch(self._journal, self.name),
+            **options,
+        )
+        self.tell("joining", self._style, protocol)
+        try:
+            await consumer.start(JOIN_SECONDS)
+            self.tell("joined")
+            await STYLES[self._style](self, consumer)
+        finally:
+            await consumer.close()
+        self.tell("left")
+
+
+class Process:
+    """All members of this process.
+
+    Args:
+        tasks: where they live.
+        settings: what they have in common.
+        journal: where they tell what they do.
+    """
+
+    def __init__(
+        self, tasks: asyncio.TaskGroup, settings: Settings, journal: Journal
+    ) -> None:
+        self._tasks = tasks
+        self._settings = settings
+        self._journal = journal
+        self._members: dict[str, tuple[Member, asyncio.Task[None]]] = {}
+
+    async def _live(self, member: Member, protocol: str) -> None:
+        try:
+            await member.live(protocol)
+        except Exception as error:  # noqa: BLE001  (the verdict tells it)
+            member.tell("failed", _reason(error))
+        finally:
+            del self._members[member.name]
+
+    def obey(self, command: dict[str, object]) -> bool:
+        """Do as told. Returns whether there is more to do."""
+        name, seconds = (
+            str(command.get("member")),
+            float(str(command.get("seconds", 0))),
+        )
+        member, task = self._members.get(name, (None, None))
+        match command["do"]:
+            case "join":
+                self._join(name, str(command["style"]), str(command["protocol"]))
+            case "leave" if member:
+                member.stopping.set()
+            case "cancel" if task:
+                self._journal.write(name, "cancelled")
+                task.cancel()
+                # Perhaps once more, while it cleans up.
+                asyncio.get_running_loop().call_later(seconds, task.cancel)
+            case "stall" if member:
+                member.stall(seconds)
+            case "block":
+                self._block(seconds)
+            case "end":
+                for each, _ in self._members.values():
+                    each.stopping.set()
+                return False
+            case _:  # the member is gone already
+                pass
+        return True
+
+    def _join(self, name: str, style: str, protocol: str) -> None:
+        member = Member(name, style, self._settings, self._journal)
+        task = self._tasks.create_task(self._live(member, protocol))
+        self._members[name] = member, task
+
+    def _block(self, seconds: float) -> None:
+        """Let nothing in this process run for a while."""
+        self._journal.write(DIRECTOR, "blocked", f"{seconds:.1f}")
+        if self._settings.is_stall(seconds):
+            for name in self._members:
+                self._journal.write(name, "stalling", f"{seconds:.1f}")
+        time.sleep(seconds)
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, BaseExceptionGroup):
+        return " + ".join(_reason(e) for e in error.exceptions)
+    return f"{type(error).__name__}: {error}"
+
+
+async def run(settings: Settings, path: Path) -> None:
+    journal = Journal(path)
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+    )
+    async with asyncio.TaskGroup() as tasks:
+        process = Process(tasks, settings, journal)
+        while line := await reader.readline():
+            if not process.obey(json.loads(line)):
+                break
+        else:  # the director is gone
+            raise SystemExit(1)
+    journal.close()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("settings")
+    parser.add_argument("journal", type=Path)
+    args = parser.parse_args()
+    asyncio.run(run(Settings.loads(args.settings), args.journal))
