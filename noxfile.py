@@ -137,6 +137,24 @@ def power_cut(session: nox.Session) -> None:
 
 
 @nox.session
+def torture(session: nox.Session) -> None:
+    """A group whose members and brokers die: `nox -s torture -- --kill-brokers`."""
+    session.install("-e", ".[kafka]")
+    groups(session, "test")
+    session.run("python", "-m", "tests.torture", *session.posargs)
+
+
+@nox.session
+def full_speed(session: nox.Session) -> None:
+    """Partitions that are handed over beside others: minutes on a quiet machine."""
+    session.install("-e", ".[kafka]")
+    groups(session, "test")
+    env = {"KAFKAIO_FULL_SPEED": "1"}
+    tests = ["tests/integration/test_full_speed.py", "-s"]
+    session.run("pytest", *tests, *session.posargs, env=env)
+
+
+@nox.session
 def differential(session: nox.Session) -> None:
     """The embedded broker and a real one: two hundred scripts of each kind."""
     session.install("-e", ".[kafka]")
