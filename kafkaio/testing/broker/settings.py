@@ -25,6 +25,7 @@ class Setting:
     default: str
     choices: tuple[str, ...] = ()
     least: int | None = None
+    most: int | None = None
 
 
 TOPIC_DEFAULTS: Final[Mapping[str, Setting]] = {
@@ -100,7 +101,8 @@ def _fits(setting: Setting, value: str) -> bool:
         elif setting.kind in {"int", "long"}:
             limit = 1 << (31 if setting.kind == "int" else 63)
             least = -limit if setting.least is None else setting.least
-            return least <= int(value) < limit
+            most = limit - 1 if setting.most is None else setting.most
+            return least <= int(value) <= most
     except ValueError:
         return False
     return True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from kafkaio.protocol.messages.alter_configs import (
     AlterConfigsRequest,
-    AlterConfigsResource,
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
@@ -12,8 +11,7 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.broker.settings import validate
-from kafkaio.testing.handlers._configs import known, replace, stored
+from kafkaio.testing.handlers._configs import change, check_asked
 
 
 async def handle(
@@ -31,19 +29,12 @@ async def handle(
         )
         try:
             connection.check(asked.resource_name)
-            _replace(node, asked, validate_only=request.validate_only)
+            names = {config.name for config in asked.configs}
+            check_asked(node, asked, request.resources, names)
+            values = {one.name: one.value or "" for one in asked.configs}
+            change(node, asked, values, validate_only=request.validate_only)
         except Refusal as refusal:
             result.error_code = refusal.code
             result.error_message = refusal.message
         response.responses.append(result)
     return response
-
-
-def _replace(node: Node, asked: AlterConfigsResource, *, validate_only: bool) -> None:
-    settings = known(asked.resource_type)
-    stored(node, asked.resource_type, asked.resource_name)  # or refused
-    for config in asked.configs:
-        validate(settings, config.name, config.value)
-    if not validate_only:
-        values = {one.name: one.value or "" for one in asked.configs}
-        replace(node, asked.resource_type, asked.resource_name, values)

@@ -13,8 +13,10 @@ from kafkaio.protocol.messages.describe_cluster import (
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
+from kafkaio.testing.handlers._operations import ON_CLUSTER, told_if
 
 _BROKERS: Final = 1
+_CONTROLLERS: Final = 2
 
 
 async def handle(
@@ -27,14 +29,22 @@ async def handle(
     del header, connection
     cluster = node.cluster
     if request.endpoint_type != _BROKERS:
+        is_known = request.endpoint_type == _CONTROLLERS
         return DescribeClusterResponse(
-            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_code=(
+                ErrorCode.MISMATCHED_ENDPOINT_TYPE
+                if is_known
+                else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+            ),
             error_message="The request was sent to an endpoint of type BROKER",
         )
     nodes = [node.broker.nodes[node_id] for node_id in sorted(cluster.live)]
     return DescribeClusterResponse(
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
+        cluster_authorized_operations=told_if(
+            request.include_cluster_authorized_operations, ON_CLUSTER
+        ),
         brokers=[
             DescribeClusterBroker(
                 broker_id=peer.node_id, host=peer.host, port=peer.port, rack=peer.rack

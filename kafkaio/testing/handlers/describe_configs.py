@@ -18,7 +18,14 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import Setting
-from kafkaio.testing.handlers._configs import BROKER, GROUP, TOPIC, known, stored
+from kafkaio.testing.handlers._configs import (
+    BROKER,
+    GROUP,
+    TOPIC,
+    check_name,
+    known,
+    need,
+)
 
 _KINDS: Final = {
     "boolean": 1, "string": 2, "int": 3, "long": 5, "double": 6, "list": 7
@@ -35,9 +42,21 @@ async def handle(
 ) -> DescribeConfigsResponse:
     """Tell the configs of topics, brokers and groups."""
     del header
+    unknown = None
+    try:
+        for asked in request.resources:
+            known(asked.resource_type)
+    except Refusal as refusal:
+        unknown = refusal  # of all of them
     return DescribeConfigsResponse(
         results=[
-            _one(node, asked, connection, with_synonyms=request.include_synonyms)
+            _one(
+                node,
+                asked,
+                connection,
+                unknown,
+                with_synonyms=request.include_synonyms,
+            )
             for asked in request.resources
         ]
     )
@@ -47,16 +66,21 @@ def _one(
     node: Node,
     asked: DescribeConfigsResource,
     connection: ServerConnection,
+    unknown: Refusal | None,
     *,
     with_synonyms: bool,
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(
         resource_type=asked.resource_type, resource_name=asked.resource_name
     )
+    if unknown is not None:
+        result.error_code = unknown.code
+        result.error_message = unknown.message
+        return result
     try:
         connection.check(asked.resource_name)
-        settings = known(asked.resource_type)
-        values = stored(node, asked.resource_type, asked.resource_name)
+        check_name(node, asked.resource_type, asked.resource_name)
+        values = need(node, asked.resource_type, asked.resource_name)
     except Refusal as refusal:
         result.error_code = refusal.code
         result.error_message = refusal.message
@@ -65,7 +89,7 @@ def _one(
     source = _SOURCES[asked.resource_type]
     result.configs = [
         _told(name, setting, values, source, with_synonyms=with_synonyms)
-        for name, setting in settings.items()
+        for name, setting in known(asked.resource_type).items()
         if wanted is None or name in wanted
     ]
     return result

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -15,6 +17,9 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import NO_LEADER, Partition
 from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.handlers._operations import ON_TOPIC
+
+_LARGEST_PAGE: Final = 2000
 
 
 async def handle(
@@ -25,17 +30,35 @@ async def handle(
 ) -> DescribeTopicPartitionsResponse:
     """Describe topics in the order of their names, one page at a time."""
     del header, connection
-    cluster = node.cluster
+    cursor = request.cursor
     names = sorted({topic.name for topic in request.topics})
+    is_wrong = cursor is not None and (
+        cursor.partition_index < 0 or (names and cursor.topic_name not in names)
+    )
+    if is_wrong:
+        return DescribeTopicPartitionsResponse(
+            topics=[
+                DescribeTopicPartitionsResponseTopic(
+                    error_code=ErrorCode.INVALID_REQUEST, name=asked.name
+                )
+                for asked in request.topics
+            ]
+        )
     if not names:
-        names = [topic.name for topic in cluster.visible()]
+        names = [topic.name for topic in node.cluster.visible()]
     first = 0
-    if request.cursor is not None:
-        names = [name for name in names if name >= request.cursor.topic_name]
-        if names and names[0] == request.cursor.topic_name:
-            first = request.cursor.partition_index
+    if cursor is not None:
+        names = [name for name in names if name >= cursor.topic_name]
+        if names and names[0] == cursor.topic_name:
+            first = cursor.partition_index
+    left = max(1, min(request.response_partition_limit, _LARGEST_PAGE))
+    return _page(node, names, first, left)
+
+
+def _page(
+    node: Node, names: list[str], first: int, left: int
+) -> DescribeTopicPartitionsResponse:
     response = DescribeTopicPartitionsResponse()
-    left = request.response_partition_limit
     for name in names:
         if left <= 0:
             response.next_cursor = DescribeTopicPartitionsResponseCursor(
@@ -43,6 +66,7 @@ async def handle(
             )
             break
         told, rest = _topic(node, name, first, left)
+        told.topic_authorized_operations = ON_TOPIC
         first = 0
         left -= len(told.partitions)
         response.topics.append(told)

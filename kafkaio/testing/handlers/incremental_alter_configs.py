@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from kafkaio.protocol.error_codes import ErrorCode
@@ -17,8 +17,8 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.broker.settings import Setting, validate
-from kafkaio.testing.handlers._configs import TOPIC, known, replace, stored
+from kafkaio.testing.broker.settings import Setting
+from kafkaio.testing.handlers._configs import change, check_asked, known, need
 
 _SET: Final = 0
 _DELETE: Final = 1
@@ -34,50 +34,56 @@ async def handle(
 ) -> IncrementalAlterConfigsResponse:
     """Change single configs; each resource changes as a whole or not at all."""
     del header
-    response = IncrementalAlterConfigsResponse()
-    for asked in request.resources:
-        result = AlterConfigsResourceResponse(
-            resource_type=asked.resource_type, resource_name=asked.resource_name
-        )
+    refused: dict[int, Refusal] = {}
+    for number, asked in enumerate(request.resources):
+        given = {one.name for one in asked.configs if one.config_operation != _DELETE}
         try:
             connection.check(asked.resource_name)
-            _alter(node, asked, validate_only=request.validate_only)
+            check_asked(node, asked, request.resources, given)
         except Refusal as refusal:
-            result.error_code = refusal.code
-            result.error_message = refusal.message
-        response.responses.append(result)
-    return response
+            refused[number] = refusal
+    passed = [n for n in range(len(request.resources)) if n not in refused]
+    operations = {
+        one.config_operation for n in passed for one in request.resources[n].configs
+    }
+    # The controller fails as a whole where it does not know an operation.
+    fails = not operations <= {_SET, _DELETE, _APPEND, _SUBTRACT}
+    for number in passed:
+        if fails:
+            refused[number] = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+            continue
+        try:
+            _alter(node, request.resources[number], validate_only=request.validate_only)
+        except Refusal as refusal:
+            refused[number] = refusal
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            _told(asked, refused.get(number))
+            for number, asked in enumerate(request.resources)
+        ]
+    )
+
+
+def _told(
+    asked: AlterConfigsResource, refusal: Refusal | None
+) -> AlterConfigsResourceResponse:
+    result = AlterConfigsResourceResponse(
+        resource_type=asked.resource_type, resource_name=asked.resource_name
+    )
+    if refusal is not None:
+        result.error_code = refusal.code
+        result.error_message = refusal.message
+    return result
 
 
 def _alter(node: Node, asked: AlterConfigsResource, *, validate_only: bool) -> None:
     settings = known(asked.resource_type)
-    # What cannot be for any resource is refused before this one is looked for.
-    changed = _changed({}, settings, asked)
-    given = {one.name for one in asked.configs if one.config_operation == _SET}
-    _check(settings, {name: changed[name] for name in given & changed.keys()})
-    if asked.resource_type == TOPIC and not asked.resource_name:
-        raise Refusal(ErrorCode.INVALID_REQUEST, "there are no defaults for topics")
-    values = stored(node, asked.resource_type, asked.resource_name)
-    changed = _changed(values, settings, asked)
-    _check(settings, changed)
-    if not validate_only:
-        replace(node, asked.resource_type, asked.resource_name, changed)
-
-
-def _changed(
-    values: Mapping[str, str],
-    settings: Mapping[str, Setting],
-    asked: AlterConfigsResource,
-) -> dict[str, str]:
-    changed = dict(values)
+    values: dict[str, str] = {}
+    with suppress(Refusal):  # that it is not there is told last
+        values |= need(node, asked.resource_type, asked.resource_name)
     for config in asked.configs:
-        _change(changed, settings.get(config.name), config)
-    return changed
-
-
-def _check(settings: Mapping[str, Setting], values: Mapping[str, str]) -> None:
-    for name, value in values.items():
-        validate(settings, name, value)
+        _change(values, settings.get(config.name), config)
+    change(node, asked, values, validate_only=validate_only)
 
 
 def _change(
@@ -87,21 +93,16 @@ def _change(
     if operation == _DELETE:
         values.pop(config.name, None)
         return
-    if config.value is None:
-        raise Refusal(
-            ErrorCode.INVALID_REQUEST, f"Null value not supported for {config.name}"
-        )
+    value = config.value or ""
     if operation == _SET:
-        values[config.name] = config.value
+        values[config.name] = value
         return
-    if operation not in {_APPEND, _SUBTRACT}:
-        raise Refusal(ErrorCode.INVALID_REQUEST, f"unknown operation {operation}")
     if setting is None or setting.kind != "list":
         raise Refusal(
             ErrorCode.INVALID_CONFIG, f"{config.name} is no list to add to or take from"
         )
     items = values.get(config.name, setting.default).split(",")
-    given = config.value.split(",")
+    given = value.split(",")
     if operation == _APPEND:
         items += [item for item in given if item not in items]
     else:

@@ -20,6 +20,7 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import NO_LEADER, Partition
 from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.handlers._operations import ON_CLUSTER, ON_TOPIC, told_if
 
 _NO_ID: Final = UUID(int=0)
 _FIRST_WITH_AUTO_CREATE: Final = 4
@@ -36,7 +37,11 @@ async def handle(
     """Tell who is up, and who leads what was asked for."""
     cluster = node.cluster
     response = MetadataResponse(
-        cluster_id=cluster.cluster_id, controller_id=cluster.controller_id
+        cluster_id=cluster.cluster_id,
+        controller_id=cluster.controller_id,
+        cluster_authorized_operations=told_if(
+            request.include_cluster_authorized_operations, ON_CLUSTER
+        ),
     )
     for node_id in sorted(cluster.live):
         peer = node.broker.nodes[node_id]
@@ -51,13 +56,26 @@ async def handle(
             _refused(topic, connection) or describe(node, topic)
             for topic in cluster.visible()
         ]
-        return response
+        return _with_operations(response, request)
     may_create = node.broker.auto_create_topics and (
         version < _FIRST_WITH_AUTO_CREATE or request.allow_auto_topic_creation
     )
+    asked_once = {(asked.name, asked.topic_id): asked for asked in request.topics}
     response.topics = [
-        _one(node, asked, connection, may_create=may_create) for asked in request.topics
+        _one(node, asked, connection, may_create=may_create)
+        for asked in asked_once.values()
     ]
+    return _with_operations(response, request)
+
+
+def _with_operations(
+    response: MetadataResponse, request: MetadataRequest
+) -> MetadataResponse:
+    """Tell what may be done with topics, where that was asked."""
+    for topic in response.topics:
+        topic.topic_authorized_operations = told_if(
+            request.include_topic_authorized_operations, ON_TOPIC
+        )
     return response
 
 

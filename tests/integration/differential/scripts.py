@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from random import Random
 from typing import Final
 
+from tests.integration.differential.administration import administration
 from tests.integration.differential.classic_groups import classic_groups
 from tests.integration.differential.consumer_groups import consumer_groups
 from tests.integration.differential.logs import logs
@@ -21,6 +22,7 @@ SCRIPTS: Final[Mapping[str, Script]] = {
     # First, while there are few topics: many a pattern matches them all.
     "patterns": patterns,
     "topics": topics,
+    "administration": administration,
     "logs": logs,
     "simple_groups": simple_groups,
     "classic_groups": classic_groups,

@@ -39,7 +39,7 @@ _NOBODY: Final = UUID(int=0)
 _UNHEARD_OF: Final = UUID(int=79)
 _NO_NAMES: Final = ("", ".", "a/b", "x" * 250)
 _TOPIC: Final = 2
-_SETTINGS: Final = (
+SETTINGS: Final = (
     ("retention.ms", "1000"),
     ("retention.ms", "-1"),
     ("max.message.bytes", "5000"),
@@ -48,7 +48,7 @@ _SETTINGS: Final = (
     ("segment.bytes", "1048576"),
     ("min.insync.replicas", "1"),
 )
-_WRONG: Final = (
+WRONG: Final = (
     ("retention.ms", "soon"),
     ("no.such.config", "1"),
     ("cleanup.policy", "burn"),
@@ -108,7 +108,7 @@ class TopicScript:
         await self.pair.ask(request, version, pick=_without_configs)
 
     def _creatable(self, version: int) -> CreatableTopic:
-        settings = [self.dice.choice(_WRONG if self.wrong() else _SETTINGS)]
+        settings = [self.dice.choice(WRONG if self.wrong() else SETTINGS)]
         topic = CreatableTopic(
             name=self._name(),
             num_partitions=self.dice.choice([1, 2, 3]),
@@ -168,7 +168,7 @@ class TopicScript:
 
     async def alter(self) -> None:
         """Set, delete, append to and subtract from configs."""
-        name, value = self.dice.choice(_WRONG if self.wrong() else _SETTINGS)
+        name, value = self.dice.choice(WRONG if self.wrong() else SETTINGS)
         operation = self.dice.choice([0, 0, 0, 1, 2, 3])
         config = AlterableConfig(name=name, config_operation=operation, value=value)
         resource = AlterConfigsResource(
@@ -184,7 +184,7 @@ class TopicScript:
     async def describe(self) -> None:
         """Look configs up: some, or all that both know."""
         version = self.dice.randint(1, 4)
-        keys = self.dice.sample([name for name, _ in _SETTINGS], 2)
+        keys = self.dice.sample([name for name, _ in SETTINGS], 2)
         resource = DescribeConfigsResource(
             resource_type=_TOPIC,
             resource_name=self._absent(),
@@ -193,7 +193,7 @@ class TopicScript:
         request = DescribeConfigsRequest(
             resources=[resource], include_synonyms=self.wrong(0.3)
         )
-        await self.pair.agree(request, version, pick=_set_here)
+        await self.pair.agree(request, version, pick=set_here)
 
     async def look(self) -> None:
         """Ask what topics there are, by name or by id."""
@@ -246,12 +246,12 @@ def _served(answer: Plain) -> Plain:
     }
 
 
-def _set_here(answer: Plain) -> Plain:
+def set_here(answer: Plain) -> Plain:
     """Leave out where a value is from if not from the topic: brokers have settings."""
     results = []
     for result in answer["results"]:
         configs = [
-            {**one, "config_source": one["config_source"] == 1, "synonyms": []}
+            {**one, "config_source": one["config_source"] in {1, 8}, "synonyms": []}
             for one in result["configs"]
         ]
         known = [one for one in configs if one["name"] in _KNOWN]
@@ -263,7 +263,10 @@ def _named(features: Plain, names: set[str]) -> Plain:
     return [one for one in features if one["name"] in names]
 
 
-_KNOWN: Final = {name for name, _ in _SETTINGS} - {"min.insync.replicas"}
+_KNOWN: Final = {name for name, _ in SETTINGS} - {"min.insync.replicas"} | {
+    "consumer.heartbeat.interval.ms",
+    "consumer.session.timeout.ms",
+}
 _SERVED: Final = frozenset(
     {0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 32, 37, 42}
     | {44, 47, 60, 68, 69, 75}

@@ -290,7 +290,7 @@ async def test_configs() -> None:
             (2, "cleanup.policy", "compact", 0),
             (3, "cleanup.policy", "delete", 0),
             (2, "retention.ms", "5", ErrorCode.INVALID_CONFIG),
-            (7, "retention.ms", "5", ErrorCode.INVALID_REQUEST),
+            (7, "retention.ms", "5", ErrorCode.UNKNOWN_SERVER_ERROR),
             (1, "retention.ms", None, 0),
         ]:
             change = AlterableConfig(name=name, config_operation=operation, value=value)
@@ -328,6 +328,31 @@ async def test_the_cluster() -> None:
         assert answer.controller_id == 0
         wrong = await caller.call(DescribeClusterRequest(endpoint_type=2), 2)
         assert wrong.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        wrong = await caller.call(DescribeClusterRequest(endpoint_type=7), 2)
+        assert wrong.error_code == ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+
+
+async def test_what_may_be_done_is_told_to_who_asks() -> None:
+    async with started(topics={"t": 1}) as (_, caller):
+        untold = -(2**31)
+        for asked in (False, True):
+            request = DescribeClusterRequest(
+                include_cluster_authorized_operations=asked
+            )
+            cluster = await caller.call(request, 2)
+            on_cluster = 8096 if asked else untold
+            assert cluster.cluster_authorized_operations == on_cluster
+            everything = MetadataRequest(
+                # A topic that is asked for twice is told once.
+                topics=[MetadataRequestTopic(name="t") for _ in range(2)],
+                include_topic_authorized_operations=asked,
+                include_cluster_authorized_operations=asked,
+            )
+            told = await caller.call(everything, 9)
+            assert told.cluster_authorized_operations == on_cluster
+            (topic,) = told.topics
+            on_topic = 3576 if asked else untold
+            assert topic.topic_authorized_operations == on_topic
 
 
 @pytest.mark.parametrize("version", range(1, 6))
@@ -371,6 +396,17 @@ async def test_topics_page_by_page() -> None:
                 partition_index=answer.next_cursor.partition_index,
             )
         assert seen == [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("b", 2)]
+        for wrong in [("b", -1), ("c", 0)]:
+            cursor = DescribeTopicPartitionsRequestCursor(
+                topic_name=wrong[0], partition_index=wrong[1]
+            )
+            request = DescribeTopicPartitionsRequest(
+                topics=[TopicRequest(name="b"), TopicRequest(name="a")], cursor=cursor
+            )
+            answer = await caller.call(request, 0)
+            assert [topic.error_code for topic in answer.topics] == [
+                ErrorCode.INVALID_REQUEST
+            ] * 2
         asked = [TopicRequest(name="none"), TopicRequest(name="!")]
         answer = await caller.call(DescribeTopicPartitionsRequest(topics=asked), 0)
         assert [topic.error_code for topic in answer.topics] == [
