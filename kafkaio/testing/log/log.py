@@ -324,11 +324,14 @@ class Log:
         return None
 
     def max_timestamp(self) -> TimestampOffset | None:
-        """Find the first record that has the greatest timestamp (KIP-734)."""
+        """Find the first record that has the greatest timestamp (KIP-734).
+
+        As in Kafka, among what the segments hold: it may be below `start_offset`.
+        """
         best = max(self._segments, key=lambda segment: segment.max_timestamp)
         if best.max_timestamp < 0:
             return None
-        found = best.first_at(best.max_timestamp, self._start_offset)
+        found = best.first_at(best.max_timestamp, best.base_offset)
         return None if found is None else TimestampOffset(*found)
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:

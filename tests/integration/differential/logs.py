@@ -14,6 +14,7 @@ from kafkaio.protocol.message import Request, Response
 from kafkaio.protocol.messages import (
     CreateTopicsRequest,
     DeleteRecordsRequest,
+    DescribeLogDirsRequest,
     FetchRequest,
     InitProducerIdRequest,
     ListOffsetsRequest,
@@ -29,6 +30,7 @@ from kafkaio.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsTopic,
 )
+from kafkaio.protocol.messages.describe_log_dirs import DescribableLogDirTopic
 from kafkaio.protocol.messages.fetch import FetchPartition, FetchTopic, ForgottenTopic
 from kafkaio.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -40,8 +42,8 @@ from kafkaio.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from kafkaio.protocol.messages.produce import PartitionProduceData, TopicProduceData
-from tests.integration.differential.pair import Pair
-from tests.integration.differential.plain import Names
+from tests.integration.differential.pair import Ask, Pair
+from tests.integration.differential.plain import Names, without_disk
 
 _NOW: Final = 1_790_000_000_000
 _NOBODY: Final = UUID(int=0)
@@ -103,6 +105,7 @@ class LogScript:
             + [self.fetch_in_session] * 3
             + [self.list_offsets, self.list_offsets, self.epochs, self.begin]
             + [self.delete_records]
+            + ([] if self.is_compacted else [self.sizes])
         )
         for _ in range(steps):
             await self.dice.choice(kinds)()
@@ -175,19 +178,11 @@ class LogScript:
 
     async def produce(self) -> None:
         """Write a batch, by an idempotent producer or none, right or wrong."""
-        version, index = self.dice.randint(3, 13), self._index()
+        version, index, acks = self.dice.randint(3, 13), self._index(), self._acks()
         batch = self._batch()
-        producer, epoch, sequence = -1, -1, -1
-        if self.producers and self.wrong(0.6):
-            producer, sequences = self.dice.choice(self.producers)
-            epoch = 1 if self.wrong(0.05) else 0
-            sequence = sequences[index % 2]
-            if self.wrong(0.2):
-                sequence = max(0, sequence + self.dice.choice([-5, -2, -1, 1]))
+        producer, epoch, sequence, sequences = self._writer(index)
         spoilt = self._spoilt(batch) if self.wrong(0.15) else None
-        acks = (
-            self.dice.choice([2, -2]) if self.wrong(0.03) else self.dice.choice([-1, 1])
-        )
+        is_unknown = self.wrong(0.04)
         by_id = version >= 13
 
         def request(names: Names) -> Request[Response]:
@@ -206,16 +201,59 @@ class LogScript:
                 topic.topic_id = _UNHEARD_OF if by_id else _NOBODY
             return ProduceRequest(acks=acks, timeout_ms=9000, topic_data=[topic])
 
-        is_unknown = self.wrong(0.04)
-        answer = await self.pair.ask(request, version)
-        if answer == "hung up":
-            return
-        (told,) = answer["responses"][0]["partition_responses"]
         count = struct.unpack_from(">i", batch, 57)[0]
-        if not told["error_code"]:
-            self.ends[index] = max(self.ends[index], told["base_offset"] + count)
-            if producer >= 0:
-                sequences[index] = max(sequences[index], sequence + count)
+        write = self._write_unasked if acks == 0 else self._write
+        if await write(request, version, index, count):
+            sequences[index] = max(sequences[index], sequence + count)
+
+    def _acks(self) -> int:
+        if self.wrong(0.03):
+            return self.dice.choice([2, -2])
+        return 0 if self.wrong() else self.dice.choice([-1, 1])
+
+    def _writer(self, index: int) -> tuple[int, int, int, list[int]]:
+        """Producer id, epoch and sequence of the next batch, and where it counts."""
+        if not self.producers or not self.wrong(0.6):
+            return -1, -1, -1, [0, 0]
+        producer, sequences = self.dice.choice(self.producers)
+        epoch = 1 if self.wrong(0.05) else 0
+        sequence = sequences[index % 2]
+        if self.wrong(0.2):
+            sequence = max(0, sequence + self.dice.choice([-5, -2, -1, 1]))
+        return producer, epoch, sequence, sequences
+
+    async def _write(self, ask: Ask, version: int, index: int, count: int) -> bool:
+        """Write, and say whether it was appended."""
+        answer = await self.pair.ask(ask, version)
+        if answer == "hung up":
+            return False
+        (told,) = answer["responses"][0]["partition_responses"]
+        if told["error_code"]:
+            return False
+        self.ends[index] = max(self.ends[index], told["base_offset"] + count)
+        return True
+
+    async def _write_unasked(
+        self, ask: Ask, version: int, index: int, count: int
+    ) -> bool:
+        """Write what is not answered, unless by hanging up: see how the end moves."""
+        part = ListOffsetsPartition(partition_index=index, timestamp=-1)
+        topic = ListOffsetsTopic(name=self.topic, partitions=[part])
+        request = ListOffsetsRequest(replica_id=-1, topics=[topic])
+        answer = await self.pair.ask(request, 5, before=(ask, version))
+        if answer == "hung up":
+            return False
+        (told,) = answer["topics"][0]["partitions"]
+        if told["error_code"] or told["offset"] < self.ends[index] + count:
+            return False
+        self.ends[index] = told["offset"]
+        return True
+
+    async def sizes(self) -> None:
+        """Ask how large the log is: in memory or in files, it is the same."""
+        parts = DescribableLogDirTopic(topic=self.topic, partitions=[0, 1])
+        request = DescribeLogDirsRequest(topics=[parts])
+        await self.pair.ask(request, 5, pick=without_disk)
 
     async def delete_records(self) -> None:
         """Cut a log off at its front."""

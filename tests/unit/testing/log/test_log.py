@@ -296,6 +296,7 @@ def test_a_timestamp_finds_the_first_record_that_is_not_older(storage: Storage) 
     assert log.offset_for_timestamp(0) == (3, NOW + 11, 10)
     log.delete_records(12)
     assert log.offset_for_timestamp(0) is None
+    assert log.max_timestamp() == (7, NOW + 21, 20)  # though it is deleted
 
 
 def test_leader_epochs_end_where_the_next_begins(storage: Storage) -> None:
