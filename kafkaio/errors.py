@@ -28,7 +28,8 @@
     ├── MembershipError                 what a group did to this consumer
     │   ├── CommitFailed                the commit came too late: others own it now
     │   ├── RebalanceInProgress         poll, then commit again
-    │   └── PartitionLost               the partition is no longer ours
+    │   ├── PartitionLost               the partition is no longer ours
+    │   └── RewindRefused               its owner cannot be asked to give it up
     ├── OffsetStoreError                where offsets are kept, outside Kafka, failed
     └── InternalError                   a bug in kafkaio; please report it
     DeliveriesFailed                    an ExceptionGroup, and no KafkaError: each error
@@ -68,6 +69,7 @@ __all__ = [
     "RebalanceInProgress",
     "RecordTooLarge",
     "RequestTimeout",
+    "RewindRefused",
     "UnknownTopicOrPartition",
     "UnsupportedVersion",
     "UsageError",
@@ -260,6 +262,10 @@ class RebalanceInProgress(MembershipError):
 
 class PartitionLost(MembershipError):
     """The partition was taken from this consumer, so it may no longer act on it."""
+
+
+class RewindRefused(MembershipError):
+    """The owners of the partitions cannot be asked to give them up for a rewind."""
 
 
 class OffsetStoreError(KafkaError):

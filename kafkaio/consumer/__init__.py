@@ -8,7 +8,7 @@ from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.consumer import Consumer
 from kafkaio.consumer.iteration import BatchIterator, TableIterator
 from kafkaio.consumer.parallel import DeadLetter, Lane, LaneBatches, LaneIterator
-from kafkaio.consumer.places import ToCommit
+from kafkaio.consumer.places import RewindTo, ToCommit
 from kafkaio.consumer.poll import Poll
 from kafkaio.consumer.rebalances import (
     Assigned,
@@ -40,6 +40,7 @@ __all__ = [
     "Rebalances",
     "RevokeRequested",
     "Revoked",
+    "RewindTo",
     "Subscription",
     "TableIterator",
     "ToCommit",

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, TypeVar
+from weakref import ReferenceType, ref
 
 import anyio
 
@@ -30,6 +31,7 @@ from kafkaio.consumer.fetch.lookup import OffsetLookup
 from kafkaio.consumer.fetch.positioner import Positioner
 from kafkaio.consumer.group.commits import OffsetCommitter
 from kafkaio.consumer.group.coordinator import GroupCoordinator
+from kafkaio.consumer.group.rewind import Rewinder
 from kafkaio.consumer.host import Assigner, Host
 from kafkaio.consumer.keeper import Keeper
 from kafkaio.consumer.reader import Reader
@@ -98,11 +100,13 @@ class Engine:
         self.polls: bool | None = None
         self.committer: OffsetCommitter | None = None
         self.coordinator: GroupCoordinator | None = None
+        self.rewinder: Rewinder | None = None
         if config.group_id is not None:
             self.committer = OffsetCommitter(client, config, self.identity)
             self.coordinator = GroupCoordinator(
                 client, config, self.host, self.committer
             )
+            self.rewinder = Rewinder(self.coordinator, self.committer)
             self.host.feed.attach(self.coordinator)
         self._assigner = Assigner(self.host)
         self._positioner = Positioner(
@@ -121,6 +125,8 @@ class Engine:
         self._undo: list[Callable[[], None]] = []
         self._is_looking = False
         self.is_reading = False
+        # Which task read last.
+        self._reader_task: ReferenceType[asyncio.Task[object]] | None = None
         #: Whether finished records are committed without being asked to.
         self.auto_commits = config.enable_auto_commit and config.group_id is not None
 
@@ -401,10 +407,18 @@ class Engine:
         if self.is_reading:
             raise UsageError("another task is reading from this consumer")
         self.is_reading = True
+        if (task := asyncio.current_task()) is not None:
+            self._reader_task = ref(task)
         try:
             yield
         finally:
             self.is_reading = False
+
+    @property
+    def is_reader_here(self) -> bool:
+        """Whether the task that calls this is the one that read last."""
+        task = asyncio.current_task()
+        return self._reader_task is not None and self._reader_task() is task
 
     def step(self, *, polls: bool) -> None:
         """The user asks for more: what was handed out before is finished.

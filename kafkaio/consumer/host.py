@@ -50,6 +50,8 @@ class Host:
         # Lost before the last poll returned, which told of them; and since.
         self._lost_told: frozenset[TopicPartition] = _NOTHING
         self._lost_since: frozenset[TopicPartition] = _NOTHING
+        # Whether the task that reads waits for a rewind: it takes no step meanwhile.
+        self._is_user_waiting = False
         # Lost, and the user has heard neither of that nor of a new assignment.
         self._unheard: frozenset[TopicPartition] = _NOTHING
 
@@ -133,6 +135,21 @@ class Host:
             self.engine.coordinator.told()
             self.engine.coordinator.clear_lost()
 
+    @contextmanager
+    def rewinding(self) -> Iterator[None]:
+        """The caller waits for a rewind; who reads in the same task, steps by that."""
+        group = self.engine.coordinator
+        assert group is not None  # else there is nothing to rewind
+        if self._is_user_waiting or not self.engine.is_reader_here:
+            yield
+            return
+        self._is_user_waiting = True
+        try:
+            group.release(self.idle(group.to_be_revoked))
+            yield
+        finally:
+            self._is_user_waiting = False
+
     # What the group coordinator calls
 
     def revoke_requested(
@@ -155,12 +172,13 @@ class Host:
         Whoever divides the records among several tasks knows them. Else they are all
         of them before the user has read anything. While an iterator waits for its
         next record, those whose records are finished: that is the step. A poll comes
-        back, and a user who works will be back: their next step decides.
+        back, and a user who works will be back: their next step decides. One who waits
+        for a rewind is done with what it was handed.
         """
         engine, sharing = self.engine, self.engine.reader.sharing
         if sharing is not None:
             return frozenset(filter(sharing.may_go, partitions))
-        if engine.polls is None:
+        if engine.polls is None or self._is_user_waiting:
             return partitions
         if engine.polls or not engine.is_reading:
             return _NOTHING

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from kafkaio._machines.offsets import Commit
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._runtime.clock import now
+from kafkaio.config.checks import iso_duration_ms
 from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.engine import Engine
 from kafkaio.consumer.fetch.lookup import EARLIEST, LATEST
@@ -19,10 +20,13 @@ from kafkaio.types import (
     TopicPartition,
 )
 
-__all__ = ["Places", "ToCommit"]
+__all__ = ["Places", "RewindTo", "ToCommit"]
 
 #: What may be committed: a record or batch that is done, or offsets of next records.
 ToCommit: TypeAlias = Record | Batch | Mapping[TopicPartition, int | OffsetAndMetadata]
+
+#: Where a group may be rewound to.
+RewindTo: TypeAlias = int | OffsetAndMetadata | str
 
 
 class Places:
@@ -65,9 +69,7 @@ class Places:
             UsageError: the partition is not assigned, or the offset is negative.
         """
         (tp,) = self._assigned([partition])
-        where = _next_record(offset)
-        if where.offset < 0:
-            raise UsageError(f"cannot seek to the offset {where.offset}")
+        where = _checked(offset)
         self._reader.seek(tp, where.offset, where.leader_epoch)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
@@ -209,6 +211,68 @@ class Places:
             return {}
         return dict(await committer.fetch(chosen, timeout=self._within(timeout)))
 
+    async def rewind(
+        self,
+        to: Mapping[TopicPartition, RewindTo],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> None:
+        """Move the whole group to other offsets while it runs, back or ahead.
+
+        Whoever owns the partitions gives them up as in any rebalance: work on their
+        records is finished, holds and delays count, `RevokeRequested` and `Revoked`
+        tell of it. While nobody has them the offsets are committed; then they are
+        given out again. So when this returns, each record of them that any member is
+        handed comes from there on, and no commit of an old owner can follow. What
+        was paused comes back unpaused. ``offset_store`` has to be shared by members.
+
+        Called in the task that reads, this counts as done with what it was handed,
+        which is not finished by that. Do not call it where a partition to be moved is
+        worked on by `run` or `partitions`: that work would wait for itself.
+
+        Where the brokers divide a group (KIP-848) a member can move what it owns, and
+        in a classic group the member that leads has to be of kafkaio; the others may
+        be of any client. If cancelled, the offsets may be committed all the same.
+
+        Args:
+            to: offsets of the next records to read; or ``earliest``, ``latest`` or
+                ``by_duration:``, as for ``auto_offset_reset``.
+            timeout: seconds, ``default_api_timeout_ms`` by default.
+
+        Raises:
+            RewindRefused: the owners cannot be asked.
+            UnknownTopicOrPartition: there is no such partition.
+            RequestTimeout: they did not give them up in time; nothing was moved.
+            BrokerError: the coordinator refused the commit.
+            OffsetStoreError: the ``offset_store`` failed.
+            UsageError: nothing is subscribed to as a member of a group, or an offset
+                cannot be.
+        """
+        engine = self._engine
+        engine.check()
+        if engine.rewinder is None or not engine.wish.is_subscription:
+            raise UsageError("only a group that is subscribed to topics can be rewound")
+        deadline = now() + self._within(timeout)
+        offsets = await self._targets(to, deadline)
+        if offsets:
+            with engine.host.rewinding():
+                await engine.rewinder.rewind(offsets, deadline - now())
+
+    async def _targets(
+        self, to: Mapping[TopicPartition, RewindTo], deadline: float
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        resets = dict[TopicPartition, Reset]()
+        offsets = dict[TopicPartition, OffsetAndMetadata]()
+        for tp, place in to.items():
+            if not isinstance(place, str):
+                offsets[TopicPartition(*tp)] = _checked(place)
+            elif (reset := _reset_of(place)) is not None:
+                resets[TopicPartition(*tp)] = reset
+            else:
+                raise UsageError(f"{place!r} is no place to rewind to")
+        await self._engine.check_exist([*offsets, *resets], deadline - now())
+        found = await self._engine.lookup.places(resets, within=deadline - now())
+        return offsets | {tp: OffsetAndMetadata(at) for tp, at in found.items()}
+
     def _within(self, timeout: float | None) -> float:
         return self._timeout if timeout is None else timeout
 
@@ -257,6 +321,19 @@ class Places:
         return ledger.commit_of(
             {TopicPartition(*tp): _next_record(at) for tp, at in what.items()}
         )
+
+
+def _reset_of(place: str) -> Reset | None:
+    kind, _, duration = place.partition(":")
+    is_junk = kind == "by_duration" and iso_duration_ms(duration) is None
+    return None if is_junk else Reset.of(place)
+
+
+def _checked(offset: int | OffsetAndMetadata) -> OffsetAndMetadata:
+    where = _next_record(offset)
+    if where.offset < 0:
+        raise UsageError(f"there is no offset {where.offset} to read at")
+    return where
 
 
 def _next_record(offset: int | OffsetAndMetadata) -> OffsetAndMetadata:

@@ -8,7 +8,7 @@ inputs can get a member stuck between two states.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from enum import Enum
 from typing import ClassVar, Final, Generic, TypeAlias, TypeVar
 
@@ -36,6 +36,7 @@ class LedgerMember(ABC, Generic[StateT]):
         "_out",
         "_poll",
         "_tickets",
+        "_withheld",
         "ledger",
         "member_id",
         "state",
@@ -51,6 +52,8 @@ class LedgerMember(ABC, Generic[StateT]):
         self._tickets = 0
         # Ticket of the request that leaves the group for good, 0 for none.
         self._closing_ticket = 0
+        # What nobody is to have until we say otherwise.
+        self._withheld = frozenset[TopicPartition]()
         self._out: list[fx.Effect] = []
 
     @property
@@ -79,6 +82,27 @@ class LedgerMember(ABC, Generic[StateT]):
         """Wait no more for what is held: it is lost, so that we can leave."""
         self._lose()
         return self._advance(now)
+
+    @abstractmethod
+    def withhold(self, partitions: frozenset[TopicPartition], now: float) -> Effects:
+        """See to it that nobody has these, from now until they are left out again.
+
+        Whoever owns them is asked for them as for any others. When they are ``free``
+        their offsets may be committed, and the next owners begin there.
+        """
+
+    @property
+    @abstractmethod
+    def free(self) -> Mapping[TopicPartition, int]:
+        """Those that are withheld and that nobody has.
+
+        With a number below 0, which is another when others may have had them since.
+        """
+
+    @property
+    @abstractmethod
+    def is_deaf(self) -> bool:
+        """Whether whoever divides the partitions withholds none."""
 
     @abstractmethod
     def awaits(self, ticket: int) -> bool:

@@ -13,6 +13,7 @@ the partition. What passes its deadline is lost instead.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from kafkaio._machines.membership import effects as fx
@@ -22,7 +23,10 @@ from kafkaio._machines.membership.leader import Leadership
 from kafkaio._machines.membership.member import PROTOCOL_TYPE, Member, MemberConfig
 from kafkaio._machines.membership.revoke_ledger import Claim
 from kafkaio._machines.membership.states import Event, State
-from kafkaio._machines.membership.subscription import decode_assignment
+from kafkaio._machines.membership.subscription import (
+    decode_assignment,
+    decode_free,
+)
 from kafkaio._machines.reactions import Step, reaction
 from kafkaio.errors import KafkaError
 from kafkaio.protocol.api_keys import ApiKey
@@ -99,6 +103,30 @@ class ClassicMembership(Member):
             self._reason = reason
             self._fire(Event.REBALANCE_ASKED, now)
         return self._advance(now)
+
+    def withhold(self, partitions: frozenset[TopicPartition], now: float) -> Effects:
+        """Ask the leader that nobody be given these until they are left out again.
+
+        Their owners give them up as they do with any others, whatever client they
+        are; the leader has to be one of ours.
+        """
+        if self.has_ended or partitions == self._withheld:
+            return ()
+        self._withheld, self._free, self._is_deaf = partitions, frozenset(), False
+        if self.state in {State.STABLE, State.RELEASING}:
+            self._reason = "partitions are being rewound"
+            self._fire(Event.REBALANCE_ASKED, now)
+        return self._advance(now)
+
+    @property
+    def free(self) -> Mapping[TopicPartition, int]:
+        """Those that are withheld and that nobody has, by the generation's word."""
+        return dict.fromkeys(self._free, -1 - self.generation)
+
+    @property
+    def is_deaf(self) -> bool:
+        """Whether the leader of the generation withholds nothing."""
+        return self._is_deaf
 
     # ---- time and the cluster ----------------------------------------------------
 
@@ -202,10 +230,12 @@ class ClassicMembership(Member):
         else:
             try:
                 assigned = decode_assignment(reply.assignment)
+                free = decode_free(reply.assignment) if self._withheld else None
             except KafkaError as error:
                 self._refused(error, now)
             else:
                 self._adopt(assigned, now)
+                self._note_free(free)
         return self._advance(now)
 
     def heartbeat_answered(
@@ -318,6 +348,14 @@ class ClassicMembership(Member):
         elif self._is_outdated():
             self._reason = "the topics of the group changed during the rebalance"
             self._fire(Event.REBALANCE_ASKED, now)
+        elif self._withheld != self._said_withheld:
+            self._reason = "what is being rewound changed during the rebalance"
+            self._fire(Event.REBALANCE_ASKED, now)
+
+    def _note_free(self, free: frozenset[TopicPartition] | None) -> None:
+        if self._withheld == self._said_withheld:
+            self._free = (free or frozenset()) & self._withheld
+            self._is_deaf = bool(self._withheld) and free is None
 
     def _react(self, api: ApiKey, code: int, now: float, roll: float) -> None:
         asked = reaction(api, code)

@@ -36,6 +36,7 @@ from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
+from kafkaio.types import TopicPartition
 
 __all__ = ["ConsumerMemberConfig", "ConsumerMembership"]
 
@@ -103,6 +104,30 @@ class ConsumerMembership(ConsumerMember):
         del reason
         self._is_full = self._is_full or self.epoch > 0
         return self._advance(now)
+
+    def withhold(self, partitions: frozenset[TopicPartition], now: float) -> Effects:
+        """Take these from the user, but not from the group, until they are left out.
+
+        The coordinator believes that we have them, so it gives them to nobody. It is
+        told nothing, and cannot be asked for what other members have.
+        """
+        if self.has_ended or partitions == self._withheld:
+            return ()
+        # What it meant for us all the time is taken on as if it were told anew.
+        back = self._parked_slots() & self._target
+        self._withheld = partitions
+        self._acked -= back - self._parked_slots()
+        return self._advance(now)
+
+    @property
+    def free(self) -> Mapping[TopicPartition, int]:
+        """Those that are withheld: ours, but not in the user's hands."""
+        return dict.fromkeys(map(self._named, self._parked_slots()), -1 - self.epoch)
+
+    @property
+    def is_deaf(self) -> bool:
+        """Whether some of what is to be withheld is not ours."""
+        return not self._withheld <= self.ledger.owned | self.free.keys()
 
     # ---- time and the cluster ----------------------------------------------------
 

@@ -238,7 +238,9 @@ class ConsumerMember(LedgerMember[State]):
             [
                 tp
                 for tp in owned
-                if self._slot(tp) not in self._target or not wanted.has(tp.topic)
+                if self._slot(tp) not in self._target
+                or not wanted.has(tp.topic)
+                or tp in self._withheld
             ],
             now,
         )
@@ -267,7 +269,7 @@ class ConsumerMember(LedgerMember[State]):
                 continue
             tp = TopicPartition(name, number)
             # A topic made anew has another id: the old one's partition goes first.
-            if tp not in owned:
+            if tp not in owned and tp not in self._withheld:
                 fresh[tp] = topic_id
         if fresh:
             self._ids = {tp: self._ids[tp] for tp in owned} | fresh
@@ -426,7 +428,22 @@ class ConsumerMember(LedgerMember[State]):
         return self._ids[tp], tp.partition
 
     def _slots(self) -> frozenset[Slot]:
-        return frozenset(self._slot(tp) for tp in self.ledger.owned)
+        held = frozenset(self._slot(tp) for tp in self.ledger.owned)
+        return held | self._parked_slots()
+
+    def _parked_slots(self) -> frozenset[Slot]:
+        # What we keep from the user and from everybody else.
+        if not self._withheld:
+            return frozenset()
+        parked = self._withheld - self.ledger.owned
+        return frozenset(
+            slot
+            for slot in self._target | self._acked
+            if slot[0] in self._names and self._named(slot) in parked
+        )
+
+    def _named(self, slot: Slot) -> TopicPartition:
+        return TopicPartition(self._names[slot[0]], slot[1])
 
     def _nameless(self) -> frozenset[UUID]:
         return frozenset(

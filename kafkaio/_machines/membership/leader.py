@@ -58,6 +58,9 @@ class Leadership:
     ) -> tuple[tuple[str, bytes], ...]:
         """Everybody's share, encoded; an unknown topic is left out.
 
+        What a member asks to be withheld is in no share, and whoever asked is told
+        what of it nobody owns any more.
+
         Raises:
             MembershipError: the assignor failed, or gave a partition to one member
                 before another had given it up.
@@ -70,10 +73,7 @@ class Leadership:
             ) from error
         if assignor.cooperative:
             self._check_handover(assignor, shares)
-        return tuple(
-            (member, encode_assignment(shares.get(member, ())))
-            for member in self.members
-        )
+        return self._encoded(shares)
 
     def is_outdated(self, layout: Layout) -> bool:
         """Whether the assignment would rest on other partitions or racks by now.
@@ -84,6 +84,24 @@ class Leadership:
         new, old = layout.of(self.topics), *self._basis
         uses_racks = any(s.rack is not None for s in self.members.values())
         return new.counts != old.counts or (uses_racks and new.has_racks_beyond(old))
+
+    def _encoded(
+        self, shares: Mapping[str, Collection[TopicPartition]]
+    ) -> tuple[tuple[str, bytes], ...]:
+        withheld, owned = frozenset[TopicPartition](), frozenset[TopicPartition]()
+        for subscription in self.members.values():
+            withheld |= subscription.withheld
+            owned |= subscription.owned
+        return tuple(
+            (
+                member,
+                encode_assignment(
+                    frozenset(shares.get(member, ())) - withheld,
+                    subscription.withheld - owned if subscription.withheld else None,
+                ),
+            )
+            for member, subscription in self.members.items()
+        )
 
     def _check_handover(
         self, assignor: Assignor, shares: Mapping[str, Collection[TopicPartition]]

@@ -94,7 +94,9 @@ class Member(LedgerMember[State]):
         "_beat_failures",
         "_beat_ticket",
         "_failures",
+        "_free",
         "_heartbeat",
+        "_is_deaf",
         "_is_silent",
         "_join_at",
         "_latest",
@@ -107,6 +109,7 @@ class Member(LedgerMember[State]):
         "_release_at",
         "_said",
         "_said_topics",
+        "_said_withheld",
         "_ticket",
         "_topics",
         "config",
@@ -124,6 +127,10 @@ class Member(LedgerMember[State]):
         # What the last JoinGroup told the group that we own and read.
         self._said = frozenset[TopicPartition]()
         self._said_topics = frozenset[str]()
+        self._said_withheld = frozenset[TopicPartition]()
+        # What the leader said of what is withheld.
+        self._free = frozenset[TopicPartition]()
+        self._is_deaf = False
         self._leadership: Leadership | None = None
         self._layout = Layout({})
         # What we were given last, and when: sticky assignors go by it.
@@ -203,6 +210,7 @@ class Member(LedgerMember[State]):
     def _forget_generation(self, now: float) -> None:
         del now
         self.generation = -1
+        self._free = frozenset()
         self._leadership = None
         self._ticket = self._beat_ticket = 0
         self._heartbeat.stop()
@@ -250,6 +258,7 @@ class Member(LedgerMember[State]):
             return
         self._leadership = None
         self._said, self._said_topics = self.ledger.owned, self._wanted()
+        self._said_withheld, self._free = self._withheld, frozenset()
         self._ticket = self._new_ticket()
         self._pulse.start(now)
         reason, self._reason = self._reason, ""
@@ -374,6 +383,7 @@ class Member(LedgerMember[State]):
             owned=self._said,
             generation=self.generation,
             rack=self.config.rack,
+            withheld=self._said_withheld,
         )
         latest = replace(plain, owned=self._latest, generation=self._latest_generation)
         for assignor in self.config.assignors:

@@ -3,6 +3,10 @@
 A blob is an int16 version and then the fields of that version, never flexible
 (ConsumerProtocol; owned partitions KIP-429, generation KIP-792, rack KIP-881). A
 version newer than ours is read as our newest, and what follows it is ignored.
+
+Members of ours say a word more behind their assignor's user data, where other clients
+do not look: which partitions the leader is to withhold from everybody, so that their
+offsets can be rewound; and the leader answers which of them nobody had any more.
 """
 
 from __future__ import annotations
@@ -25,12 +29,16 @@ __all__ = [
     "Assignor",
     "Subscription",
     "decode_assignment",
+    "decode_free",
     "decode_subscription",
     "encode_assignment",
     "encode_subscription",
 ]
 
 _VERSION: Final = struct.Struct(">h")
+_MARK: Final = b"kafkaio withheld"
+#: The end of user data with a word of ours: how long that is, and the mark.
+_TRAILER: Final = struct.Struct(f">i{len(_MARK)}s")
 DataT = TypeVar("DataT", bound=Data)
 
 
@@ -45,6 +53,7 @@ class Subscription:
         group_instance_id: its name if it is a static member.
         rack: where it runs, None if unknown.
         user_data: what its assignor adds, None for nothing.
+        withheld: partitions that it asks to be given to nobody.
     """
 
     topics: frozenset[str]
@@ -53,6 +62,7 @@ class Subscription:
     group_instance_id: str | None = None
     rack: str | None = None
     user_data: bytes | None = None
+    withheld: frozenset[TopicPartition] = field(default_factory=frozenset)
 
 
 @runtime_checkable
@@ -96,7 +106,7 @@ def encode_subscription(subscription: Subscription) -> bytes:
     """The blob that JoinGroup carries for one assignor."""
     data = subscriptions.ConsumerProtocolSubscription(
         topics=sorted(subscription.topics),
-        user_data=subscription.user_data,
+        user_data=_with_word(subscription.user_data, subscription.withheld or None),
         owned_partitions=[
             subscriptions.TopicPartition(topic=topic, partitions=numbers)
             for topic, numbers in _by_topic(subscription.owned)
@@ -116,6 +126,7 @@ def decode_subscription(
         ProtocolError: the bytes are none.
     """
     data = _decode(subscriptions.ConsumerProtocolSubscription, blob)
+    user_data, withheld = _split(data.user_data)
     return Subscription(
         topics=frozenset(data.topics),
         owned=frozenset(
@@ -126,18 +137,29 @@ def decode_subscription(
         generation=data.generation_id,
         group_instance_id=group_instance_id,
         rack=data.rack_id,
-        user_data=data.user_data,
+        user_data=user_data,
+        withheld=withheld or frozenset(),
     )
 
 
-def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
-    """The blob that SyncGroup carries for one member."""
+def encode_assignment(
+    partitions: Iterable[TopicPartition],
+    free: Collection[TopicPartition] | None = None,
+) -> bytes:
+    """The blob that SyncGroup carries for one member.
+
+    Args:
+        partitions: the member's share.
+        free: which of the partitions that it asked to be withheld are in nobody's
+            hands; None if it asked for none.
+    """
     return _encode(
         assignments.ConsumerProtocolAssignment(
             assigned_partitions=[
                 assignments.TopicPartition(topic=topic, partitions=numbers)
                 for topic, numbers in _by_topic(partitions)
-            ]
+            ],
+            user_data=_with_word(None, free),
         )
     )
 
@@ -148,10 +170,50 @@ def decode_assignment(blob: bytes) -> frozenset[TopicPartition]:
     Raises:
         ProtocolError: the bytes are none; an empty blob is none either.
     """
+    return _partitions(_decode(assignments.ConsumerProtocolAssignment, blob))
+
+
+def decode_free(blob: bytes) -> frozenset[TopicPartition] | None:
+    """What nobody has of what we asked to be withheld; None if the leader is deaf.
+
+    Raises:
+        ProtocolError: the bytes are no share.
+    """
     data = _decode(assignments.ConsumerProtocolAssignment, blob)
+    return _split(data.user_data)[1]
+
+
+def _with_word(
+    user_data: bytes | None, partitions: Collection[TopicPartition] | None
+) -> bytes | None:
+    if partitions is None:
+        return user_data
+    word = encode_assignment(partitions)
+    return (user_data or b"") + word + _TRAILER.pack(len(word), _MARK)
+
+
+def _split(
+    user_data: bytes | None,
+) -> tuple[bytes | None, frozenset[TopicPartition] | None]:
+    # The assignor's own part, and our word behind it if there is one.
+    if user_data is None or not user_data.endswith(_MARK):
+        return user_data, None
+    end = len(user_data) - _TRAILER.size
+    try:
+        (length, _) = _TRAILER.unpack_from(user_data, end)
+        start = end - length
+        word = _decode(assignments.ConsumerProtocolAssignment, user_data[start:end])
+    except (struct.error, ProtocolError):
+        return user_data, None  # somebody else's
+    return user_data[:start] or None, _partitions(word)
+
+
+def _partitions(
+    share: assignments.ConsumerProtocolAssignment,
+) -> frozenset[TopicPartition]:
     return frozenset(
         TopicPartition(entry.topic, number)
-        for entry in data.assigned_partitions
+        for entry in share.assigned_partitions
         for number in entry.partitions
     )
 

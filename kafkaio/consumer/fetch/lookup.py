@@ -8,8 +8,8 @@ the partitions of no other.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Awaitable, Mapping
+from typing import Final, Protocol, TypeVar
 
 import anyio
 
@@ -32,6 +32,9 @@ from kafkaio.types import OffsetAndTimestamp, TopicPartition
 
 __all__ = ["EARLIEST", "LATEST", "OffsetLookup"]
 
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+
 #: Times with a meaning of their own in ListOffsets.
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -40,6 +43,14 @@ _CONSUMER: Final = -1
 _NO_OFFSET: Final = -1
 #: From this version on ListOffsets carries a timeout (KIP-1075).
 _WITH_TIMEOUT: Final = 10
+
+
+class _Ask(Protocol[T_contra]):
+    """Asks every leader once."""
+
+    def __call__(
+        self, wanted: Mapping[TopicPartition, T_contra], /, *, within: float
+    ) -> Awaitable[Round[OffsetAndTimestamp]]: ...
 
 
 class OffsetLookup:
@@ -73,12 +84,29 @@ class OffsetLookup:
             BrokerError: a broker refused for good.
             RequestTimeout: time is up; the cause says what happened last.
         """
+        return await self._until_found(self.ask, times, within)
+
+    async def places(
+        self, resets: Mapping[TopicPartition, Reset], *, within: float
+    ) -> dict[TopicPartition, int]:
+        """Look up where each reset leads, as `resets` does, until all are found.
+
+        Raises:
+            BrokerError: a broker refused for good.
+            RequestTimeout: time is up; the cause says what happened last.
+        """
+        found = await self._until_found(self.resets, resets, within)
+        return {tp: place.offset for tp, place in found.items() if place is not None}
+
+    async def _until_found(
+        self, ask: _Ask[T], wanted: Mapping[TopicPartition, T], within: float
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         deadline = now() + within
         found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
-        left = dict(times)
+        left = dict(wanted)
         attempt = 0
         while left:
-            result = await self.ask(left, within=deadline - now())
+            result = await ask(left, within=deadline - now())
             for error in result.failed.values():
                 raise error
             found |= result.found

@@ -69,8 +69,8 @@ class CommitMember(Protocol):
         ...
 
     @property
-    def assignment(self) -> Mapping[TopicPartition, int]:
-        """What is owned, with the numbers of the assignments."""
+    def committable(self) -> Mapping[TopicPartition, int]:
+        """What may be committed now, with numbers that no later claim has."""
         ...
 
     @property
@@ -359,16 +359,16 @@ class OffsetCommitter:
     def _numbers(self, offsets: _Offsets) -> dict[TopicPartition, int] | None:
         if self._member is None or not self._member.is_subscribed:
             return None
-        owned = self._member.assignment
-        numbers = {tp: owned.get(tp, 0) for tp in offsets}
+        ours = self._member.committable
+        numbers = {tp: ours.get(tp, 0) for tp in offsets}
         self._check(numbers)
         return numbers
 
     def _check(self, numbers: Mapping[TopicPartition, int] | None) -> None:
         if numbers is None or self._member is None:
             return
-        owned = self._member.assignment
-        gone = sorted(tp for tp, n in numbers.items() if n != owned.get(tp))
+        ours = self._member.committable
+        gone = sorted(tp for tp, n in numbers.items() if n != ours.get(tp))
         if gone:
             names = ", ".join(f"{tp.topic}-{tp.partition}" for tp in gone)
             raise PartitionLost(f"not assigned to this consumer (any more): {names}")

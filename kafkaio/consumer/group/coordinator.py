@@ -97,6 +97,8 @@ class GroupCoordinator:
         self._scopes: dict[str, anyio.CancelScope] = {}
         self._tasks: TaskGroup | None = None
         self._failure: BaseException | None = None
+        #: Tells whenever the member may stand otherwise.
+        self.changed = Broadcast()
         self._first = Broadcast()
         self._ended = Broadcast()
         self._is_joined = self._is_draining = False
@@ -121,6 +123,11 @@ class GroupCoordinator:
     # ---- what can be read ----------------------------------------------------------
 
     @property
+    def group_id(self) -> str:
+        """Name of the group."""
+        return self._rpc.group_id
+
+    @property
     def state(self) -> Enum:
         """Where the member stands."""
         return self._member.state
@@ -129,6 +136,21 @@ class GroupCoordinator:
     def assignment(self) -> Mapping[TopicPartition, int]:
         """Every partition owned now, with the number of its assignment."""
         return self._member.ledger.numbers
+
+    @property
+    def committable(self) -> Mapping[TopicPartition, int]:
+        """What may be committed: what is owned, and what is withheld and free."""
+        return {**self.assignment, **self.free}
+
+    @property
+    def free(self) -> Mapping[TopicPartition, int]:
+        """What is withheld for us and that nobody has."""
+        return self._member.free
+
+    @property
+    def is_deaf(self) -> bool:
+        """Whether whoever divides the partitions withholds none for us."""
+        return self._member.is_deaf
 
     @property
     def to_be_revoked(self) -> frozenset[TopicPartition]:
@@ -229,6 +251,10 @@ class GroupCoordinator:
         """The user is done with these: the group may have them without a step."""
         self._feed(self._member.idle(partitions, now()))
 
+    def withhold(self, partitions: frozenset[TopicPartition]) -> None:
+        """Have these given to nobody, until they are left out again."""
+        self._feed(self._member.withhold(partitions, now()))
+
     def polled(self, at: float) -> None:
         """The user is alive (``max_poll_interval_ms``)."""
         if effects := self._member.polled(at):
@@ -306,6 +332,7 @@ class GroupCoordinator:
             self._topics.unwatch()
             self._has_ended = True
             self._first.fail(self._why_ended)
+            self.changed.fail(self._why_ended)
             self._ended.tell()
         if self._failure is not None:
             raise self._failure
@@ -369,6 +396,7 @@ class GroupCoordinator:
             self._failure = self._failure or error
         finally:
             self._is_draining = False
+            self.changed.tell()
 
     def _perform(self, effect: fx.Effect) -> None:
         match effect:

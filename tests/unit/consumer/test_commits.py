@@ -506,7 +506,7 @@ class Losing:
         return getattr(self.client, name)
 
     async def coordinator(self, *args: Any, **named: Any) -> int:
-        self.member.assignment.clear()
+        self.member.committable.clear()
         return await self.client.coordinator(*args, **named)
 
 
@@ -516,7 +516,7 @@ class Owner:
     is_subscribed = True
 
     def __init__(self) -> None:
-        self.assignment = {A: 1}
+        self.committable = {A: 1}
 
     def commit_refused(self, code: int, identity: GroupMetadata) -> None:
         """Nothing is refused here."""

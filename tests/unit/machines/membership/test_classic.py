@@ -15,6 +15,7 @@ from kafkaio._machines.membership.states import State
 from kafkaio._machines.membership.subscription import (
     Subscription,
     decode_assignment,
+    decode_free,
     decode_subscription,
     encode_assignment,
     encode_subscription,
@@ -1013,3 +1014,123 @@ def test_the_rack_and_the_assignors_data_are_told() -> None:
     said = decode_subscription(driver.one(fx.SendJoin).protocols[0][1])
     assert said.rack == "r1"
     assert said.user_data == b"\xff\xff\xff\xff"
+
+
+# ---- partitions that are given to nobody
+
+
+def told(driver: Driver) -> frozenset[TopicPartition]:
+    return decode_subscription(driver.one(fx.SendJoin).protocols[0][1]).withheld
+
+
+def shared(
+    driver: Driver,
+    share: frozenset[TopicPartition],
+    free: frozenset[TopicPartition] | None,
+) -> None:
+    driver.synced(assignment=encode_assignment(share, free))
+
+
+def test_what_is_to_be_withheld_is_told_by_joining_again() -> None:
+    driver = Driver().stable()
+    driver.feed(driver.machine.withhold(tps(1, 2), driver.now))
+    assert told(driver) == tps(1, 2)
+    assert driver.one(fx.SendJoin).reason == "partitions are being rewound"
+    assert driver.feed(driver.machine.withhold(tps(1, 2), driver.now)) == []
+    assert driver.machine.free == {}
+    assert not driver.machine.is_deaf
+
+
+def test_what_is_free_is_free_for_one_generation() -> None:
+    driver = Driver().stable(tps(0))
+    driver.feed(driver.machine.withhold(tps(1, 2), driver.now))
+    driver.joined()
+    shared(driver, tps(0), tps(1, 3))
+    assert driver.machine.free == {TopicPartition("t", 1): -3}
+    assert not driver.machine.is_deaf
+    driver.feed(driver.machine.enforce_rebalance("why", driver.now))
+    assert driver.machine.free == {}
+    assert told(driver) == tps(1, 2)
+    driver.joined()
+    shared(driver, tps(0), tps(1, 2))
+    assert driver.machine.free == dict.fromkeys(tps(1, 2), -4)
+    driver.feed(driver.machine.withhold(frozenset(), driver.now))
+    assert driver.machine.free == {}
+    assert told(driver) == frozenset()
+    driver.joined()
+    driver.synced(tps(0, 1))
+    assert driver.one(fx.Assign).added == tps(1)
+    assert not driver.machine.is_deaf
+
+
+def test_nothing_is_free_for_who_is_no_member_any_more() -> None:
+    driver = Driver().stable(tps(0))
+    driver.feed(driver.machine.withhold(tps(1), driver.now))
+    driver.joined()
+    shared(driver, tps(0), tps(1))
+    driver.wait(3.0)
+    driver.beat(E.UNKNOWN_MEMBER_ID)
+    assert driver.machine.free == {}
+    assert told(driver) == tps(1)
+
+
+def test_a_leader_of_another_client_is_deaf() -> None:
+    driver = Driver().stable(tps(0))
+    driver.feed(driver.machine.withhold(tps(1), driver.now))
+    driver.joined()
+    driver.synced(tps(0))
+    assert driver.machine.is_deaf
+    assert driver.machine.free == {}
+    driver.feed(driver.machine.withhold(tps(1, 2), driver.now))
+    assert not driver.machine.is_deaf
+
+
+def test_what_is_withheld_during_a_rebalance_makes_another() -> None:
+    driver = Driver()
+    driver.subscribe()
+    join = driver.one(fx.SendJoin)
+    driver.feed(driver.machine.withhold(tps(1), driver.now))
+    assert driver.out == []
+    driver.joined(ticket=join.ticket)
+    driver.synced(tps(0))
+    # That leader had not been asked yet.
+    assert not driver.machine.is_deaf
+    assert told(driver) == tps(1)
+
+
+def test_an_eager_member_gives_all_up_before_it_asks() -> None:
+    driver = eager().stable(tps(0, 1))
+    driver.feed(driver.machine.withhold(tps(1), driver.now))
+    assert driver.one(fx.RequestRevoke).partitions == tps(0, 1)
+    driver.feed(driver.machine.idle(tps(0, 1), driver.now))
+    driver.revoked()
+    assert told(driver) == tps(1)
+
+
+def test_who_has_left_withholds_nothing() -> None:
+    driver = Driver()
+    driver.feed(driver.machine.close(driver.now))
+    assert driver.feed(driver.machine.withhold(tps(1), driver.now)) == []
+
+
+def test_a_leader_withholds_from_all_and_says_what_is_free() -> None:
+    driver = Driver()
+    driver.subscribe()
+    driver.joined(
+        leader="me",
+        members=[
+            driver.member("me", owned=tps(0, 1), generation=1),
+            driver.member("you", owned=tps(2), generation=1, withheld=tps(1, 3)),
+            driver.member("they", withheld=tps(0)),
+        ],
+    )
+    ticket = driver.one(fx.ResolveTopics).ticket
+    driver.feed(driver.machine.topics_resolved(ticket, Layout({"t": 4}), driver.now))
+    shares = dict(driver.one(fx.SendSync).assignments)
+    given = [decode_assignment(blob) for blob in shares.values()]
+    assert frozenset().union(*given) == tps(2)
+    assert {member: decode_free(blob) for member, blob in shares.items()} == {
+        "me": None,
+        "you": tps(3),
+        "they": frozenset(),
+    }

@@ -77,6 +77,7 @@ class Laws(RuleBasedStateMachine):
         self.asked: dict[TopicPartition, bool] = {}
         self.ended = 0
         self.holds: list[Claim] = []
+        self.withheld = frozenset[TopicPartition]()
         self.take(self.machine.subscribe(frozenset("tu"), self.now))
         self.cooperate(share)
 
@@ -206,6 +207,11 @@ class Laws(RuleBasedStateMachine):
     def enforce(self) -> None:
         self.take(self.machine.enforce_rebalance("why", self.now))
 
+    @rule(partitions=SHARES)
+    def withhold(self, partitions: frozenset[TopicPartition]) -> None:
+        self.withheld = partitions
+        self.take(self.machine.withhold(partitions, self.now))
+
     @precondition(lambda self: self.revokes)
     @rule(in_time=st.booleans())
     def revoked(self, *, in_time: bool) -> None:
@@ -283,7 +289,10 @@ class Laws(RuleBasedStateMachine):
                     machine.sync_answered(
                         request.ticket,
                         SyncGroupResponse(
-                            error_code=code, assignment=encode_assignment(share)
+                            error_code=code,
+                            assignment=encode_assignment(
+                                share, share if leads else None
+                            ),
                         ),
                         now,
                         roll,
@@ -336,8 +345,13 @@ class Laws(RuleBasedStateMachine):
             assert watched or machine._pulse.in_flight
         if machine.state in {State.UNJOINED, State.STALLED, State.LEFT, State.FATAL}:
             assert not self.owned
+        assert machine.free.keys() <= self.withheld
+        if machine.generation < 0 or machine._ticket:
+            assert not machine.free
         if machine.state is State.STABLE:
             assert not self.asked
+            if not machine.is_deaf and self.withheld:
+                assert machine._said_withheld == self.withheld
         if machine.state is State.JOINING and self.eager:
             assert not self.owned
 

@@ -724,3 +724,78 @@ def test_a_hold_keeps_a_partition_until_it_ends() -> None:
     assert driver.idle() == []
     driver.feed(driver.machine.unhold(claims, driver.now))
     assert driver.one(fx.Revoke).partitions == tps(1)
+
+
+# ---- partitions that are kept from the user
+
+
+def parked() -> Driver:
+    """A member with two partitions, of which one is kept from the user."""
+    driver = joined(0, 1)
+    driver.feed(driver.machine.withhold(tps(1), driver.now))
+    assert driver.one(fx.RequestRevoke).partitions == tps(1)
+    assert driver.machine.free == {}
+    driver.idle()
+    driver.revoked()
+    return driver
+
+
+def test_what_is_withheld_leaves_the_user_and_not_the_group() -> None:
+    driver = parked()
+    assert driver.kinds() == []
+    assert driver.machine.ledger.owned == tps(0)
+    assert driver.machine.free == dict.fromkeys(tps(1), -2)
+    assert not driver.machine.is_deaf
+    assert driver.feed(driver.machine.withhold(tps(1), driver.now)) == []
+    # Who is asked for everything says that it is still ours.
+    driver.feed(driver.machine.enforce_rebalance("", driver.now))
+    assert driver.beat.owned == slots(0, 1)
+    driver.answer()
+    assert driver.kinds() == []
+    driver.feed(driver.machine.withhold(frozenset(), driver.now))
+    assert driver.one(fx.Assign).added == tps(1)
+    assert driver.machine.free == {}
+    assert driver.beat.owned == slots(0, 1)
+    driver.answer()
+    assert driver.state is State.STABLE
+
+
+def test_what_the_group_asks_for_meanwhile_goes_afterwards() -> None:
+    driver = parked()
+    driver.wait(5.0)
+    driver.answer(slots(0), member_epoch=2)
+    assert driver.beat.owned == slots(0, 1)
+    driver.answer()
+    assert driver.machine.free == dict.fromkeys(tps(1), -2)
+    driver.feed(driver.machine.withhold(frozenset(), driver.now))
+    assert driver.beat.owned == slots(0)
+    driver.answer()
+    assert driver.machine.ledger.owned == tps(0)
+    assert driver.state is State.STABLE
+
+
+def test_what_is_not_ours_cannot_be_withheld() -> None:
+    driver = joined(0)
+    driver.feed(driver.machine.withhold(tps(1), driver.now))
+    assert driver.machine.is_deaf
+    assert driver.machine.free == {}
+    # Until it is given to us: nobody else has it then.
+    driver.wait(5.0)
+    driver.answer(slots(0, 1))
+    assert not driver.machine.is_deaf
+    assert driver.machine.free.keys() == tps(1)
+    assert driver.machine.ledger.owned == tps(0)
+
+
+def test_who_is_fenced_keeps_nothing() -> None:
+    driver = parked()
+    driver.wait(5.0)
+    driver.refused(E.FENCED_MEMBER_EPOCH)
+    assert driver.machine.free == {}
+    assert driver.machine.is_deaf
+
+
+def test_who_is_gone_withholds_nothing() -> None:
+    driver = Driver()
+    driver.feed(driver.machine.close(driver.now))
+    assert driver.feed(driver.machine.withhold(tps(0), driver.now)) == []

@@ -243,6 +243,11 @@ class Laws(RuleBasedStateMachine):
         self.take(self.machine.unsubscribe(self.now))
         self.take(self.machine.subscribe(frozenset("tu"), self.now))
 
+    @rule(share=SHARES)
+    def withhold(self, share: Slots) -> None:
+        partitions = frozenset(TopicPartition(IDS[i], n) for i, n in share)
+        self.take(self.machine.withhold(partitions, self.now))
+
     @rule()
     def enforce(self) -> None:
         self.take(self.machine.enforce_rebalance("", self.now))
@@ -269,10 +274,16 @@ class Laws(RuleBasedStateMachine):
         if self.machine.epoch == self.broker.epoch and not self.beats:
             known = self.broker.assigned | self.broker.revoking
             held = {TopicPartition(IDS[i], n) for i, n in known}
-            assert self.owned <= held
+            assert self.owned | self.machine.free.keys() <= held
+
+    @invariant()
+    def what_is_free_is_in_nobodys_hands(self) -> None:
+        assert not self.owned & self.machine.free.keys()
+        assert self.machine.free.keys() <= self.machine._withheld
 
     def teardown(self) -> None:
         """Left alone, both sides agree in the end."""
+        self.take(self.machine.withhold(frozenset(), self.now))
         for _ in range(60):
             self.step()
             while self.revokes:

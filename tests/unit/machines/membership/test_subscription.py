@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import hypothesis.strategies as st
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from kafkaio._machines.membership.subscription import (
     Subscription,
     decode_assignment,
+    decode_free,
     decode_subscription,
     encode_assignment,
     encode_subscription,
@@ -32,6 +34,7 @@ PARTITIONS = st.frozensets(st.builds(TopicPartition, NAMES, st.integers(0, 99)))
         rack=st.none() | NAMES,
         user_data=st.none() | st.binary(max_size=9),
         group_instance_id=st.none() | NAMES,
+        withheld=PARTITIONS,
     )
 )
 def test_a_subscription_comes_back(subscription: Subscription) -> None:
@@ -42,6 +45,36 @@ def test_a_subscription_comes_back(subscription: Subscription) -> None:
 @given(PARTITIONS)
 def test_an_assignment_comes_back(partitions: frozenset[TopicPartition]) -> None:
     assert decode_assignment(encode_assignment(partitions)) == partitions
+
+
+@given(PARTITIONS, st.none() | PARTITIONS)
+def test_what_is_free_comes_back_beside_the_share(
+    partitions: frozenset[TopicPartition], free: frozenset[TopicPartition] | None
+) -> None:
+    blob = encode_assignment(partitions, free)
+    assert decode_assignment(blob) == partitions
+    assert decode_free(blob) == free
+
+
+def test_a_word_of_ours_stands_behind_what_an_assignor_reads() -> None:
+    plain = Subscription(topics=frozenset({"t"}), user_data=b"\0\0\0\5")
+    marked = replace(plain, withheld=frozenset({TopicPartition("t", 1)}))
+    start = encode_subscription(plain).index(b"\0\0\0\5")
+    assert encode_subscription(marked)[start:].startswith(b"\0\0\0\5")
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        b"kafkaio withheld",
+        b"1234kafkaio withheld",
+        b"\0\0\0\2\0\0\0\2kafkaio withheld",
+        b"\xff\xff\xff\xffkafkaio withheld",
+    ],
+)
+def test_what_only_looks_like_our_word_is_the_assignors(theirs: bytes) -> None:
+    said = Subscription(topics=frozenset({"t"}), user_data=theirs)
+    assert decode_subscription(encode_subscription(said)) == said
 
 
 def test_the_bytes_of_java() -> None:
