@@ -92,8 +92,8 @@ class Rewinder:
                 f'group_protocol="classic"'
             )
         return (
-            f"the member that divides the partitions of {group} is of another client, "
-            f"and nobody can ask it to withhold {_names(partitions)}"
+            f"{group} is divided by a broker, or by a member of another client, which "
+            f"cannot be asked to withhold {_names(partitions)}"
         )
 
 

@@ -1,0 +1,409 @@
+"""Moving a whole group to other offsets while all of its members run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from kafkaio._machines.membership.subscription import (
+    decode_assignment,
+    encode_assignment,
+)
+from kafkaio.consumer import Consumer, RewindTo
+from kafkaio.errors import (
+    AuthorizationError,
+    ClosedError,
+    PartitionLost,
+    RequestTimeout,
+    RewindRefused,
+    UnknownTopicOrPartition,
+    UsageError,
+)
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.offset_commit import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from kafkaio.protocol.messages.sync_group import SyncGroupResponse
+from kafkaio.types import GroupMetadata, OffsetAndMetadata, Record, TopicPartition
+from tests.fakes.broker import DEFAULT, FakeCluster
+from tests.unit.consumer.conftest import MakeConsumer
+from tests.unit.consumer.fake_log import FakeLogs
+from tests.unit.consumer.group_fakes import FakeGroup
+from tests.unit.consumer.in_parallel import MEMBER, ORDERS, eventually
+from tests.unit.consumer.test_consumer_group import Coordinator
+
+EAGER = MEMBER | {"partition_assignment_strategy": ["range"]}
+COUNT = 10
+
+
+@pytest.fixture
+async def group(cluster: FakeCluster, logs: FakeLogs) -> AsyncIterator[FakeGroup]:
+    fill(logs)
+    group = FakeGroup(cluster)
+    yield group
+    group.close()
+
+
+def fill(logs: FakeLogs) -> None:
+    for tp in ORDERS:
+        logs.append(*tp, *(b"%d" % number for number in range(COUNT)))
+
+
+class Seen:
+    """Which offsets were handed out, by partition, by whomever."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[TopicPartition, list[int]] = {tp: [] for tp in ORDERS}
+
+    async def __call__(self, record: Record) -> None:
+        self.offsets[record.topic_partition].append(record.offset)
+
+    def clear(self) -> None:
+        for offsets in self.offsets.values():
+            offsets.clear()
+
+    @property
+    def is_all(self) -> bool:
+        return all(offsets[-1:] == [COUNT - 1] for offsets in self.offsets.values())
+
+
+class Shelf:
+    """An offset store that all members share."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+
+    async def load(
+        self, group: GroupMetadata, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        return {tp: self.offsets[tp] for tp in partitions if tp in self.offsets}
+
+    async def commit(
+        self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> None:
+        self.offsets |= offsets
+
+
+@asynccontextmanager
+async def reading(seen: Seen, *consumers: Consumer) -> AsyncIterator[None]:
+    """Have every consumer iterate in a task of its own."""
+
+    async def read(consumer: Consumer) -> None:
+        async for record in consumer:
+            await seen(record)
+
+    async with asyncio.TaskGroup() as tasks:
+        readers = [tasks.create_task(read(consumer)) for consumer in consumers]
+        yield
+        for reader in readers:
+            reader.cancel()
+
+
+def shared(*consumers: Consumer) -> bool:
+    owned = [tp for consumer in consumers for tp in consumer.assignment]
+    return sorted(owned) == ORDERS and all(c.assignment for c in consumers)
+
+
+@pytest.mark.parametrize("options", [MEMBER, EAGER], ids=["cooperative", "eager"])
+async def test_whoever_owns_them_reads_from_there_on(
+    options: dict[str, Any], group: FakeGroup, make: MakeConsumer
+) -> None:
+    one, two, three = (make(**options) for _ in range(3))
+    seen = Seen()
+    async with one, two, three, reading(seen, one, two, three):
+        await eventually(lambda: shared(one, two, three) and seen.is_all)
+        for consumer in (one, two, three):
+            await consumer.commit()
+        seen.clear()
+        await two.rewind({ORDERS[0]: 4, ORDERS[1]: OffsetAndMetadata(0, "x")})
+        # Nobody has had a record of them since, and all that come are from there.
+        assert group.offsets[ORDERS[0]].offset == 4
+        assert group.offsets[ORDERS[1]] == OffsetAndMetadata(0, "x")
+        assert not any(seen.offsets.values())
+        await eventually(lambda: seen.offsets[ORDERS[1]][-1:] == [COUNT - 1])
+        await eventually(lambda: seen.offsets[ORDERS[0]][-1:] == [COUNT - 1])
+        await eventually(lambda: shared(one, two, three))
+    assert seen.offsets[ORDERS[0]] == list(range(4, COUNT))
+    assert seen.offsets[ORDERS[1]] == list(range(COUNT))
+    assert seen.offsets[ORDERS[2]] == []
+    assert {group.offsets[tp].offset for tp in ORDERS} == {COUNT}
+
+
+@pytest.mark.parametrize("options", [MEMBER, EAGER], ids=["cooperative", "eager"])
+async def test_from_within_the_loop_that_reads(
+    options: dict[str, Any], group: FakeGroup, make: MakeConsumer
+) -> None:
+    times = 0
+    found: list[int] = []
+    async with make(**options) as consumer:
+        async for record in consumer:
+            if record.partition == 0:
+                found.append(record.offset)
+                if record.offset == 5 and times < 2:
+                    times += 1
+                    await consumer.rewind({record.topic_partition: 3})
+            if found[-5:] == [5, 6, 7, 8, 9]:
+                break
+    assert found == [0, 1, 2, 3, 4, 5, 3, 4, 5, 3, 4, 5, 6, 7, 8, 9]
+
+
+async def test_one_who_polls_and_rewinds_what_another_one_has(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    one, two = make(**MEMBER), make(**MEMBER)
+    seen = Seen()
+    async with one, two, reading(seen, two):
+        while not shared(one, two) or not seen.is_all:
+            for record in (await one.poll(timeout=0.1)).records:
+                await seen(record)
+        seen.clear()
+        (theirs, *_) = two.assignment
+        await one.rewind({theirs: 7})
+        while seen.offsets[theirs][-1:] != [COUNT - 1]:
+            for record in (await one.poll(timeout=0.1)).records:
+                await seen(record)
+    assert seen.offsets[theirs] == [7, 8, 9]
+
+
+async def test_work_in_hand_is_finished_and_cannot_be_committed_after(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    one, two = make(**MEMBER), make(**MEMBER, enable_auto_commit=False)
+    async with one, reading(Seen(), one), two:
+        while not shared(one, two):
+            await two.poll(timeout=1)
+        for tp in ORDERS:
+            logs.append(*tp, b"new")
+        (record,) = (await two.poll(timeout=30)).records
+        rewind = asyncio.create_task(one.rewind({record.topic_partition: 2}))
+        await eventually(lambda: bool(two.to_be_revoked))
+        await asyncio.sleep(5)
+        assert not rewind.done()
+        await two.commit(record)  # still ours
+        assert group.offsets[record.topic_partition].offset == record.offset + 1
+        await two.poll(timeout=0.1)  # told
+        await two.poll(timeout=0.1)  # and given up
+        await rewind
+        with pytest.raises(PartitionLost):
+            await two.commit(record)
+        assert group.offsets[record.topic_partition].offset == 2
+
+
+async def test_run_and_lanes_end_their_work_first(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    one, two, three = make(**MEMBER), make(**MEMBER), make(**MEMBER)
+    seen = Seen()
+
+    async def lanes(consumer: Consumer) -> None:
+        async with asyncio.TaskGroup() as bodies:
+            async for lane in consumer.partitions():
+                bodies.create_task(body(lane))
+
+    async def body(lane: Any) -> None:
+        async for record in lane:
+            await seen(record)
+
+    async with one, two, three, asyncio.TaskGroup() as tasks:
+        works = [
+            tasks.create_task(one.run(seen, concurrency=4, ordering="partition")),
+            tasks.create_task(lanes(two)),
+        ]
+        async with reading(seen, three):
+            await eventually(lambda: shared(one, two, three) and seen.is_all)
+            seen.clear()
+            await three.rewind(dict.fromkeys(ORDERS, 6))
+            await eventually(lambda: seen.is_all)
+        for work in works:
+            work.cancel()
+    assert seen.offsets == {key: [6, 7, 8, 9] for key in ORDERS}
+
+
+async def test_to_where_a_reset_leads(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    logs.log(*ORDERS[2]).start = 2
+    places: dict[TopicPartition, RewindTo] = {
+        ORDERS[0]: "latest",
+        ORDERS[1]: "by_duration:PT1H",
+        ORDERS[2]: "earliest",
+    }
+    async with make(**MEMBER) as consumer:
+        await consumer.rewind(places)
+        found = await consumer.committed(ORDERS)
+        assert [at.offset for at in found.values() if at] == [COUNT, COUNT, 2]
+        await consumer.rewind({})
+
+
+async def test_what_a_store_outside_kafka_has_is_moved(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    store = Shelf()
+    one, two = (make(**MEMBER, offset_store=store) for _ in range(2))
+    seen = Seen()
+    async with one, reading(seen, one), two, reading(seen, two):
+        await eventually(lambda: shared(one, two) and seen.is_all)
+        seen.clear()
+        await one.rewind(dict.fromkeys(ORDERS, 8))
+        await eventually(lambda: seen.is_all)
+    assert seen.offsets == {key: [8, 9] for key in ORDERS}
+    assert not group.offsets
+    assert {at.offset for at in store.offsets.values()} == {COUNT}
+
+
+async def test_time_runs_out_where_somebody_holds_on(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    one, two = make(**MEMBER), make(**MEMBER)
+    seen = Seen()
+    async with one, reading(seen, one), two, reading(seen, two):
+        await eventually(lambda: shared(one, two) and seen.is_all)
+        await one.commit()
+        await two.commit()
+        (theirs, *_) = two.assignment
+        listening = two.wait_for_revoke()
+        rewind = asyncio.create_task(one.rewind({theirs: 1}, timeout=10))
+        event = await listening
+        async with event.hold():
+            with pytest.raises(RequestTimeout, match="did not give them up within"):
+                await rewind
+        await eventually(lambda: shared(one, two))
+        assert group.offsets[theirs].offset == COUNT
+        await two.rewind({theirs: COUNT - 1})
+        await eventually(lambda: seen.offsets[theirs][-2:] == [COUNT - 1] * 2)
+
+
+async def test_a_group_that_moves_on_meanwhile_is_asked_again(
+    group: FakeGroup, cluster: FakeCluster, make: MakeConsumer
+) -> None:
+    refused = 0
+
+    def refuse(node: Any, header: Any, request: Any) -> Any:
+        nonlocal refused
+        wanted = request.topics[0].partitions[0].committed_offset
+        if wanted != 3 or refused:
+            return DEFAULT
+        refused += 1
+        group.forget(request.member_id)
+        return OffsetCommitResponse(
+            topics=[
+                OffsetCommitResponseTopic(
+                    name="orders",
+                    partitions=[
+                        OffsetCommitResponsePartition(
+                            partition_index=0, error_code=ErrorCode.UNKNOWN_MEMBER_ID
+                        )
+                    ],
+                )
+            ]
+        )
+
+    cluster.on(ApiKey.OFFSET_COMMIT, refuse)
+    one = make(**MEMBER)
+    seen = Seen()
+    async with one, reading(seen, one):
+        await eventually(lambda: seen.is_all)
+        seen.clear()
+        await one.rewind({ORDERS[0]: 3})
+        assert refused == 1
+        await eventually(lambda: seen.offsets[ORDERS[0]][-1:] == [COUNT - 1])
+    assert seen.offsets[ORDERS[0]] == list(range(3, COUNT))
+
+
+async def test_a_commit_that_is_refused_for_good_ends_it(
+    group: FakeGroup, cluster: FakeCluster, make: MakeConsumer
+) -> None:
+    code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    reply = OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name="orders",
+                partitions=[
+                    OffsetCommitResponsePartition(partition_index=0, error_code=code)
+                ],
+            )
+        ]
+    )
+    async with make(**MEMBER, enable_auto_commit=False) as consumer:
+        cluster.on(ApiKey.OFFSET_COMMIT, lambda *_: reply)
+        with pytest.raises(AuthorizationError):
+            await consumer.rewind({ORDERS[0]: 3})
+        await eventually(lambda: shared(consumer))
+
+
+async def test_a_leader_of_another_client_does_not_listen(
+    cluster: FakeCluster, group: FakeGroup, make: MakeConsumer
+) -> None:
+    share: Callable[[str], SyncGroupResponse] = group._share
+
+    def plain(member_id: str) -> SyncGroupResponse:
+        reply = share(member_id)
+        reply.assignment = encode_assignment(decode_assignment(reply.assignment))
+        return reply
+
+    group._share = plain  # type: ignore[method-assign]  # a leader that says less
+    async with make(**MEMBER) as consumer:
+        with pytest.raises(RewindRefused, match="cannot be asked to withhold"):
+            await consumer.rewind({ORDERS[0]: 3})
+        await eventually(lambda: shared(consumer))
+        assert not group.offsets
+
+
+async def test_where_the_brokers_divide_only_what_is_ours_can_be_moved(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    fill(logs)
+    cluster.features["group.version"] = 1
+    Coordinator(cluster, share=ORDERS[:2])
+    seen = Seen()
+    async with make(**MEMBER) as consumer, reading(seen, consumer):
+        await eventually(lambda: seen.offsets[ORDERS[1]][-1:] == [COUNT - 1])
+        seen.clear()
+        with pytest.raises(RewindRefused, match=r"owners of orders-2 for them"):
+            await consumer.rewind(dict.fromkeys(ORDERS, 1))
+        assert not any(seen.offsets.values())
+        await consumer.rewind({ORDERS[1]: 8})
+        await eventually(lambda: seen.offsets[ORDERS[1]][-1:] == [COUNT - 1])
+    assert seen.offsets[ORDERS[1]] == [8, 9]
+
+
+async def test_closing_ends_it(group: FakeGroup, make: MakeConsumer) -> None:
+    one, two = make(**MEMBER), make(**MEMBER)
+    async with one, two, reading(Seen(), two):
+        await eventually(lambda: shared(one, two))
+        (theirs, *_) = two.assignment
+        listening = two.wait_for_revoke()
+        rewind = asyncio.create_task(one.rewind({theirs: 1}))
+        event = await listening
+        async with event.hold():
+            await one.close()
+            with pytest.raises(ClosedError):
+                await rewind
+
+
+@pytest.mark.parametrize("place", [-1, "none", "by_duration:soon", "yesterday"])
+async def test_there_is_no_such_place(
+    place: RewindTo, group: FakeGroup, make: MakeConsumer
+) -> None:
+    async with make(**MEMBER) as consumer:
+        with pytest.raises(UsageError):
+            await consumer.rewind({ORDERS[0]: place})
+
+
+async def test_who_cannot_rewind(group: FakeGroup, make: MakeConsumer) -> None:
+    alone = make(topics="orders")
+    fixed = make(assign=ORDERS, group_id="g")
+    async with alone, fixed:
+        for consumer in (alone, fixed):
+            with pytest.raises(UsageError, match="only a group"):
+                await consumer.rewind({ORDERS[0]: 0})
+    async with make(**MEMBER) as consumer:
+        with pytest.raises(UnknownTopicOrPartition):
+            await consumer.rewind({TopicPartition("orders", 99): 0})
