@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from kafkaio.consumer.file_store import FileOffsetStore
     from kafkaio.consumer.sqlite_store import SQLiteOffsetStore
     from kafkaio.consumer.stores import DualOffsetStore, KafkaOffsetStore
+    from kafkaio.consumer.zookeeper_store import ZooKeeperOffsetStore
     from kafkaio.producer import DeliveriesFailed, Delivery, Producer
     from kafkaio.protocol import messages
     from kafkaio.protocol.error_codes import ErrorCode
@@ -166,6 +167,7 @@ __all__ = [
     "UnknownTopicOrPartition",
     "UnsupportedVersion",
     "UsageError",
+    "ZooKeeperOffsetStore",
     "accelerated",
     "messages",
 ]
@@ -201,6 +203,10 @@ _HOMES = {
     "Revoked": ("kafkaio.consumer", "Revoked"),
     "Subscription": ("kafkaio.consumer", "Subscription"),
     "FileOffsetStore": ("kafkaio.consumer.file_store", "FileOffsetStore"),
+    "ZooKeeperOffsetStore": (
+        "kafkaio.consumer.zookeeper_store",
+        "ZooKeeperOffsetStore",
+    ),
     "SQLiteOffsetStore": ("kafkaio.consumer.sqlite_store", "SQLiteOffsetStore"),
     "DualOffsetStore": ("kafkaio.consumer.stores", "DualOffsetStore"),
     "KafkaOffsetStore": ("kafkaio.consumer.stores", "KafkaOffsetStore"),

@@ -17,7 +17,7 @@ OTHERS = {
     *("DeadLetter", "Lane", "Retry"),
     *("Assignor", "Layout", "Subscription"),
     *("OffsetStore", "DualOffsetStore", "FileOffsetStore"),
-    *("KafkaOffsetStore", "SQLiteOffsetStore"),
+    *("KafkaOffsetStore", "SQLiteOffsetStore", "ZooKeeperOffsetStore"),
     *("GroupMetadata", "NewRecord", "OffsetAndMetadata", "OffsetAndTimestamp"),
     *("Record", "RecordMetadata", "TimestampType", "TopicPartition"),
 }
