@@ -9,10 +9,8 @@ synchronous. A crash of any of them fails whoever waits, at once and with the ca
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, TypeVar
-from weakref import ReferenceType, ref
 
 import anyio
 
@@ -35,6 +33,7 @@ from kafkaio.consumer.group.rewind import Rewinder
 from kafkaio.consumer.host import Assigner, Host
 from kafkaio.consumer.keeper import Keeper
 from kafkaio.consumer.reader import Reader
+from kafkaio.consumer.reading import Reading
 from kafkaio.consumer.sharing import drained
 from kafkaio.consumer.wish import Wish
 from kafkaio.errors import (
@@ -124,9 +123,7 @@ class Engine:
         self._takes_part = False
         self._undo: list[Callable[[], None]] = []
         self._is_looking = False
-        self.is_reading = False
-        # Which task read last.
-        self._reader_task: ReferenceType[asyncio.Task[object]] | None = None
+        self.reading = Reading()
         #: Whether finished records are committed without being asked to.
         self.auto_commits = config.enable_auto_commit and config.group_id is not None
 
@@ -377,7 +374,7 @@ class Engine:
             until: when to stop waiting; asked after each time nothing was taken.
             polls: whether the caller tells the user what the group asks for.
         """
-        with self.reading():
+        with self.reading:
             self.reader.must_look()  # nobody else may take a record meanwhile
             if self.turns.is_due:
                 await self.turns.give_way()
@@ -396,29 +393,6 @@ class Engine:
         has_news = await self._news.wait(until)
         moment = self.turns.had_one()
         return not has_news and until is not None and moment >= until
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Keep every other reader out.
-
-        Raises:
-            UsageError: another task reads already.
-        """
-        if self.is_reading:
-            raise UsageError("another task is reading from this consumer")
-        self.is_reading = True
-        if (task := asyncio.current_task()) is not None:
-            self._reader_task = ref(task)
-        try:
-            yield
-        finally:
-            self.is_reading = False
-
-    @property
-    def is_reader_here(self) -> bool:
-        """Whether the task that calls this is the one that read last."""
-        task = asyncio.current_task()
-        return self._reader_task is not None and self._reader_task() is task
 
     def step(self, *, polls: bool) -> None:
         """The user asks for more: what was handed out before is finished.

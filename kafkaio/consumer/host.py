@@ -140,7 +140,7 @@ class Host:
         """The caller waits for a rewind; who reads in the same task, steps by that."""
         group = self.engine.coordinator
         assert group is not None  # else there is nothing to rewind
-        if self._is_user_waiting or not self.engine.is_reader_here:
+        if self._is_user_waiting or not self.engine.reading.is_by_caller:
             yield
             return
         self._is_user_waiting = True
@@ -180,7 +180,7 @@ class Host:
             return frozenset(filter(sharing.may_go, partitions))
         if engine.polls is None or self._is_user_waiting:
             return partitions
-        if engine.polls or not engine.is_reading:
+        if engine.polls or not engine.reading.is_on:
             return _NOTHING
         engine.reader.sync()
         ledger = engine.reader.ledger

@@ -77,7 +77,7 @@ class Keeper:
         if reader.sharing is not None:
             return reader.sharing.shows_life()
         before, self._progress = self._progress, reader.progress
-        return self._engine.is_reading or before != self._progress
+        return self._engine.reading.is_on or before != self._progress
 
     async def commit_quietly(self) -> None:
         """Commit what is finished; what fails is tried again with the next commit.

@@ -91,7 +91,7 @@ def shared(engine: Engine, sharing: Sharing) -> Iterator[None]:
     Raises:
         UsageError: another task reads already.
     """
-    with engine.reading():
+    with engine.reading:
         reader = engine.reader
         engine.step(polls=False)
         reader.set_aside()

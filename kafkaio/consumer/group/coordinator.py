@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 
 import anyio
@@ -31,42 +30,12 @@ from kafkaio.consumer.group.callbacks import CallbackQueue, GroupHost
 from kafkaio.consumer.group.commits import OffsetCommitter
 from kafkaio.consumer.group.rpc import GroupClient, GroupRpc
 from kafkaio.consumer.group.seat import Membership, Seat, Sending
+from kafkaio.consumer.group.statistics import GroupStatistics
 from kafkaio.consumer.group.topics import GroupTopics
 from kafkaio.errors import ClosedError, KafkaError, UsageError
 from kafkaio.types import GroupMetadata, TopicPartition
 
-__all__ = ["GroupCoordinator", "GroupHost", "GroupStatistics"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupStatistics:
-    """A snapshot of a membership.
-
-    Attributes:
-        protocol: ``consumer`` (KIP-848) or ``classic``.
-        state: name of the member's state.
-        generation: the group's generation that the member belongs to, or its own epoch
-            in a group of the consumer protocol; -1 for none.
-        member_id: what the coordinator calls the member, empty if nothing.
-        coordinator: node id of the coordinator, None while it is unknown.
-        is_leader: whether this member divides the group's partitions; nobody does in a
-            group of the consumer protocol.
-        assigned: number of partitions owned.
-        to_be_revoked: number of those that are to be given back.
-        rebalances: how often an assignment was taken over.
-        lost: how many partitions were lost.
-    """
-
-    protocol: str
-    state: str
-    generation: int
-    member_id: str
-    coordinator: int | None
-    is_leader: bool
-    assigned: int
-    to_be_revoked: int
-    rebalances: int
-    lost: int
+__all__ = ["GroupCoordinator", "GroupHost"]
 
 
 class GroupCoordinator:

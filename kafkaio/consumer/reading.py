@@ -1,0 +1,41 @@
+"""Who reads: one task at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from weakref import ReferenceType, ref
+
+from kafkaio.errors import UsageError
+
+__all__ = ["Reading"]
+
+
+class Reading:
+    """Lets one task read, for as long as it has entered this.
+
+    Raises:
+        UsageError: on entering: another task reads already.
+    """
+
+    __slots__ = ("_task", "is_on")
+
+    def __init__(self) -> None:
+        #: Whether somebody reads right now.
+        self.is_on = False
+        # Who read last.
+        self._task: ReferenceType[asyncio.Task[object]] | None = None
+
+    def __enter__(self) -> None:
+        if self.is_on:
+            raise UsageError("another task is reading from this consumer")
+        self.is_on = True
+        if (task := asyncio.current_task()) is not None:
+            self._task = ref(task)
+
+    def __exit__(self, *why: object) -> None:
+        self.is_on = False
+
+    @property
+    def is_by_caller(self) -> bool:
+        """Whether the task that asks is the one that read last."""
+        return self._task is not None and self._task() is asyncio.current_task()
