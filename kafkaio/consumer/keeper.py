@@ -64,9 +64,16 @@ class Keeper:
             await anyio.sleep(self._tick)
             if engine.coordinator is not None and self._shows_life():
                 engine.coordinator.polled(now())
-            if now() >= next_commit:
+            if now() >= next_commit or self._is_loss_near():
                 await self.commit_quietly()
                 next_commit = now() + self._commit_every
+
+    def _is_loss_near(self) -> bool:
+        # What is finished of partitions that are held past their deadline is ours to
+        # commit until then, and nobody's afterwards.
+        group = self._engine.coordinator
+        due = None if group is None else group.revoke_due
+        return due is not None and due - now() < 2 * self._tick
 
     def _shows_life(self) -> bool:
         # Whoever takes records, or waits for one, is alive: the clock need not be read

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 import pytest
@@ -82,6 +84,66 @@ async def test_three_members_go_on_from_the_new_offsets(
             await each.commit()
         found = await two.committed(partitions)
         assert {at.offset for at in found.values() if at} == {RECORDS}
+
+
+def in_order(count: int, jumps: Mapping[int, int]) -> list[int]:
+    """So many offsets, one after the other but for the jumps, by their places."""
+    offsets: list[int] = []
+    for place in range(count):
+        after = offsets[-1] + 1 if offsets else 0
+        offsets.append(jumps.get(place, after))
+    return offsets
+
+
+@pytest.mark.parametrize("strategy", ["cooperative-sticky", "range"])
+async def test_under_traffic_nothing_old_comes_after_it_and_nothing_is_left_out(
+    strategy: str, real_kafka: Kafka, name: str, group: str
+) -> None:
+    handed: dict[TopicPartition, list[int]] = {
+        TopicPartition(name, number): [] for number in range(COUNT)
+    }
+    jumps: dict[TopicPartition, dict[int, int]] = {tp: {} for tp in handed}
+
+    async def read(consumer: Consumer) -> None:
+        async for record in consumer:
+            handed[record.topic_partition].append(record.offset)
+
+    async def write() -> None:
+        async with Producer(real_kafka.bootstrap_servers) as producer:
+            while True:
+                for number in range(COUNT):
+                    await producer.send(name, b"x", partition=number)
+                await asyncio.sleep(0.01)
+
+    async with AsyncExitStack() as stack:
+        members = [
+            await stack.enter_async_context(
+                member(
+                    real_kafka,
+                    name,
+                    group,
+                    group_protocol="classic",
+                    partition_assignment_strategy=[strategy],
+                )
+            )
+            for _ in range(3)
+        ]
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        running = [tasks.create_task(read(each)) for each in members]
+        running.append(tasks.create_task(write()))
+        for turn in range(6):
+            lengths = {tp: len(offsets) for tp, offsets in handed.items()}
+            await until(lambda n=lengths: all(len(handed[tp]) > n[tp] for tp in n))
+            back = {tp: max(0, handed[tp][-1] - 7) for tp in sorted(handed)[turn % 3 :]}
+            await members[turn % 3].rewind(back)
+            for tp, offset in back.items():
+                jumps[tp][len(handed[tp])] = offset
+        await asyncio.sleep(3)
+        for each in running:
+            each.cancel()
+    for tp, offsets in handed.items():
+        assert len(offsets) > max(jumps[tp])
+        assert offsets == in_order(len(offsets), jumps[tp])
 
 
 async def test_a_java_member_goes_along(

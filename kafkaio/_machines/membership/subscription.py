@@ -37,8 +37,9 @@ __all__ = [
 
 _VERSION: Final = struct.Struct(">h")
 _MARK: Final = b"kafkaio withheld"
-#: The end of user data with a word of ours: how long that is, and the mark.
-_TRAILER: Final = struct.Struct(f">i{len(_MARK)}s")
+#: The end of user data with a word of ours: how long that is, whether there is an
+#: assignor's part before it, and the mark.
+_TRAILER: Final = struct.Struct(f">i?{len(_MARK)}s")
 DataT = TypeVar("DataT", bound=Data)
 
 
@@ -189,7 +190,8 @@ def _with_word(
     if partitions is None:
         return user_data
     word = encode_assignment(partitions)
-    return (user_data or b"") + word + _TRAILER.pack(len(word), _MARK)
+    trailer = _TRAILER.pack(len(word), user_data is not None, _MARK)
+    return (user_data or b"") + word + trailer
 
 
 def _split(
@@ -200,12 +202,12 @@ def _split(
         return user_data, None
     end = len(user_data) - _TRAILER.size
     try:
-        (length, _) = _TRAILER.unpack_from(user_data, end)
+        length, has_own, _ = _TRAILER.unpack_from(user_data, end)
         start = end - length
         word = _decode(assignments.ConsumerProtocolAssignment, user_data[start:end])
     except (struct.error, ProtocolError):
         return user_data, None  # somebody else's
-    return user_data[:start] or None, _partitions(word)
+    return user_data[:start] if has_own else None, _partitions(word)
 
 
 def _partitions(

@@ -127,6 +127,11 @@ class GroupCoordinator:
         return self._member.ledger.pending
 
     @property
+    def revoke_due(self) -> float | None:
+        """When the first of them is lost if it is still owned; None without any."""
+        return self._member.ledger.next_deadline()
+
+    @property
     def next_to_go(self) -> frozenset[TopicPartition]:
         """Those of them that the user's next step gives up, unless they are held."""
         return self._member.ledger.next_to_go

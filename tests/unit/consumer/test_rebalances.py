@@ -194,6 +194,27 @@ async def test_past_the_deadline_it_is_lost(
             await one.poll(timeout=1)
 
 
+@PROTOCOLS
+async def test_what_is_finished_is_committed_before_it_is_lost(
+    group: FakeGroup, make: MakeConsumer, protocol: dict[str, object]
+) -> None:
+    options = MEMBER | protocol | {"auto_commit_interval_ms": 3_600_000}
+    async with make(**options) as one:
+        await drink(one)
+        waiting = one.wait_for_revoke()
+        starting = asyncio.create_task(make(**options).start())
+        event = await waiting
+        async with event.hold():
+            await asyncio.sleep(event.deadline - asyncio.get_running_loop().time() - 3)
+            assert not event.partitions & group.offsets.keys()
+            while not one.lost:
+                await one.poll(timeout=1)
+            assert one.lost == event.partitions
+            assert {group.offsets[tp].offset for tp in event.partitions} == {2}
+        while not starting.done():
+            await one.poll(timeout=1)
+
+
 async def test_a_commit_of_the_old_assignment_does_not_touch_the_new(
     group: FakeGroup, logs: FakeLogs, make: MakeConsumer
 ) -> None:
