@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import sys
 import tracemalloc
 from collections.abc import Awaitable, Callable
 
@@ -26,6 +27,9 @@ PARTS = 10
 #: Records of the topic that is read again and again.
 TOPIC_RECORDS = 500_000
 
+#: Producers that send at the same time, each one record after the other.
+SENDERS = 8
+
 Part = Callable[[], Awaitable[None]]
 
 
@@ -33,6 +37,12 @@ def kept() -> int:
     """Bytes that Python objects take up; the memory for frames is not among them."""
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
+
+
+def blocks() -> int:
+    """Blocks of memory that Python objects are in; one object is mostly one."""
+    gc.collect()
+    return sys.getallocatedblocks()
 
 
 async def ten_times(what: str, part: Part, bounds: Bounds) -> None:
@@ -79,13 +89,33 @@ async def producing(args: argparse.Namespace, bounds: Bounds) -> None:
 async def requests(args: argparse.Namespace, bounds: Bounds) -> None:
     """Records, each of them a request of its own."""
     topic = await create(args.bootstrap, 4)
-    async with kafkaio.Producer(args.bootstrap, linger_ms=0) as producer:
+    each = args.requests // PARTS // SENDERS
+
+    async with kafkaio.Client(args.bootstrap) as client:
+
+        async def send_all() -> None:
+            async with kafkaio.Producer(client, linger_ms=0) as producer:
+                for _ in range(each):
+                    await producer.send(topic, b"v")
 
         async def part() -> None:
-            for _ in range(args.requests // PARTS):
-                await producer.send(topic, b"v")
+            async with asyncio.TaskGroup() as group:
+                for _ in range(SENDERS):
+                    group.create_task(send_all())
 
-        await ten_times(f"{args.requests:,} requests", part, bounds)
+        what = f"{args.requests:,} requests"
+        tracemalloc.stop()
+        await part()
+        before, resident_before = blocks(), resident()
+        for _ in range(PARTS - 2):
+            await part()
+        bounds.tell(f"growth over {what}", blocks() - before, 1000, "blocks")
+        print(f"  of the process: {(resident() - resident_before) / MIB:.1f} MiB")
+        tracemalloc.start()
+        before = kept()
+        await part()
+        grown = kept() - before
+        bounds.tell(f"growth over {each * SENDERS:,} requests", grown / MIB, 0.1, "MiB")
 
 
 WORK = {f.__name__: f for f in (consuming, producing, requests)}

@@ -93,6 +93,10 @@ class ApiVersions:
     finalized_features: Mapping[str, int] = field(default_factory=dict)
     finalized_features_epoch: int = -1
     supported_features: Mapping[str, int] = field(default_factory=dict)
+    # What usable() found: every request asks it.
+    _usable: dict[tuple[type[Request[Response]], int | None], int] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @classmethod
     def from_response(cls, response: ApiVersionsResponse) -> ApiVersions:
@@ -130,6 +134,15 @@ class ApiVersions:
         Raises:
             UnsupportedVersion: there is none.
         """
+        found = self._usable.get((request_type, max_version))
+        if found is None:
+            found = self._find_usable(request_type, max_version)
+            self._usable[request_type, max_version] = found
+        return found
+
+    def _find_usable(
+        self, request_type: type[Request[Response]], max_version: int | None
+    ) -> int:
         key = request_type.API_KEY
         known = self.ranges.get(key)
         if known is None:

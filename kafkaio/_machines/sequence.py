@@ -193,8 +193,9 @@ class PartitionSequence(Generic[BatchT]):
 
     def _has_identity(self) -> bool:
         current = self._producer.current
-        if self.under_way or current == self._identity:
-            return self._identity is not None
+        known = self._identity
+        if self.under_way or current is known or current == known:
+            return known is not None
         if current is None:
             return False
         self._restart(current)

@@ -77,10 +77,11 @@ class Replies:
             ids: topic ids that the request was made with.
             response: the answer.
         """
-        names = {topic_id: name for name, topic_id in ids.items()}
+        # Their numbers, since the hash of a UUID is a call of Python.
+        names = {topic_id.int: name for name, topic_id in ids.items()}
         answers: dict[tuple[str, int], PartitionProduceResponse] = {}
         for topic in response.responses:
-            name = topic.name or names.get(topic.topic_id, "")
+            name = topic.name or names.get(topic.topic_id.int, "")
             for answer in topic.partition_responses:
                 answers[name, answer.index] = answer
         for batch in batches:

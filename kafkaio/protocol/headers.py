@@ -15,6 +15,7 @@ Which header stands before the body (KIP-482, KIP-511):
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import TypeVar
 
 from kafkaio.errors import ProtocolError
@@ -46,6 +47,10 @@ _LENGTH = struct.Struct(">i")
 _ERROR = struct.Struct(">h")
 
 
+#: A process has few of them, and writes one with every request.
+_client_id = lru_cache(maxsize=64)(nullable_string)
+
+
 def encode_request_header(
     api_key: int, version: int, correlation_id: int, client_id: str | None
 ) -> bytes:
@@ -65,7 +70,7 @@ def _request_header(
 ) -> bytes:
     tags = b"\0" if kind.is_flexible(version) else b""
     fixed = _FIXED.pack(kind.API_KEY, version, correlation_id)
-    return fixed + nullable_string(client_id) + tags
+    return fixed + _client_id(client_id) + tags
 
 
 def encode_request(

@@ -42,6 +42,8 @@ Buffer = bytes | bytearray | memoryview
 #: The longest string in bytes of UTF-8, also where the wire could carry a longer one.
 MAX_STRING = 0x7FFF
 
+_ONE_BYTE = tuple(bytes((value,)) for value in range(0x80))
+
 
 def uvarint(value: int) -> bytes:
     """Encode an unsigned number of at most 32 bits, seven bits a byte, lowest first.
@@ -77,6 +79,8 @@ def varlong(value: int) -> bytes:
 
 
 def _groups(value: int) -> bytes:
+    if value <= 0x7F:  # most lengths
+        return _ONE_BYTE[value]
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

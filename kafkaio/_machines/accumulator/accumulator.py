@@ -53,13 +53,7 @@ class Outlook:
 
 
 class Accumulator(Intake):
-    """The records of one producer from append until they have landed.
-
-    Attributes:
-        expires_at: when, as of the last `outlook`, `expire` has something to do.
-    """
-
-    expires_at = 0.0
+    """The records of one producer from append until they have landed."""
 
     @property
     def is_all_sent(self) -> bool:
@@ -75,7 +69,9 @@ class Accumulator(Intake):
         """Say which nodes have something to send now, and when to look again."""
         ready: dict[int, None] = {}
         is_leaderless = False
-        wake_at = self.expires_at = self._next_expiry()
+        if self.is_empty:
+            self.expires_at = _FOREVER
+        wake_at = self.expires_at
         for queue in self._active.values():
             # A node that is ready is asked for all its partitions' batches anyway.
             if not queue.waiting or queue.leader in ready:
@@ -128,7 +124,8 @@ class Accumulator(Intake):
                 self._end_lease(batch)
             queue.take(batch)
             topic = self._topics[batch.partition.topic]
-            topic.used_at = max(topic.used_at, now)  # lanes do not tell when
+            if topic.used_at < now:  # lanes do not tell when
+                topic.used_at = now
             taken.append(batch)
         if taken:
             node.sent(now, len(taken))
@@ -327,8 +324,8 @@ class Accumulator(Intake):
             The receipts that failed by this.
         """
         expired = self._expire_undesignated(now)
-        # The same sum as in _next_expiry: else rounding could leave the sender awake
-        # for something that does not happen yet.
+        # The same sum as in _expire_by: else rounding could leave the sender awake for
+        # something that does not happen yet.
         patience = self._limits.delivery_timeout
         for queue in list(self._active.values()):
             while queue.waiting and queue.waiting[0].created + patience <= now:
@@ -339,6 +336,7 @@ class Accumulator(Intake):
                 if batch.created + patience <= now and not batch.is_expired:
                     self._expire(queue, batch, not_acknowledged(batch, self._limits))
                     expired.append(batch.receipt)
+        self.expires_at = self._next_expiry()
         return expired
 
     def _expire_undesignated(self, now: float) -> list[Receipt]:

@@ -28,7 +28,6 @@ class ProduceBatch(Numbered):
         is_leased: whether records go into it past the accumulator, which has charged
             it with all the room that it may still use.
         is_sealed: whether it takes no more records.
-        is_divided: whether it is a part of a batch that was too large.
         is_expired: whether it was given up while on the wire.
         attempts: how often it was sent.
         retry_at: not to be sent again before this time.
@@ -43,7 +42,6 @@ class ProduceBatch(Numbered):
         "cause",
         "charged",
         "created",
-        "is_divided",
         "is_expired",
         "is_leased",
         "is_sealed",
@@ -70,7 +68,6 @@ class ProduceBatch(Numbered):
         self.created = created
         self.is_leased = False
         self.is_sealed = False
-        self.is_divided = False
         self.is_expired = False
         self.attempts = 0
         self.retry_at = 0.0

@@ -37,6 +37,7 @@ __all__ = ["Intake"]
 
 #: Bytes under which a lease is not worth its while.
 _LEAST_LEASE = 1_024
+_FOREVER = float("inf")
 #: What a batch can never reach.
 _NO_LIMIT = 2**31 - 1
 
@@ -60,6 +61,8 @@ class Intake:
         has_new_topic: set when metadata of another topic is needed; the sender
             clears it.
         is_urgent: whether every batch should leave now: somebody waits for room.
+        expires_at: before this time `expire` has nothing to do. It is not put off when
+            what would have expired lands, which would cost a look at every batch.
         lanes: where records go in past the accumulator; set before the first one.
         wait: makes the iterator that awaits a delivery; likewise.
     """
@@ -89,6 +92,7 @@ class Intake:
         self.has_news = False
         self.has_new_topic = False
         self.is_urgent = False
+        self.expires_at = _FOREVER
         self.lanes = Lanes(_no_clock, self._largest)
         self.wait: Wait | None = None
         # In the order of their leases; a dict, so that ending one is one step.
@@ -167,12 +171,13 @@ class Intake:
         queues.used_at = now
         self._used -= size
         if queues.partition_count > (partition or 0):
-            return self._designate(queues, partition, record, now)
+            return self._designate(queues, partition, record, now, size)
         self._used += size
         self.lanes.taken += size
         self.has_new_topic = True
         receipt = self._new_receipt(topic, -1 if partition is None else partition, 1)
         queues.undesignated.append(Undesignated(receipt, partition, record, now, size))
+        self._expire_by(now + self._limits.max_block)
         self.has_news = True
         return receipt
 
@@ -194,15 +199,16 @@ class Intake:
         partition: int | None,
         record: PlainRecord,
         created: float,
+        size: int,
     ) -> Receipt:
         if partition is None:
             partition = self._chooser.choose(topic, record)
         if partition >= 0:
             return self._put(topic, partition, record, created)[0]
-        return self._designate_sticky(topic, record, created)
+        return self._designate_sticky(topic, record, created, size)
 
     def _designate_sticky(
-        self, topic: TopicQueues, record: PlainRecord, created: float
+        self, topic: TopicQueues, record: PlainRecord, created: float, size: int
     ) -> Receipt:
         sticky = topic.sticky
         sticky.took(self.lanes.unstick(topic.name))
@@ -212,12 +218,10 @@ class Intake:
             # First, for only what does not fit tells that the batch is full.
             put = self._add(topic, queue, record, created)
         if put is None:
-            _, key, value, headers = record
-            size = BatchBuilder.size_of(key, value, headers)
             partition = self._chooser.stick(topic, size, self._slow_nodes(created))
             put = self._put(topic, partition, record, created)
-        receipt, size = put
-        sticky.took(size)
+        receipt, added = put
+        sticky.took(added)
         self.lanes.stick(topic.name, sticky.partition, sticky.left)
         return receipt
 
@@ -275,7 +279,9 @@ class Intake:
             batch.is_sealed = True
             return None
         batch.receipt.count += 1
-        batch.created = min(batch.created, created)
+        if created < batch.created:
+            batch.created = created
+            self._expire_by(created + self._limits.delivery_timeout)
         return batch.receipt, self._charge(topic, batch, before)
 
     def _begin_batch(
@@ -284,8 +290,13 @@ class Intake:
         builder = self._new_builder(self._limits.batch_size)
         builder.try_append(*record)
         receipt = self._new_receipt(*queue.partition, 1)
+        self._expire_by(created + self._limits.delivery_timeout)
         rank = queue.new_rank()
         return ProduceBatch(queue.partition, rank, builder, receipt, created)
+
+    def _expire_by(self, deadline: float) -> None:
+        if deadline < self.expires_at:
+            self.expires_at = deadline
 
     def _charge(self, topic: TopicQueues, batch: ProduceBatch, before: int) -> int:
         added = batch.builder.size_bytes - before
@@ -398,7 +409,11 @@ class Intake:
             self._used -= entry.charged
             try:
                 receipt = self._designate(
-                    topic, entry.partition, entry.record, entry.created
+                    topic,
+                    entry.partition,
+                    entry.record,
+                    entry.created,
+                    entry.charged,
                 )
             except Exception as error:  # noqa: BLE001 - the user's partitioner
                 entry.receipt.fail(error)

@@ -52,7 +52,10 @@ def test_takes_the_highest_version_of_both() -> None:
     top = FetchRequest.MAX_VERSION
     assert announced(ApiKey.FETCH, 0, 10).usable(FetchRequest) == 10
     assert announced(ApiKey.FETCH, 0, top + 5).usable(FetchRequest) == top
-    assert announced(ApiKey.FETCH, 0, top).usable(FetchRequest, 12) == 12
+    once = announced(ApiKey.FETCH, 0, top)
+    assert once.usable(FetchRequest, 12) == 12
+    assert once.usable(FetchRequest) == top  # each limit has an answer of its own
+    assert once.usable(FetchRequest, 12) == 12
 
 
 def test_an_unknown_api_is_named() -> None:
