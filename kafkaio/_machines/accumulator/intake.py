@@ -216,7 +216,7 @@ class Intake:
         queue = topic.queues.get(sticky.partition)
         if queue is not None and sticky.left > 0:
             # First, for only what does not fit tells that the batch is full.
-            put = self._add(topic, queue, record, created)
+            put = self._add(topic, queue, record)
         if put is None:
             partition = self._chooser.stick(topic, size, self._slow_nodes(created))
             put = self._put(topic, partition, record, created)
@@ -252,7 +252,7 @@ class Intake:
     ) -> tuple[Receipt, int]:
         """Append a record; its receipt, and the bytes that it took."""
         queue = topic.queues.get(partition) or self._begin_queue(topic, partition)
-        put = self._add(topic, queue, record, created)
+        put = self._add(topic, queue, record)
         if put is not None:
             return put
         batch = self._begin_batch(queue, record, created)
@@ -262,11 +262,7 @@ class Intake:
         return batch.receipt, self._charge(topic, batch, 0)
 
     def _add(
-        self,
-        topic: TopicQueues,
-        queue: PartitionQueue,
-        record: PlainRecord,
-        created: float,
+        self, topic: TopicQueues, queue: PartitionQueue, record: PlainRecord
     ) -> tuple[Receipt, int] | None:
         """Append a record to the open batch; None, and that is full, without room."""
         batch = queue.open_batch
@@ -279,9 +275,6 @@ class Intake:
             batch.is_sealed = True
             return None
         batch.receipt.count += 1
-        if created < batch.created:
-            batch.created = created
-            self._expire_by(created + self._limits.delivery_timeout)
         return batch.receipt, self._charge(topic, batch, before)
 
     def _begin_batch(

@@ -846,12 +846,15 @@ class World:
 def test_a_deadline_of_what_has_landed_is_forgotten_once_it_has_passed() -> None:
     h = Harness()
     h.put(0, now=0.0)
-    batch = h.take()
+    first = h.take()
     h.put(1, now=5.0)
-    h.acc.acknowledged(batch, 0, -1)
+    second = h.take()
+    h.acc.acknowledged(first, 0, -1)
     assert h.acc.expires_at == 100.0
     assert h.acc.expire(100.0) == []
     assert h.acc.expires_at == 105.0
+    h.acc.acknowledged(second, 0, -1)
+    assert h.acc.outlook(101.0).wake_at == float("inf")
 
 
 # ---- leases --------------------------------------------------------------------------
