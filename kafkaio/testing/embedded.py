@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from kafkaio._net.memory import MemoryNetwork
 from kafkaio._net.transport import DialOptions, FrameSink, Transport
@@ -209,14 +210,18 @@ class Broker:
         partitions: int = 1,
         replication_factor: int | None = None,
         configs: Mapping[str, str] | None = None,
+        *,
+        topic_id: UUID | None = None,
     ) -> None:
         """Create a topic that all nodes know of at once; needs no running loop.
+
+        Its id is drawn unless one is given.
 
         Raises:
             Refusal: with the error code that a client would have got.
         """
         factor = replication_factor or self.default_replication_factor
-        self._cluster.create_topic(name, partitions, factor, configs, AT_ONCE)
+        self._cluster.create_topic(name, partitions, factor, configs, AT_ONCE, topic_id)
 
     async def dial(
         self, host: str, port: int, sink: FrameSink, options: DialOptions

@@ -273,15 +273,18 @@ class Cluster:
         factor: int,
         configs: Mapping[str, str] | None = None,
         visible_at: float | None = None,
+        topic_id: UUID | None = None,
     ) -> Topic:
         """Create a topic; nodes learn of it a little later, or when it is told.
+
+        Its id is drawn unless one is given.
 
         Raises:
             Refusal: with the reason why not.
         """
         self.check_new(name, partitions, factor, configs or {})
         assignment = [self._place(factor) for _ in range(partitions)]
-        return self.place_topic(name, assignment, configs, visible_at)
+        return self.place_topic(name, assignment, configs, visible_at, topic_id)
 
     def place_topic(
         self,
@@ -289,11 +292,13 @@ class Cluster:
         assignment: list[list[int]],
         configs: Mapping[str, str] | None = None,
         visible_at: float | None = None,
+        topic_id: UUID | None = None,
     ) -> Topic:
         """Create a topic whose replicas were chosen, without any check."""
         if visible_at is None:
             visible_at = self.clock.now() + self._metadata_delay
-        topic = Topic(name, random_uuid(), TopicSettings(configs), visible_at)
+        settings = TopicSettings(configs)
+        topic = Topic(name, topic_id or random_uuid(), settings, visible_at)
         self._extend(topic, assignment)
         self.topics[name] = self._by_id[topic.topic_id] = topic
         self.save()

@@ -51,13 +51,8 @@ async def beside(servers: str) -> AsyncIterator[Broker]:
         side.close()
     broker = Broker(first_node_id=1, racks=["r1"], default_partitions=2)
     async with broker:
-        cluster = broker._cluster
         for name, topic_id in ids.items():
-            topic = cluster.create_topic(name, PARTITIONS, 1)
-            cluster._by_id[topic_id] = cluster._by_id.pop(topic.topic_id)
-            topic.topic_id = topic_id
-            for partition in topic.partitions:
-                partition.topic_id = topic_id
+            broker.create_topic(name, PARTITIONS, 1, topic_id=topic_id)
         yield broker
 
 

@@ -3,6 +3,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -202,6 +203,16 @@ async def test_a_data_directory_outlives_the_broker(tmp_path: Path) -> None:
         assert (tmp_path / "t-0" / f"{0:020}.log").exists()
 
 
+async def test_a_topic_may_be_given_its_id(tmp_path: Path) -> None:
+    topic_id = UUID(int=7)
+    async with started(data_dir=tmp_path) as (broker, caller):
+        broker.create_topic("t", topic_id=topic_id)
+        await produced(caller, "t", 0, batch())
+    async with started(data_dir=tmp_path) as (broker, _):
+        assert broker.topics["t"].topic_id == topic_id
+        assert broker.topics["t"].partitions[0].topic_id == topic_id
+
+
 async def test_a_deleted_topic_leaves_nothing(tmp_path: Path) -> None:
     async with started(topics={"t": 1}, data_dir=tmp_path) as (broker, caller):
         await produced(caller, "t", 0, batch())
@@ -230,8 +241,9 @@ async def test_logs_are_tidied_now_and_then() -> None:
 
 
 async def test_node_ids_may_count_from_one() -> None:
-    options = {"nodes": 2, "first_node_id": 1, "memory_transport": True}
-    async with Broker(topics={"t": 2}, racks=["a"], **options) as broker:
+    async with Broker(
+        nodes=2, topics={"t": 2}, racks=["a"], first_node_id=1, memory_transport=True
+    ) as broker:
         assert [(n.node_id, n.rack) for n in broker.nodes.values()] == [
             (1, "a"),
             (2, None),

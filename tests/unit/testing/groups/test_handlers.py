@@ -88,7 +88,7 @@ class Asker:
         heard = decode(type(request), version, encode(request, version))
         answer = await handler.handle(serving, header, heard, self.connection)  # type: ignore[arg-type]
         assert answer is not None
-        return decode(type(request).response_type(), version, encode(answer, version))  # type: ignore[return-value]
+        return decode(type(request).response_type(), version, encode(answer, version))
 
     async def join(
         self, member_id: str = "", version: int = 9, **fields: object
@@ -238,6 +238,11 @@ async def test_while_a_coordinator_loads(asker: Asker) -> None:
     sync = await asker.ask(SyncGroupRequest(group_id="g"), 4)
     assert sync.error_code == ErrorCode.REBALANCE_IN_PROGRESS
     assert await asker.commit(9) == loading
+    listed = await asker.ask(ListGroupsRequest(), 5)
+    assert (listed.error_code, listed.groups) == (loading, [])
+    # The other node has loaded what it coordinates.
+    other = 1 - asker.broker.control.coordinator("g")
+    assert (await asker.ask(ListGroupsRequest(), 5, other)).error_code == 0
 
 
 async def test_a_group_goes_on_where_its_coordinator_moves(asker: Asker) -> None:
@@ -603,24 +608,77 @@ async def test_other_errors_of_heartbeats(asker: Asker) -> None:
     assert joined.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
+def on_disk(directory: Path) -> Broker:
+    return Broker(
+        topics={"t": 2}, data_dir=directory, memory_transport=True, metadata_delay=0.0
+    )
+
+
 async def test_groups_survive_on_disk(tmp_path: Path) -> None:
-    for restart in range(2):
-        async with Broker(
-            topics={"t": 2},
-            data_dir=tmp_path,
-            memory_transport=True,
-            metadata_delay=0.0,
-        ) as broker:
-            asker = Asker(broker)
-            if not restart:
-                joined = await asker.member()
-                member = joined.member_id, joined.generation_id
-                assert await asker.commit(9, member=member) == 0
-                continue
-            (listed,) = (await asker.ask(ListGroupsRequest(), 5)).groups
-            assert (listed.group_id, listed.group_state) == ("g", "Stable")
-            asked = OffsetFetchRequestGroup(group_id="g", topics=None)
-            answer = await asker.ask(OffsetFetchRequest(groups=[asked]), 9)
-            (partition,) = answer.groups[0].topics[0].partitions
-            assert partition.committed_offset == 5
-            assert await asker.commit(9, member=member) == 0
+    async with on_disk(tmp_path) as broker:
+        asker = Asker(broker)
+        joined = await asker.member()
+        member = joined.member_id, joined.generation_id
+        assert await asker.commit(9, member=member) == 0
+    async with on_disk(tmp_path) as broker:
+        asker = Asker(broker)
+        (listed,) = (await asker.ask(ListGroupsRequest(), 5)).groups
+        assert (listed.group_id, listed.group_state) == ("g", "Stable")
+        asked = OffsetFetchRequestGroup(group_id="g", topics=None)
+        answer = await asker.ask(OffsetFetchRequest(groups=[asked]), 9)
+        (partition,) = answer.groups[0].topics[0].partitions
+        assert partition.committed_offset == 5
+        assert await asker.commit(9, member=member) == 0
+
+
+async def test_both_protocols_in_one_group(asker: Asker) -> None:
+    nothing = SyncGroupRequest(group_id="g", generation_id=1, member_id="m")
+    unknown = ErrorCode.UNKNOWN_MEMBER_ID
+    assert (await asker.ask(nothing, 4)).error_code == unknown
+    await asker.beat(server_assignor="range")
+    told = await asker.join(version=6)
+    assert told.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    joined = await asker.join("classic", version=6)
+    assert (joined.error_code, joined.generation_id) == (0, 3)
+    assert (joined.protocol_name, joined.leader) == ("range", "")
+    sync = SyncGroupRequest(group_id="g", generation_id=3, member_id="classic")
+    assert (await asker.ask(sync, 4)).error_code == 0
+    assert (await asker.ask(nothing, 4)).error_code == unknown
+    beat = HeartbeatRequest(group_id="g", member_id="classic", generation_id=3)
+    assert (await asker.ask(beat, 4)).error_code == 0
+    beat.generation_id = 2
+    assert (await asker.ask(beat, 4)).error_code == ErrorCode.ILLEGAL_GENERATION
+    # A classic member commits in any version, one of the other protocol does not.
+    assert await asker.commit(8, member=("classic", 3)) == 0
+    unsupported = await asker.commit(8, member=("m", 2))
+    assert unsupported == ErrorCode.UNSUPPORTED_VERSION
+    request = ConsumerGroupDescribeRequest(group_ids=["g"])
+    (described,) = (await asker.ask(request, 1)).groups
+    assert {one.member_id: one.member_type for one in described.members} == {
+        "m": 1,
+        "classic": 0,
+    }
+    leave = LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id="m")])
+    (left,) = (await asker.ask(leave, 5)).members
+    assert left.error_code == 0
+    (listed,) = (await asker.ask(ListGroupsRequest(), 5)).groups
+    assert (listed.group_type, listed.group_state) == ("classic", "PreparingRebalance")
+
+
+async def test_members_of_the_consumer_protocol_survive_on_disk(
+    tmp_path: Path,
+) -> None:
+    async with on_disk(tmp_path) as first:
+        asker = Asker(first)
+        joined = await asker.beat()
+        assert joined.assignment is not None
+        assert await asker.commit(9, member=("m", joined.member_epoch)) == 0
+    async with on_disk(tmp_path) as second:
+        asker = Asker(second)
+        beat = await asker.beat("m", joined.member_epoch)
+        assert (beat.error_code, beat.member_epoch) == (0, joined.member_epoch)
+        assert beat.assignment is None
+        request = ConsumerGroupDescribeRequest(group_ids=["g"])
+        (described,) = (await asker.ask(request, 1)).groups
+        assert described.group_state == "Stable"
+        assert second.control.committed("g", ("t", 0)) == 5
