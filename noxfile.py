@@ -55,7 +55,7 @@ def types(session: nox.Session) -> None:
     session.install("-e", ".[kafka]", env=WITHOUT_COMPILER)
     groups(session, "types")
     session.run("mypy")
-    session.run("mypy", "tests/typing", "examples")
+    session.run("mypy", "tests/typing", "examples", "tests/unit/testing")
 
 
 @nox.session

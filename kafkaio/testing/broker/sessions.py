@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
@@ -98,7 +98,7 @@ class FetchSessions:
         self,
         session_id: int,
         epoch: int,
-        changed: list[tuple[PartitionKey, Asked]],
+        changed: Sequence[tuple[PartitionKey, Asked]],
         forgotten: Iterable[PartitionKey],
         *,
         by_id: bool,

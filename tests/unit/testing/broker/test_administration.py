@@ -71,12 +71,10 @@ from tests.unit.testing.broker.calls import (
 
 async def create(caller: Caller, **fields: Any) -> ErrorCode:
     request = CreateTopicsRequest(
-        topics=[
-            CreatableTopic(
-                **{"name": "t", "num_partitions": 2, "replication_factor": 1} | fields
-            )
-        ]
+        topics=[CreatableTopic(name="t", num_partitions=2, replication_factor=1)]
     )
+    for name, value in fields.items():
+        setattr(request.topics[0], name, value)
     (answer,) = (await caller.call(request, 7)).topics
     return ErrorCode(answer.error_code)
 
@@ -155,8 +153,8 @@ async def test_what_is_told_of_a_topic_that_asking_creates(
 async def test_asking_creates_where_both_sides_allow(allowed: bool) -> None:
     async with started(metadata_delay=0.0, auto_create_topics=allowed) as (_, caller):
         for wish in (False, True):
-            for _ in range(2):
-                (topic,) = (await metadata(caller, "new", create=wish)).topics
+            await metadata(caller, "new", create=wish)
+            (topic,) = (await metadata(caller, "new", create=wish)).topics
             is_there = topic.error_code == ErrorCode.NONE
             assert is_there == (allowed and wish)
         (topic,) = (await metadata(caller, "no/name", create=True)).topics
@@ -168,9 +166,9 @@ async def test_what_cannot_be_created() -> None:
         one = CreatableReplicaAssignment(partition_index=0, broker_ids=[0])
         other = CreatableReplicaAssignment(partition_index=2, broker_ids=[0])
         bad = CreatableTopicConfig(name="retention.ms", value="soon")
-        free = {"num_partitions": -1, "replication_factor": -1}
+        free: dict[str, Any] = {"num_partitions": -1, "replication_factor": -1}
         strange = CreatableReplicaAssignment(partition_index=0, broker_ids=[7])
-        for code, fields in [
+        wrong: list[tuple[ErrorCode, dict[str, Any]]] = [
             (ErrorCode.INVALID_TOPIC_EXCEPTION, {"name": ""}),
             (ErrorCode.INVALID_TOPIC_EXCEPTION, {"name": ".."}),
             (ErrorCode.INVALID_PARTITIONS, {"num_partitions": 0}),
@@ -180,7 +178,8 @@ async def test_what_cannot_be_created() -> None:
             (ErrorCode.INVALID_REPLICA_ASSIGNMENT, free | {"assignments": [other]}),
             (ErrorCode.INVALID_REPLICA_ASSIGNMENT, free | {"assignments": [strange]}),
             (ErrorCode.NONE, free | {"assignments": [one]}),
-        ]:
+        ]
+        for code, fields in wrong:
             assert await create(caller, **fields) == code, fields
         twice = [CreatableTopic(name="x"), CreatableTopic(name="x")]
         (answer,) = (await caller.call(CreateTopicsRequest(topics=twice), 7)).topics
@@ -308,14 +307,14 @@ async def test_configs() -> None:
         large = await produced(caller, "t", 0, batch([bytes(100)], key=b"k"))
         assert large.error_code == ErrorCode.MESSAGE_TOO_LARGE
         for name, code in [("no.such", ErrorCode.INVALID_CONFIG), ("retention.ms", 0)]:
-            resource = PlainResource(
+            plain = PlainResource(
                 resource_type=2,
                 resource_name="t",
                 configs=[PlainConfig(name=name, value="7")],
             )
-            request = AlterConfigsRequest(resources=[resource])
-            (answer,) = (await caller.call(request, 2)).responses
-            assert answer.error_code == code
+            replacing = AlterConfigsRequest(resources=[plain])
+            (replaced,) = (await caller.call(replacing, 2)).responses
+            assert replaced.error_code == code
         assert broker.topics["t"].settings.values == {"retention.ms": "7"}
         assert (await produced(caller, "t", 0, batch([bytes(100)]))).error_code == 0
 

@@ -103,12 +103,13 @@ async def test_one_partition_brings_a_fault_upon_the_whole_request() -> None:
         rule = broker.faults.on("Produce", delay(3), partition=("t", 1))
         broker.faults.on("Fetch", delay(3), partition=("t", 1))
         for topic, index, seconds in (("t", 0, 0), ("u", 0, 0), ("t", 1, 3)):
-            began = loop.time()
+            since = loop.time()
             await produced(caller, topic, index, batch())
-            assert loop.time() - began == seconds
+            assert loop.time() - since == seconds
         assert rule.count == 1
+        began = loop.time()
         assert len(await fetched(caller, fetch("t", {0: 0, 1: 0}))) == 2
-        assert loop.time() - began == 6
+        assert loop.time() - began == 3
 
 
 async def test_a_partition_of_a_fetch_session() -> None:
@@ -219,7 +220,8 @@ async def test_corrupt_bytes() -> None:
         (good,) = await fetched(caller, fetch("t", {0: 0}))
         broker.faults.on("Fetch", corrupt_bytes(times=1))
         (bad,) = await fetched(caller, fetch("t", {0: 0}))
-        assert sum(a != b for a, b in zip(good.records, bad.records, strict=True)) == 1
+        pairs = zip(bytes(good.records or b""), bytes(bad.records or b""), strict=True)
+        assert sum(a != b for a, b in pairs) == 1
 
 
 @pytest.mark.parametrize(

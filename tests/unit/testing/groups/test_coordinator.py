@@ -77,7 +77,8 @@ def asking(group: ClassicGroup, request: Joining) -> Callable[[int, float], None
 async def stable(coordinator: GroupCoordinator, **fields: object) -> str:
     group = coordinator.classic("g")
     assert group is not None
-    answer = await coordinator.wait(group, asking(group, joining(**fields)))
+    request = joining(**fields)  # type: ignore[arg-type]
+    answer = await coordinator.wait(group, asking(group, request))
     assert isinstance(answer, JoinGroupResponse)
     syncing = Syncing(
         member_id=answer.member_id,

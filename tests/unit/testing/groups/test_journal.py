@@ -28,10 +28,8 @@ from tests.unit.testing.groups.test_migration import MixedDriver, settled
 
 def kinds(home: FakeHome) -> list[tuple[int, str, bool]]:
     """Return kind and part of each record, and whether it takes something back."""
-    return [
-        (*key_parts(key)[::2], value is None)  # type: ignore[misc]
-        for key, value in home.records
-    ]
+    told = [(key_parts(key), value) for key, value in home.records]
+    return [(kind, part, value is None) for (kind, _, part), value in told]
 
 
 def read(home: FakeHome, **config: float) -> Group:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
@@ -35,7 +36,7 @@ UUIDS = [f"00000000-0000-0000-0000-00000000000{number}" for number in range(10)]
 
 
 def subscription(
-    *topics: str, owned: set[int] = frozenset(), version: int = 1, **fields: object
+    *topics: str, owned: Collection[int] = (), version: int = 1, **fields: object
 ) -> bytes:
     said = ConsumerProtocolSubscription(topics=list(topics or ["t"]))
     if owned:
@@ -182,7 +183,7 @@ def test_what_a_classic_member_reads_moves_the_group_on(driver: MixedDriver) -> 
     driver.classic(said=said)
     assert driver.group.epoch == epoch + 1
     member = driver.group.members["c"]
-    assert (member.rack, member.names) == ("r1", {"t", "u"})
+    assert (member.rack, member.names) == ("r1", frozenset({"t", "u"}))
     driver.classic(said=subscription("t", "u", version=3))
     assert member.rack == "r1"
 
@@ -243,9 +244,9 @@ def test_commits_of_a_classic_member(driver: MixedDriver) -> None:
     other = {0, 1, 2, 3} - has
     check, fetch = driver.group.check_commit, driver.group.check_fetch
     epoch = driver.epochs["c"]
-    assert check("c", epoch, driver.slots(other)) == ErrorCode.NONE  # type: ignore[arg-type]
+    assert check("c", epoch, driver.slots(other)) == ErrorCode.NONE
     assert check("c", epoch + 1, frozenset()) == ErrorCode.ILLEGAL_GENERATION
-    stale = check("c", epoch - 1, driver.slots(has))  # type: ignore[arg-type]
+    stale = check("c", epoch - 1, driver.slots(has))
     assert stale == ErrorCode.ILLEGAL_GENERATION
     assert fetch("c", epoch) == ErrorCode.NONE
     assert fetch("c", epoch - 1) == ErrorCode.ILLEGAL_GENERATION
@@ -502,4 +503,4 @@ def test_what_a_leader_gave_beyond_a_subscription_is_given_up() -> None:
     reply = driver.join("a", instance_id="i")
     # What it reads has not changed, so the target is what the leader gave.
     assert (reply.epoch, found.epoch, found.target["a"]) == (1, 1, found.target["a"])
-    assert reply.assignment == {(home.topic_id("t"), 0), (home.topic_id("t"), 1)}
+    assert numbers(reply) == {0, 1}

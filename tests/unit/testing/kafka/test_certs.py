@@ -45,7 +45,7 @@ def test_a_clients_context_proves_the_broker_and_the_user(
     def serve() -> None:
         with server_context.wrap_socket(left, server_side=True) as secured:
             subject = secured.getpeercert() or {}
-            names.append(dict(pair[0] for pair in subject["subject"]))
+            names.append(dict(pair[0] for pair in subject["subject"]))  # type: ignore[misc]
             secured.send(b"x")
 
     thread = threading.Thread(target=serve)

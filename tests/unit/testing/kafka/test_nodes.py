@@ -69,7 +69,8 @@ def test_a_node_is_down_until_started_and_after_its_end(
     assert (node.pid, node.returncode, node.log()) == (None, None, "")
     assert "down" in repr(node)
     node.spawn(python(WAIT), guard)
-    assert node.pid is not None
+    pid = node.pid
+    assert pid is not None
     assert "up" in repr(node)
     node.kill()
     assert (node.pid, node.returncode) == (None, -signal.SIGKILL)
@@ -97,15 +98,15 @@ def test_one_that_will_not_end_is_killed(node: Node, guard: Guard) -> None:
 def test_a_halted_node_goes_on_or_ends(node: Node, guard: Guard) -> None:
     node.spawn(python(WAIT), guard)
     node.pause()
-    assert node.pid is not None
+    pid = node.pid
+    assert pid is not None
     assert "paused" in repr(node)
-    os.waitid(os.P_PID, node.pid, os.WSTOPPED | os.WNOWAIT)
+    os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
     node.resume()
-    os.waitid(os.P_PID, node.pid, os.WCONTINUED | os.WNOWAIT)
+    os.waitid(os.P_PID, pid, os.WCONTINUED | os.WNOWAIT)
     node.pause()
     node.terminate(10)
-    assert node.pid is None
-    assert not node.paused
+    assert (node.pid, node.paused) == (None, False)
 
 
 def test_a_node_starts_again_and_its_log_goes_on(node: Node, guard: Guard) -> None:

@@ -1,6 +1,7 @@
 """The fixtures' own logic, apart from any broker."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -49,9 +50,15 @@ def _no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
 ANY, NEW, OLD = FakeItem(None), FakeItem(("4.3", "4.0")), FakeItem(("2.8",))
 
 
+#: The hook, which asks no more of a session and its tests than the fakes have.
+modify: Callable[[FakeConfig, list[FakeItem]], None] = (
+    pytest_plugin.pytest_collection_modifyitems  # type: ignore[assignment]
+)
+
+
 def collected(config: FakeConfig) -> list[FakeItem]:
     items = [ANY, NEW, OLD]
-    pytest_plugin.pytest_collection_modifyitems(config, items)
+    modify(config, items)
     assert {*items, *config.hook.left_out} == {ANY, NEW, OLD}
     return items
 
@@ -77,7 +84,7 @@ def test_an_unknown_version_ends_the_run() -> None:
 
 def test_nothing_is_looked_at_without_marked_tests() -> None:
     items = [ANY]
-    pytest_plugin.pytest_collection_modifyitems(FakeConfig("0.7"), items)
+    modify(FakeConfig("0.7"), items)
     assert items == [ANY]
 
 
@@ -86,7 +93,7 @@ def test_what_is_not_for_the_embedded_broker(monkeypatch: pytest.MonkeyPatch) ->
     for variable, kept in (("", [ANY, NEW, real]), ("embedded", [ANY, NEW])):
         monkeypatch.setenv(KAFKA_VARIABLE, variable)
         items, config = [ANY, NEW, OLD, real], FakeConfig()
-        pytest_plugin.pytest_collection_modifyitems(config, items)
+        modify(config, items)
         assert items == kept
         assert {*items, *config.hook.left_out} == {ANY, NEW, OLD, real}
 
