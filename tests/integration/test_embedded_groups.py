@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaConsumer
@@ -22,7 +23,7 @@ from confluent_kafka.admin import AdminClient
 
 from kafkaio.consumer import Consumer
 from kafkaio.producer import Producer
-from kafkaio.testing import Broker
+from kafkaio.testing import Broker, GroupConfig
 
 # The version of a real Kafka means nothing here, so once is enough.
 pytestmark = [
@@ -50,15 +51,20 @@ async def until(condition: Callable[[], bool], limit: float = 30.0) -> None:
 
 
 def ours(
-    broker: Broker, group: str, assignors: Sequence[str] | None = None
+    broker: Broker,
+    group: str,
+    assignors: Sequence[str] | None = None,
+    **options: object,
 ) -> Consumer:
-    options: dict[str, object] = {"assignors": list(assignors)} if assignors else {}
+    if assignors:
+        options["assignors"] = list(assignors)
+    if options.get("group_protocol") != "consumer":
+        options["heartbeat_interval_ms"] = 100
     return Consumer(
         broker.bootstrap_servers,
         topics="orders",
         group_id=group,
         auto_offset_reset="earliest",
-        heartbeat_interval_ms=100,
         **options,  # type: ignore[arg-type]  # options by name
     )
 
@@ -220,3 +226,68 @@ async def test_members_of_librdkafka(broker: Broker, settings: dict[str, str]) -
     assert len(await asyncio.to_thread(consume)) == COUNT
     name, offsets = await asyncio.to_thread(administer)
     assert (name, sum(offsets)) == ("ck", COUNT)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_members_go_on_after_a_restart_of_everything(
+    protocol: str, tmp_path: Path
+) -> None:
+    def started(port: int = 0) -> Broker:
+        groups = GroupConfig(consumer_heartbeat_interval=0.1)
+        return Broker(topics={"orders": 4}, data_dir=tmp_path, port=port, groups=groups)
+
+    async with AsyncExitStack() as stack:
+        async with started() as broker:
+            member = ours(broker, "g", group_protocol=protocol)
+            await stack.enter_async_context(member)
+            seen = await stack.enter_async_context(reading(member))
+            await until(lambda: len(member.assignment) == 4)
+            before = member.statistics().generation, broker.control.members("g")
+            port = broker.nodes[0].port
+        async with started(port) as broker:
+            async with Producer(broker.bootstrap_servers) as producer:
+                for number in range(4):
+                    await producer.send("orders", b"later", partition=number)
+            await until(lambda: len(seen) == 4)
+            await member.commit()
+            after = member.statistics().generation, broker.control.members("g")
+            assert after == before
+            await stack.aclose()
+
+
+async def test_a_group_of_librdkafka_changes_its_protocol_and_back(
+    broker: Broker,
+) -> None:
+    def member(protocol: str) -> ConfluentConsumer:
+        settings = {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": "ck",
+            "group.protocol": protocol,
+        }
+        if protocol == "classic":
+            settings["heartbeat.interval.ms"] = "100"
+        consumer = ConfluentConsumer(settings)
+        consumer.subscribe(["orders"])
+        return consumer
+
+    def shared(*members: ConfluentConsumer) -> None:
+        deadline = time.monotonic() + 40
+        while {len(one.assignment()) for one in members} != {4 // len(members)}:
+            assert time.monotonic() < deadline
+            for one in members:
+                one.poll(0.02)
+
+    def migrate() -> None:
+        old = member("classic")
+        shared(old)
+        new = member("consumer")
+        shared(old, new)
+        old.close()
+        shared(new)
+        back = member("classic")
+        shared(new, back)
+        new.close()
+        shared(back)
+        back.close()
+
+    await asyncio.to_thread(migrate)
