@@ -17,6 +17,8 @@ import pytest_asyncio
 from kafkaio.testing import Broker
 from kafkaio.testing.kafka import Kafka
 from tests.integration.differential import brokers, scripts
+from tests.integration.differential.migrations import late_members
+from tests.integration.differential.offsets import get_ready
 from tests.integration.differential.pair import paired
 
 pytestmark = [
@@ -55,3 +57,11 @@ async def test_the_answers_are_the_same(
         async with paired(embedded.bootstrap_servers, kafka.bootstrap_servers) as pair:
             with pair.named(f"{script}, seed {seed}"):
                 await scripts.run(script, pair, seed, f"{script}-{uuid4().hex[:6]}")
+
+
+async def test_classic_members_of_a_mixed_group_have_as_much_time(
+    kafka: Kafka, embedded: Broker
+) -> None:
+    async with paired(embedded.bootstrap_servers, kafka.bootstrap_servers) as pair:
+        await get_ready(pair)
+        await late_members(pair, f"late-{uuid4().hex[:6]}")

@@ -7,6 +7,7 @@ sends the same assignment, and says something new whenever it joins.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -53,6 +54,7 @@ _CONSUMER = "consumer"
 _LOST = {25, 82, 110}
 _MEMBER_ID_REQUIRED = 79
 _REBALANCE = 27
+_SHORT_MS = 700
 
 
 @dataclass(slots=True)
@@ -217,11 +219,9 @@ class MigrationScript:
                 + encode(
                     ConsumerProtocolAssignment(
                         assigned_partitions=[
-                            AssignedTopic(
-                                topic=topic,
-                                partitions=list(range(place, PARTITIONS, len(actors))),
-                            )
+                            AssignedTopic(topic=topic, partitions=mine)
                             for topic in TOPICS
+                            if (mine := list(range(place, PARTITIONS, len(actors))))
                         ]
                     ),
                     _VERSION,
@@ -398,3 +398,58 @@ def _without_leader(answer: Plain) -> Plain:
 async def migrations(pair: Pair, dice: Random, prefix: str) -> None:
     """Both protocols in one group, and its way from one to the other and back."""
     await MigrationScript(pair, dice, prefix).run(80)
+
+
+async def late_members(pair: Pair, group: str) -> None:
+    """Let classic members be late: to sync, and to join again when they are told to."""
+
+    async def beat(member_id: str) -> None:
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=group,
+            member_id=member_id,
+            member_epoch=0,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=["t"],
+            server_assignor="range",
+            topic_partitions=[],
+        )
+        assert not (await pair.ask(request, 1))["error_code"]
+
+    async def join() -> int:
+        said = encode(ConsumerProtocolSubscription(topics=["t"]), _VERSION)
+        metadata = _VERSION.to_bytes(2) + said
+        request = JoinGroupRequest(
+            group_id=group,
+            session_timeout_ms=60_000,
+            rebalance_timeout_ms=_SHORT_MS,
+            member_id="c",
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=metadata)],
+        )
+        answer = await pair.ask(request, 9, pick=_without_leader)
+        epoch: int = answer["generation_id"]
+        return epoch
+
+    async def is_gone() -> bool:
+        request = ConsumerGroupDescribeRequest(group_ids=[group])
+        (found,) = (await pair.agree(request, 1))["groups"]
+        return "c" not in {one["member_id"] for one in found["members"]}
+
+    async def removed() -> None:
+        loop = asyncio.get_running_loop()
+        since = loop.time()
+        async with asyncio.timeout(10):
+            while not await is_gone():  # noqa: ASYNC110  (a broker tells nobody)
+                await asyncio.sleep(0.05)
+        assert loop.time() - since > _SHORT_MS / 2000
+
+    await beat("a")
+    await join()
+    await removed()
+    epoch = await join()
+    sync = SyncGroupRequest(group_id=group, generation_id=epoch, member_id="c")
+    assert not (await pair.ask(sync, 4))["error_code"]
+    await beat("b")
+    heard = HeartbeatRequest(group_id=group, generation_id=epoch, member_id="c")
+    assert (await pair.ask(heard, 4))["error_code"] == _REBALANCE
+    await removed()
