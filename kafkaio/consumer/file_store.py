@@ -9,16 +9,14 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-import anyio.to_thread
-
-from kafkaio.consumer.last_word import LastWord
+from kafkaio.consumer.blocking_store import BlockingStore
 from kafkaio.errors import OffsetStoreError
-from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 __all__ = ["FileOffsetStore"]
 
 
-class FileOffsetStore:
+class FileOffsetStore(BlockingStore):
     """Offsets in ``directory/GROUP/TOPIC/PARTITION``, as JSON.
 
     A file is replaced as a whole and is on the disk when the commit returns, so a
@@ -31,36 +29,11 @@ class FileOffsetStore:
     """
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
+        super().__init__()
         self._directory = Path(directory)
-        self._last_word = LastWord(self._commit)
 
     def __repr__(self) -> str:
         return f"FileOffsetStore({str(self._directory)!r})"
-
-    async def load(
-        self, group: GroupMetadata, partitions: Collection[TopicPartition]
-    ) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        """Read the files there are.
-
-        Raises:
-            OffsetStoreError: a file holds something else.
-            OSError: a file cannot be read.
-        """
-        chosen = tuple(partitions)
-        return await anyio.to_thread.run_sync(self._load, group.group_id, chosen)
-
-    async def commit(
-        self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
-    ) -> None:
-        """Write the files.
-
-        If the call is cancelled, they may still be written, but never over what a
-        later call wrote.
-
-        Raises:
-            OSError: a file cannot be written.
-        """
-        await self._last_word.commit(group.group_id, offsets)
 
     def _path(self, group_id: str, tp: TopicPartition) -> Path:
         return self._directory.joinpath(

@@ -7,11 +7,9 @@ import sqlite3
 from collections.abc import Collection, Mapping
 from contextlib import closing
 
-import anyio.to_thread
-
-from kafkaio.consumer.last_word import LastWord
+from kafkaio.consumer.blocking_store import BlockingStore
 from kafkaio.errors import UsageError
-from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 __all__ = ["SQLiteOffsetStore"]
 
@@ -37,7 +35,7 @@ VALUES (?, ?, ?, ?, ?, ?)
 """
 
 
-class SQLiteOffsetStore:
+class SQLiteOffsetStore(BlockingStore):
     """Offsets in the table ``kafkaio_offsets``; a commit is one transaction.
 
     Each call opens the database in a thread and closes it again. Members may share a
@@ -51,38 +49,14 @@ class SQLiteOffsetStore:
     def __init__(
         self, path: str | os.PathLike[str], *, busy_timeout: float = 5.0
     ) -> None:
+        super().__init__()
         self._path = os.fspath(path)
         if self._path in {"", ":memory:"}:
             raise UsageError("offsets in memory are gone with it: give a file's path")
         self._busy_timeout = busy_timeout
-        self._last_word = LastWord(self._commit)
 
     def __repr__(self) -> str:
         return f"SQLiteOffsetStore({self._path!r})"
-
-    async def load(
-        self, group: GroupMetadata, partitions: Collection[TopicPartition]
-    ) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        """Read the rows there are.
-
-        Raises:
-            sqlite3.Error: the database cannot be read.
-        """
-        chosen = tuple(partitions)
-        return await anyio.to_thread.run_sync(self._load, group.group_id, chosen)
-
-    async def commit(
-        self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
-    ) -> None:
-        """Write the rows, or none.
-
-        If the call is cancelled, they may still be written, but never over what a
-        later call wrote.
-
-        Raises:
-            sqlite3.Error: the database cannot be written.
-        """
-        await self._last_word.commit(group.group_id, offsets)
 
     @staticmethod
     def put(

@@ -7,11 +7,9 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Protocol
 
-import anyio.to_thread
-
-from kafkaio.consumer.last_word import LastWord
+from kafkaio.consumer.blocking_store import BlockingStore
 from kafkaio.errors import OffsetStoreError
-from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 __all__ = ["ZooKeeperOffsetStore"]
 
@@ -30,7 +28,7 @@ class _Client(Protocol):
     def set(self, path: str, value: bytes) -> object: ...
 
 
-class ZooKeeperOffsetStore:
+class ZooKeeperOffsetStore(BlockingStore):
     """Offsets in ``/consumers/GROUP/offsets/TOPIC/PARTITION``, as decimal numbers.
 
     That is the layout of the high-level consumers of Kafka 0.8 and 0.9. Metadata and
@@ -57,6 +55,7 @@ class ZooKeeperOffsetStore:
         timeout: float = 10.0,
         auth: Sequence[tuple[str, str]] = (),
     ) -> None:
+        super().__init__()
         if find_spec("kazoo") is None:
             raise ImportError(
                 "ZooKeeperOffsetStore needs kazoo; install it with: "
@@ -65,35 +64,9 @@ class ZooKeeperOffsetStore:
         self._hosts = hosts
         self._timeout = timeout
         self._auth = auth
-        self._last_word = LastWord(self._commit)
 
     def __repr__(self) -> str:
         return f"ZooKeeperOffsetStore({self._hosts!r})"
-
-    async def load(
-        self, group: GroupMetadata, partitions: Collection[TopicPartition]
-    ) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        """Read the nodes there are.
-
-        Raises:
-            OffsetStoreError: a node holds something else.
-            Exception: what kazoo raises.
-        """
-        chosen = tuple(partitions)
-        return await anyio.to_thread.run_sync(self._load, group.group_id, chosen)
-
-    async def commit(
-        self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
-    ) -> None:
-        """Write the nodes, one after the other.
-
-        If the call is cancelled, they may still be written, but never over what a
-        later call wrote.
-
-        Raises:
-            Exception: what kazoo raises.
-        """
-        await self._last_word.commit(group.group_id, offsets)
 
     @contextmanager
     def _session(self) -> Generator[_Client]:

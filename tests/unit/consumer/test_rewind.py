@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -13,6 +13,8 @@ from kafkaio._machines.membership.subscription import (
     decode_assignment,
     encode_assignment,
 )
+from kafkaio.client.client import Client
+from kafkaio.config import ClientConfig
 from kafkaio.consumer import Consumer, RewindTo
 from kafkaio.errors import (
     AuthorizationError,
@@ -23,6 +25,7 @@ from kafkaio.errors import (
     UnknownTopicOrPartition,
     UsageError,
 )
+from kafkaio.producer import Producer
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.offset_commit import (
@@ -31,11 +34,12 @@ from kafkaio.protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
+from kafkaio.testing import Broker
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, Record, TopicPartition
 from tests.fakes.broker import DEFAULT, FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer
 from tests.unit.consumer.fake_log import FakeLogs
-from tests.unit.consumer.group_fakes import FakeGroup
+from tests.unit.consumer.group_fakes import FakeGroup, virtual
 from tests.unit.consumer.in_parallel import MEMBER, ORDERS, eventually
 from tests.unit.consumer.test_consumer_group import Coordinator
 
@@ -372,6 +376,51 @@ async def test_where_the_brokers_divide_only_what_is_ours_can_be_moved(
         await consumer.rewind({ORDERS[1]: 8})
         await eventually(lambda: seen.offsets[ORDERS[1]][-1:] == [COUNT - 1])
     assert seen.offsets[ORDERS[1]] == [8, 9]
+
+
+@virtual
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("patience", [0.0, 0.3, 2.0, 7.0])
+async def test_what_changes_hands_meanwhile_is_read_from_there_by_the_next_owner(
+    protocol: str, patience: float
+) -> None:
+    async with AsyncExitStack() as stack:
+        broker = await stack.enter_async_context(
+            Broker(topics={"orders": 3}, memory_transport=True)
+        )
+        config = ClientConfig.of(broker.bootstrap_servers, {})
+        clients = [
+            await stack.enter_async_context(
+                Client.from_config(config, dial=broker.dial)
+            )
+            for _ in range(2)
+        ]
+        async with Producer(clients[0]) as producer:
+            for number in range(3 * COUNT):
+                await producer.send("orders", b"x", partition=number % 3)
+        one, two = (
+            Consumer(
+                client,
+                topics="orders",
+                group_id="g",
+                auto_offset_reset="earliest",
+                group_protocol=protocol,
+            )
+            for client in clients
+        )
+        seen = Seen()
+        await stack.enter_async_context(one)
+        await stack.enter_async_context(reading(seen, one))
+        await eventually(lambda: seen.is_all)
+        seen.clear()
+        # Whoever joins takes a partition of those that are being moved.
+        rewind = asyncio.create_task(one.rewind(dict.fromkeys(ORDERS, 7)))
+        await asyncio.sleep(patience)
+        await stack.enter_async_context(two)
+        await stack.enter_async_context(reading(seen, two))
+        await rewind
+        await eventually(lambda: seen.is_all and shared(one, two))
+    assert seen.offsets == {tp: [7, 8, 9] for tp in ORDERS}
 
 
 async def test_closing_ends_it(group: FakeGroup, make: MakeConsumer) -> None:
