@@ -211,6 +211,42 @@ async def test_past_the_deadline_only_what_was_kept_is_lost(
         await two.consumer.close()
 
 
+async def test_what_is_finished_is_committed_before_it_is_lost(
+    kafka_broker: Kafka | Broker, kafka_topic: str, assignor: str
+) -> None:
+    """With the automatic commits far apart; the partition is held past its deadline."""
+    log, name = Log(), group()
+    options: dict[str, object] = {
+        "group_id": name,
+        "max_poll_interval_ms": 6000,
+        "enable_auto_commit": True,
+        "auto_commit_interval_ms": 60_000,
+    }
+    one, two = (
+        Member(who, kafka_broker, kafka_topic, assignor, log, **options)
+        for who in ("one", "two")
+    )
+    async with Producer(kafka_broker.bootstrap_servers) as producer:
+        for number in range(10 * COUNT):
+            await producer.send(kafka_topic, b"x", partition=number % COUNT)
+    async with asyncio.TaskGroup() as tasks, asyncio.timeout(90), one.consumer:
+        reading = tasks.create_task(one.read())
+        await until(lambda: len(log.entries) == 10 * COUNT)
+        starting = tasks.create_task(two.consumer.start())
+        event = await one.consumer.wait_for_revoke()
+        hold = event.hold()
+        assert hold.take() == event.partitions
+        before = await one.consumer.committed(event.partitions)
+        assert set(before.values()) == {None}
+        await until(lambda: one.lost)
+        after = await two.consumer.committed(event.partitions)
+        assert {at and at.offset for at in after.values()} == {10}
+        hold.release()
+        await starting
+        reading.cancel()
+        await two.consumer.close()
+
+
 async def test_finished_records_are_committed_before_they_move(
     kafka_broker: Kafka | Broker, kafka_topic: str, assignor: str
 ) -> None:
