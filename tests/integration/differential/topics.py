@@ -105,7 +105,7 @@ class TopicScript:
         request = CreateTopicsRequest(
             topics=topics, timeout_ms=9000, validate_only=self.wrong()
         )
-        await self.pair.ask(request, version, pick=_without_configs)
+        await self.pair.ask(request, version, pick=without_configs)
 
     def _creatable(self, version: int) -> CreatableTopic:
         settings = [self.dice.choice(WRONG if self.wrong() else SETTINGS)]
@@ -228,7 +228,7 @@ class TopicScript:
         await self.pair.ask(request, version)
 
 
-def _without_configs(answer: Plain) -> Plain:
+def without_configs(answer: Plain) -> Plain:
     """Leave out what DescribeConfigs is asked for, too."""
     topics = [{**one, "configs": None} for one in answer["topics"]]
     return {**answer, "topics": topics}

@@ -61,6 +61,33 @@ async def test_members_and_commits_can_be_looked_at() -> None:
         assert control.members("nobody") == []
 
 
+async def test_an_assignment_is_driven_by_hand() -> None:
+    groups = GroupConfig(consumer_heartbeat_interval=0.05)
+    async with (
+        asyncio.timeout(10),
+        Broker(topics={"orders": 3}, groups=groups) as broker,
+        Consumer(
+            broker.bootstrap_servers,
+            topics="orders",
+            group_id="billing",
+            group_protocol="consumer",
+        ) as consumer,
+    ):
+
+        async def until_assigned(*wanted: int) -> None:
+            while {tp.partition for tp in consumer.assignment} != set(wanted):
+                await consumer.poll(timeout=0.02)
+
+        await until_assigned(0, 1, 2)
+        me = consumer.group_metadata.member_id
+        broker.control.assign_members("billing", {me: {"orders": [1]}})
+        await until_assigned(1)
+        broker.control.assign_members("billing", {me: {"orders": [0, 2]}})
+        await until_assigned(0, 2)
+        broker.control.assign_members("billing", None)
+        await until_assigned(0, 1, 2)
+
+
 async def test_what_is_not_there() -> None:
     async with Broker(topics={"orders": 2}) as broker, member(broker):
         with pytest.raises(KeyError):

@@ -269,6 +269,14 @@ def test_a_seeded_rate_repeats_itself() -> None:
     assert 50 < sum(runs[0]) < 130
 
 
+def test_once_n_times_and_always() -> None:
+    for times, expected in [(1, 1), (3, 3), (None, 5)]:
+        faults = Faults()
+        rule = faults.on("Produce", drop(times=times))
+        assert strikes(faults, 5) == [n < expected for n in range(5)]
+        assert rule.count == expected
+
+
 def test_rules_come_and_go() -> None:
     faults = Faults()
     rule = faults.on("produce", drop())

@@ -1,4 +1,4 @@
-"""The page of pains names tests that exist, for every pain."""
+"""The pages that promise something name tests that exist, for each promise."""
 
 import ast
 import re
@@ -9,11 +9,22 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "pains.md"
+EMBEDDED = ROOT / "docs" / "embedded.md"
 PAINS = 25
 ROW = re.compile(r"^\| (?P<number>\d+) \|(?P<cells>.*)\|$", re.MULTILINE)
 TEST = re.compile(r"`(?P<path>tests/[\w/]+\.py)::(?P<name>\w+)`")
 ROWS = {int(row["number"]): row["cells"] for row in ROW.finditer(PAGE.read_text())}
-NAMED = sorted({(t["path"], t["name"]) for t in TEST.finditer(PAGE.read_text())})
+NAMED = sorted(
+    {
+        (t["path"], t["name"])
+        for page in (PAGE, EMBEDDED)
+        for t in TEST.finditer(page.read_text())
+    }
+)
+PROMISES = re.findall(
+    r"^\| (?!promise|---)(.*) \| (.*) \|$", EMBEDDED.read_text(), re.MULTILINE
+)
+SESSION = re.compile(r"`nox -s (?P<session>\w+)[^`]*`")
 
 
 @cache
@@ -35,3 +46,15 @@ def test_a_pain_has_a_test_or_says_that_it_is_to_come(number: int) -> None:
 @pytest.mark.parametrize(("path", "name"), NAMED)
 def test_a_test_that_is_named_exists(path: str, name: str) -> None:
     assert name in functions(ROOT / path)
+
+
+def test_every_promise_of_the_embedded_broker_has_a_test_or_a_command() -> None:
+    sessions = functions(ROOT / "noxfile.py")
+    assert len(PROMISES) > 50
+    for promise, shown_by in PROMISES:
+        found = SESSION.search(shown_by)
+        assert (
+            TEST.search(shown_by)
+            or shown_by == "`python benchmarks/embedded.py`"
+            or (found and found["session"] in sessions)
+        ), promise
