@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterator
+from random import Random
 from uuid import uuid4
 
 import pytest
@@ -16,7 +17,7 @@ import pytest_asyncio
 
 from kafkaio.testing import Broker
 from kafkaio.testing.kafka import Kafka
-from tests.integration.differential import brokers, scripts
+from tests.integration.differential import brokers, nodes, scripts
 from tests.integration.differential.migrations import late_members
 from tests.integration.differential.offsets import get_ready
 from tests.integration.differential.pair import paired
@@ -65,3 +66,25 @@ async def test_classic_members_of_a_mixed_group_have_as_much_time(
     async with paired(embedded.bootstrap_servers, kafka.bootstrap_servers) as pair:
         await get_ready(pair)
         await late_members(pair, f"late-{uuid4().hex[:6]}")
+
+
+@pytest.mark.timeout(3600)
+async def test_three_nodes_answer_the_same() -> None:
+    async with brokers.real_nodes() as kafka, brokers.nodes_beside() as embedded:
+
+        async def stop(node: int) -> None:
+            await kafka.stop(node)
+            await embedded.control.stop(node)
+
+        async def start(node: int) -> None:
+            await kafka.start(node)
+            await embedded.control.restart(node)
+
+        servers = embedded.bootstrap_servers, kafka.bootstrap_servers
+        async with paired(*servers) as pair:
+            await nodes.place_offsets(pair)
+        for seed in seeds():
+            async with paired(*servers) as pair:
+                with pair.named(f"nodes, seed {seed}"):
+                    unique = f"nodes-{uuid4().hex[:6]}"
+                    await nodes.nodes(pair, Random(seed), unique, stop, start)

@@ -126,12 +126,15 @@ class Partition:
             return self.leader, self.leader_epoch
         return self._led_before
 
-    def check_epoch(self, current_leader_epoch: int) -> None:
-        """Hold a client's idea of the leader epoch against ours; -1 is none.
+    def check_epoch(self, current_leader_epoch: int, node_id: int) -> None:
+        """Hold a client's idea of the leader epoch against that of a node; -1 is none.
 
         Raises:
-            Refusal: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
+            Refusal: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH; NOT_LEADER_OR_FOLLOWER
+                of a node that has no replica.
         """
+        if node_id not in self.replicas:
+            raise Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         known = self.known_leader[1]
         if current_leader_epoch in {-1, known}:
             return

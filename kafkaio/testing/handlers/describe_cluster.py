@@ -25,7 +25,7 @@ async def handle(
     request: DescribeClusterRequest,
     connection: ServerConnection,
 ) -> DescribeClusterResponse:
-    """Tell who is up."""
+    """Tell who is up, and who is not, if that is asked."""
     del header, connection
     cluster = node.cluster
     if request.endpoint_type != _BROKERS:
@@ -38,7 +38,7 @@ async def handle(
             ),
             error_message="The request was sent to an endpoint of type BROKER",
         )
-    nodes = [node.broker.nodes[node_id] for node_id in sorted(cluster.live)]
+    told = sorted(node.broker.nodes if request.include_fenced_brokers else cluster.live)
     return DescribeClusterResponse(
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
@@ -47,8 +47,12 @@ async def handle(
         ),
         brokers=[
             DescribeClusterBroker(
-                broker_id=peer.node_id, host=peer.host, port=peer.port, rack=peer.rack
+                broker_id=peer.node_id,
+                host=peer.host,
+                port=peer.port,
+                rack=peer.rack,
+                is_fenced=peer.node_id not in cluster.live,
             )
-            for peer in nodes
+            for peer in (node.broker.nodes[node_id] for node_id in told)
         ],
     )

@@ -90,7 +90,7 @@ def _one(
     result.configs = [
         _told(name, setting, values, source, with_synonyms=with_synonyms)
         for name, setting in known(asked.resource_type).items()
-        if wanted is None or name in wanted
+        if not wanted or name in wanted
     ]
     return result
 

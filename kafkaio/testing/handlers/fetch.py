@@ -33,7 +33,7 @@ _FIRST_WITH_SESSIONS: Final = 7
 _FIRST_WITH_RACK: Final = 11
 _FIRST_WITH_DIVERGENCE: Final = 12
 _FIRST_WITH_IDS: Final = 13
-_FIRST_WITH_ENDPOINTS: Final = 16
+_FIRST_WITH_HINTS: Final = 16
 _HINTED: Final = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH}
 
 
@@ -228,7 +228,7 @@ class _Call:
         return topic.partitions[index]
 
     def _check(self, partition: Partition, asked: Asked) -> None:
-        partition.check_epoch(asked.leader_epoch)
+        partition.check_epoch(asked.leader_epoch, self.node.node_id)
         if not self._may_follow(partition):
             partition.check_leader(self.node.node_id)
 
@@ -237,13 +237,8 @@ class _Call:
             raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
 
     def _may_follow(self, partition: Partition) -> bool:
-        """Whether a follower may be read from: by clients that name their rack."""
-        return (
-            self.version >= _FIRST_WITH_RACK
-            and bool(self.request.rack_id)
-            and partition.leader != NO_LEADER
-            and self.node.node_id in partition.isr
-        )
+        """Whether a follower may be read from: in versions that know of racks."""
+        return self.version >= _FIRST_WITH_RACK and partition.is_settled
 
     def _nearest(self, partition: Partition) -> int:
         """The in-sync replica in the client's rack, if that is not the leader."""
@@ -283,7 +278,7 @@ class _Call:
         """Say who leads (KIP-951)."""
         if (
             code in _HINTED
-            and self.version >= _FIRST_WITH_DIVERGENCE
+            and self.version >= _FIRST_WITH_HINTS
             and partition.is_settled
             and partition.leader != NO_LEADER
         ):
@@ -310,7 +305,7 @@ class _Call:
                     topic.topic = topic_key
                 response.responses.append(topic)
             topic.partitions.append(answer.data)
-        if self.version >= _FIRST_WITH_ENDPOINTS:
+        if self.version >= _FIRST_WITH_HINTS:
             self._endpoints(response)
         return response
 

@@ -59,7 +59,7 @@ def _one(
     try:
         partition = node.cluster.need_partition(topic, asked.partition_index)
         connection.check(topic, partition.index)
-        partition.check_epoch(asked.current_leader_epoch)
+        partition.check_epoch(asked.current_leader_epoch, node.node_id)
         partition.check_leader(node.node_id)
         _look_up(partition, asked.timestamp, result)
     except Refusal as refusal:

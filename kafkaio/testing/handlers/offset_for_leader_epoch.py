@@ -47,7 +47,7 @@ def _one(
     try:
         partition = node.cluster.need_partition(topic, asked.partition)
         connection.check(topic, partition.index)
-        partition.check_epoch(asked.current_leader_epoch)
+        partition.check_epoch(asked.current_leader_epoch, node.node_id)
         partition.check_leader(node.node_id)
     except Refusal as refusal:
         result.error_code = refusal.code

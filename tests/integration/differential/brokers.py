@@ -34,6 +34,17 @@ def real() -> Kafka:
     return Kafka(brokers=1, version="4.3", config=_PROPERTIES)
 
 
+def real_nodes() -> Kafka:
+    """Return a real Kafka 4.3 of three nodes that was not started yet."""
+    own_racks = {name: v for name, v in _PROPERTIES.items() if name != "broker.rack"}
+    return Kafka(brokers=3, version="4.3", config=own_racks)
+
+
+def nodes_beside() -> Broker:
+    """Return an embedded broker of three nodes with the same ids and racks."""
+    return Broker(nodes=3, first_node_id=1, racks=["r1", "r2", "r3"])
+
+
 @asynccontextmanager
 async def beside(servers: str) -> AsyncIterator[Broker]:
     """Run an embedded broker that has the same topics, with the same ids.

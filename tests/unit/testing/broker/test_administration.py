@@ -325,6 +325,10 @@ async def test_the_cluster() -> None:
         answer = await caller.call(DescribeClusterRequest(), 2)
         assert [(b.broker_id, b.rack) for b in answer.brokers] == [(0, "a"), (2, None)]
         assert answer.controller_id == 0
+        answer = await caller.call(
+            DescribeClusterRequest(include_fenced_brokers=True), 2
+        )
+        assert [b.is_fenced for b in answer.brokers] == [False, True, False]
         wrong = await caller.call(DescribeClusterRequest(endpoint_type=2), 2)
         assert wrong.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
         wrong = await caller.call(DescribeClusterRequest(endpoint_type=7), 2)

@@ -179,14 +179,15 @@ async def test_a_fetch_waits_no_longer_than_told() -> None:
 
 async def test_a_fetch_ends_when_the_leader_changes() -> None:
     async with started(topics={"t": 1}, nodes=2) as (broker, caller):
-        caller.send(fetch("t", {0: 0}, max_wait_ms=60_000), 12)
+        request = fetch("t", {0: 0}, max_wait_ms=60_000)
+        request.topics[0].partitions[0].current_leader_epoch = 0
+        caller.send(request, 12)
         await asyncio.sleep(1)
         broker.control.move_leader(("t", 0), 1)
         _, response = decode_response(FetchResponse, 12, await caller.frame())
         (data,) = response.responses[0].partitions
-        assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-        leader = data.current_leader
-        assert (leader.leader_id, leader.leader_epoch) == (1, 1)
+        assert data.error_code == ErrorCode.FENCED_LEADER_EPOCH
+        assert data.current_leader.leader_id == -1  # told from version 16 on
         assert asyncio.get_running_loop().time() < 10
 
 
@@ -262,9 +263,25 @@ async def test_the_nearest_replica() -> None:
         near = await connect(broker, 1)
         (data,) = await fetched(near, request)
         assert values(data.records) == [b"value"]
+        # A follower does not ask where its reader is, if that could tell.
         request.rack_id = ""
         (data,) = await fetched(near, request)
-        assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert values(data.records) == [b"value"]
+        (topic,) = (await near.call(request, 10)).responses
+        assert topic.partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_who_has_no_replica_knows_no_epochs() -> None:
+    async with started(nodes=3) as (broker, _):
+        broker.create_topic("t", 1, 2)
+        for node, code in [
+            (1, ErrorCode.UNKNOWN_LEADER_EPOCH),
+            (2, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        ]:
+            request = fetch("t", {0: 0})
+            request.topics[0].partitions[0].current_leader_epoch = 7
+            (data,) = await fetched(await connect(broker, node), request)
+            assert data.error_code == code
 
 
 async def list_offset(caller: object, timestamp: int, version: int) -> tuple[int, int]:
@@ -322,8 +339,8 @@ async def test_partitions_that_cannot_be_asked() -> None:
             )
             (end,) = (await caller.call(ends, 4)).topics[0].partitions
             assert (end.error_code, end.end_offset) == (code, -1)
-            (data,) = await fetched(caller, fetch("t", {index: 0}))
-            assert data.error_code == code
+            (topic,) = (await caller.call(fetch("t", {index: 0}), 10)).responses
+            assert topic.partitions[0].error_code == code
 
 
 async def test_a_fetch_tells_where_logs_diverge() -> None:
@@ -347,9 +364,12 @@ async def test_a_fetch_of_version_16_tells_where_the_leader_is() -> None:
         request = fetch("t", {0: 0})
         request.topics[0].topic = ""
         request.topics[0].topic_id = broker.topics["t"].topic_id
+        request.topics[0].partitions[0].current_leader_epoch = 0
         response = await caller.call(request, 16)
         told = [(node.node_id, node.port) for node in response.node_endpoints]
         assert told == [(1, broker.nodes[1].port)]
+        leader = response.responses[0].partitions[0].current_leader
+        assert (leader.leader_id, leader.leader_epoch) == (1, 1)
 
 
 async def test_where_epochs_end() -> None:
