@@ -336,6 +336,10 @@ class ConsumerConfig(ClientConfig):
         fetch_buffer_bytes: bytes fetched ahead of the reader, over all partitions.
         check_crcs: verify each batch's checksum.
         exclude_internal_topics: a pattern does not match Kafka's internal topics.
+        io_thread: run the consumer in a thread with an event loop of its own, so that
+            it stays in its group while code of yours blocks your loop. Records cross in
+            chunks of ``max_poll_records``; callbacks and handlers run in your loop,
+            deserializers, the observer and the ``offset_store`` in the thread.
         key_deserializer: makes objects of key bytes.
         value_deserializer: makes objects of value bytes.
     """
@@ -361,6 +365,7 @@ class ConsumerConfig(ClientConfig):
     fetch_buffer_bytes: int = 52_428_800
     check_crcs: bool = True
     exclude_internal_topics: bool = True
+    io_thread: bool = False
     key_deserializer: Deserializer | None = None
     value_deserializer: Deserializer | None = None
 

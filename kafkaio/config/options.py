@@ -97,5 +97,6 @@ class ConsumerOptions(ClientOptions, total=False):
     fetch_buffer_bytes: int
     check_crcs: bool
     exclude_internal_topics: bool
+    io_thread: bool
     key_deserializer: Deserializer | None
     value_deserializer: Deserializer | None

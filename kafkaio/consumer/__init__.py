@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import kafkaio.consumer.threaded  # noqa: F401  (it makes itself known to Consumer)
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import Assignor, Subscription
 from kafkaio.consumer.batch import Batch

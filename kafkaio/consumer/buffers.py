@@ -169,6 +169,15 @@ class Buffers:
         buffer = self._buffers.get(tp)
         return 0 if buffer is None else buffer.size
 
+    def has_full(self, max_records: int) -> bool:
+        """Whether some partition has at least that many records at hand."""
+        return any(buffer.at_hand >= max_records for buffer in self.ready)
+
+    @property
+    def all_at_hand(self) -> int:
+        """Records that can be taken, at most."""
+        return sum(buffer.at_hand for buffer in self.ready)
+
     def at_hand(self, tp: TopicPartition) -> int:
         """Records of a partition that can be taken, at most."""
         buffer = self._buffers.get(tp)

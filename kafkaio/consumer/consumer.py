@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from types import TracebackType
-from typing import Final, Self, Unpack
+from typing import Any, ClassVar, Final, Self, Unpack
 
 from kafkaio._runtime.clock import now
 from kafkaio.client.client import Client
@@ -23,10 +23,10 @@ from kafkaio.consumer.wish import Topics, Wish
 from kafkaio.errors import UsageError
 from kafkaio.types import GroupMetadata, Record, TopicPartition
 
-__all__ = ["Consumer", "ConsumerStatistics", "ToCommit"]
+__all__ = ["TABLE_ROWS", "Consumer", "ConsumerStatistics", "ToCommit"]
 
 #: Rows of a table: what takes about a millisecond to make.
-_TABLE_ROWS: Final = 65_536
+TABLE_ROWS: Final = 65_536
 
 
 class Consumer(Places, InParallel):
@@ -61,6 +61,30 @@ class Consumer(Places, InParallel):
         ConfigurationError: an option is unknown or impossible.
         UsageError: both topics and partitions are given.
     """
+
+    #: The kind that runs in a thread.
+    _in_thread: ClassVar[type[Consumer]]
+
+    def __init_subclass__(cls, *, in_thread: bool = False, **more: object) -> None:
+        """Derive a class; one of them is the kind that runs in a thread."""
+        super().__init_subclass__(**more)
+        if in_thread:
+            Consumer._in_thread = cls
+
+    def __new__(cls, *_: object, io_thread: bool = False, **__: object) -> Self:
+        """Choose the kind that runs in a thread where the options ask for it."""
+        made: Any = super().__new__(cls._kind(io_thread=io_thread))
+        return made  # type: ignore[no-any-return]  # of this class, or one below
+
+    @classmethod
+    def _kind(cls, *, io_thread: bool) -> type[Consumer]:
+        if not io_thread:
+            return cls
+        if issubclass(cls, Consumer._in_thread):
+            return cls
+        if cls is not Consumer:
+            raise UsageError(f"io_thread=True is for Consumer itself, not {cls!r}")
+        return Consumer._in_thread
 
     def __init__(  # noqa: PLR0913
         self,
@@ -117,7 +141,7 @@ class Consumer(Places, InParallel):
             on_lost: hears of partitions that are gone.
             observer: hears what happens, where ``client`` is None.
         """
-        consumer = cls.__new__(cls)
+        consumer = cls.__new__(cls, io_thread=config.io_thread)
         engine = Engine(
             client or Client.from_config(config, observer),
             config,
@@ -300,7 +324,7 @@ class Consumer(Places, InParallel):
         Raises:
             ImportError: pyarrow is not installed: ``pip install 'kafkaio[arrow]'``.
         """
-        limit = self._limit(max_records, _TABLE_ROWS)
+        limit = self._limit(max_records, TABLE_ROWS)
         return TableIterator(self._engine, limit, max_wait, headers=headers)
 
     def _limit(self, max_records: int | None, default: int) -> int:

@@ -32,6 +32,7 @@ from kafkaio.consumer.group.coordinator import GroupCoordinator
 from kafkaio.consumer.group.rewind import Rewinder
 from kafkaio.consumer.host import Assigner, Host
 from kafkaio.consumer.keeper import Keeper
+from kafkaio.consumer.presence import wait_for_partitions
 from kafkaio.consumer.reader import Reader
 from kafkaio.consumer.reading import Reading
 from kafkaio.consumer.sharing import drained
@@ -41,8 +42,6 @@ from kafkaio.errors import (
     RequestTimeout,
     UsageError,
 )
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, Record, TopicPartition
 
 __all__ = ["CLOSE_TIMEOUT", "Engine"]
@@ -130,6 +129,24 @@ class Engine:
     # Life
 
     @property
+    def owns_client(self) -> bool:
+        """Whether the client lives and ends with this."""
+        return self._owns_client
+
+    @property
+    def has_word(self) -> bool:
+        """Whether something happened that the reader is to hear of before it reads on.
+
+        May be asked in any thread.
+        """
+        return (
+            self.host.has_news
+            or bool(self.reader.errors)
+            or self._fatal is not None
+            or self._state != "running"
+        )
+
+    @property
     def state(self) -> str:
         """``new``, ``starting``, ``running``, ``failed``, ``closing`` or ``closed``."""
         return "failed" if self._fatal and self._state == "running" else self._state
@@ -164,7 +181,7 @@ class Engine:
 
     async def _begin(self, wish: Wish, deadline: float, within: float | None) -> None:
         if wish.partitions:
-            await self.check_exist(wish.partitions, deadline - now())
+            await wait_for_partitions(self.client, wish.partitions, deadline - now())
         self.apply(wish)
         if wish.is_subscription and self.coordinator is not None:
             await self._wait_joined(self.coordinator, within)
@@ -179,39 +196,6 @@ class Engine:
             await coordinator.wait_joined()
         if waiting.cancelled_caught:
             raise RequestTimeout(f"the group gave no assignment in {within} s")
-
-    async def check_exist(
-        self, partitions: Collection[TopicPartition], within: float
-    ) -> None:
-        """Wait until the partitions are known.
-
-        A view from before may be too old to have a partition: a newer one is waited
-        for before that is said.
-
-        Raises:
-            UnknownTopicOrPartition: the cluster has no such topic or partition.
-        """
-        deadline = now() + within
-        names = {tp.topic for tp in partitions}
-        asked = False
-        while True:
-            cluster = await self.client.wait_for_topics(names, deadline - now())
-            missing = [
-                tp
-                for tp in partitions
-                if tp.partition >= (cluster.partition_count(tp.topic) or 0)
-            ]
-            if not missing:
-                return
-            if asked:
-                raise broker_error(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                    f"there is no partition {missing[0].partition} of topic "
-                    f"{missing[0].topic!r}",
-                )
-            asked = True
-            self.client.request_refresh(*names)
-            await self.client.wait_for_update(deadline - now())
 
     async def _wait_for_positions(self, deadline: float) -> None:
         while not self.reader.positions.is_settled():
@@ -462,7 +446,9 @@ class Engine:
             if entry is None:
                 raise UsageError(f"{tp.topic}-{tp.partition} is not assigned")
             if entry.position >= 0:
-                return entry.position
+                window = self.reader.window
+                untaken = None if window is None else window.next_offset(tp)
+                return entry.position if untaken is None else untaken
             self.check()
             self.reader.raise_stranded(tp)
             try:

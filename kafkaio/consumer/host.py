@@ -18,6 +18,7 @@ from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._machines.refresh import ALL_TOPICS
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.consumer.events import Callbacks
+from kafkaio.consumer.presence import wait_for_partitions
 from kafkaio.consumer.rebalances import RebalanceFeed
 from kafkaio.consumer.wish import Wish
 from kafkaio.errors import KafkaError, PartitionLost
@@ -384,7 +385,7 @@ class Assigner:
         engine = self._host.engine
         client = engine.client
         if wish.partitions is not None:
-            await engine.check_exist(wish.partitions, within)
+            await wait_for_partitions(engine.client, wish.partitions, within)
             return
         names = wish.topics
         if wish.pattern is not None:

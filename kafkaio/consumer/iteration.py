@@ -81,7 +81,7 @@ class BatchIterator(_Gathering[Batch]):
         self._older: Callable[[], Batch | None] = _nothing
 
     def _is_full(self) -> bool:
-        return self._reader.has_full(self._max_records)
+        return self._reader.buffers.has_full(self._max_records)
 
     def _gather(self, *, is_due: bool) -> Batch | None:
         batch = self._reader.take_batch(self._max_records, prefer_full=not is_due)
@@ -121,7 +121,7 @@ class TableIterator(_Gathering["pa.Table"]):
         self._headers = headers
 
     def _is_full(self) -> bool:
-        return self._reader.at_hand >= self._max_records
+        return self._reader.buffers.all_at_hand >= self._max_records
 
     def _gather(self, *, is_due: bool) -> pa.Table | None:
         del is_due
@@ -138,7 +138,7 @@ class TableIterator(_Gathering["pa.Table"]):
         return table if taken else None
 
     def _most(self) -> int:
-        return min(self._max_records, self._reader.at_hand)
+        return min(self._max_records, self._reader.buffers.all_at_hand)
 
     def _take_pieces(
         self, taken: list[tuple[TopicPartition, Piece]]

@@ -12,6 +12,7 @@ from kafkaio.config.checks import iso_duration_ms
 from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.engine import Engine
 from kafkaio.consumer.fetch.lookup import EARLIEST, LATEST
+from kafkaio.consumer.presence import wait_for_partitions
 from kafkaio.errors import PartitionLost, UsageError
 from kafkaio.types import (
     OffsetAndMetadata,
@@ -288,7 +289,7 @@ class Places:
         engine = self._engine
         engine.check()
         deadline = now() + within
-        await engine.check_exist(times, within)
+        await wait_for_partitions(engine.client, times, within)
         return await engine.lookup.offsets(times, within=deadline - now())
 
     async def _ends(

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import FetchPoint, Positions, Reset
@@ -28,6 +29,9 @@ from kafkaio.consumer.sharing import Sharing
 from kafkaio.consumer.stranded import stranded
 from kafkaio.errors import CorruptRecord
 from kafkaio.types import Record, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio.consumer.window import Window
 
 __all__ = ["Reader"]
 
@@ -61,7 +65,10 @@ class Reader:
         self.more_credit: Callable[[], int] = lambda: 0
         #: Who divides the records among several tasks; None while one reads alone.
         self.sharing: Sharing | None = None
-        self._errors: deque[BaseException] = deque()
+        #: Who hands on elsewhere what was taken here, if anybody does.
+        self.window: Window | None = None
+        #: What the background reported; may be looked at in any thread.
+        self.errors: deque[BaseException] = deque()
         self._on_change = on_change
         self._on_news = on_news
         #: What deserializes a record: None where nothing does.
@@ -80,7 +87,8 @@ class Reader:
     @property
     def progress(self) -> int:
         """A number that grows whenever the user takes something, and only then."""
-        return self._taken + (0 if self._chunk is None else self._chunk.handed)
+        taken = self._taken + (0 if self._chunk is None else self._chunk.handed)
+        return taken if self.window is None else taken + self.window.progress
 
     def must_look(self) -> None:
         """The next step is to take the long way round."""
@@ -91,8 +99,8 @@ class Reader:
 
     def fail(self, error: BaseException) -> None:
         """Raise ``error`` from the next step, once, unless its like waits already."""
-        if all(repr(error) != repr(waiting) for waiting in self._errors):
-            self._errors.append(error)
+        if all(repr(error) != repr(waiting) for waiting in self.errors):
+            self.errors.append(error)
         self.tell()
 
     def tell(self) -> None:
@@ -190,8 +198,8 @@ class Reader:
 
     def raise_errors(self) -> None:
         """Raise the first error that the background reported, once."""
-        if self._errors:
-            raise self._errors.popleft()
+        if self.errors:
+            raise self.errors.popleft()
 
     def raise_stranded(self, tp: TopicPartition) -> None:
         """Raise if a partition has no position, and nothing will find one."""
@@ -208,8 +216,9 @@ class Reader:
 
     def sync(self) -> None:
         """Bring the machines up to date with what is being handed out."""
-        if self.sharing is not None:
-            self.sharing.sync()
+        for divided in (self.sharing, self.window):
+            if divided is not None:
+                divided.sync()
         chunk, cursor = self._chunk, self.handout.cursor
         if chunk is None or cursor is None or cursor.remaining == chunk.count:
             return
@@ -349,7 +358,7 @@ class Reader:
     @property
     def has_failed(self) -> bool:
         """Whether there is something to raise that came from the background."""
-        return bool(self._errors or self.positions.stranded())
+        return bool(self.errors or self.positions.stranded())
 
     def set_aside(self) -> None:
         """Leave the chunk that is being handed out, for others to take from."""
@@ -369,18 +378,9 @@ class Reader:
         assert buffer.chunk is not None
         return buffer.chunk.cut(limit)
 
-    def has_full(self, max_records: int) -> bool:
-        """Whether some partition has at least that many records at hand."""
-        return any(buffer.at_hand >= max_records for buffer in self.buffers.ready)
-
-    @property
-    def at_hand(self) -> int:
-        """Records that can be taken, at most."""
-        return sum(buffer.at_hand for buffer in self.buffers.ready)
-
     def has_any(self) -> bool:
         """Whether there is anything at hand to take or to raise."""
-        return bool(self.buffers.ready or self._errors)
+        return bool(self.buffers.ready or self.errors)
 
     def _bring_forward(self, max_records: int) -> None:
         ready = self.buffers.ready

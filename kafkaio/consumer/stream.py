@@ -8,12 +8,20 @@ the plain one, which says what is right.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from kafkaio._records._impl import ACCELERATED, Handout
+from kafkaio._records._impl import ACCELERATED
 from kafkaio.types import Record
 
 __all__ = ["PlainStream", "RecordStream"]
+
+
+class Taker(Protocol):
+    """What records are taken from."""
+
+    def take(self) -> Record | None:
+        """The next record; None where the long way has to be gone."""
+        ...
 
 
 class PlainStream:
@@ -27,7 +35,7 @@ class PlainStream:
     __slots__ = ("_handout", "_wait")
 
     def __init__(
-        self, handout: Handout, wait: Callable[[], Coroutine[Any, Any, Record]]
+        self, handout: Taker, wait: Callable[[], Coroutine[Any, Any, Record]]
     ) -> None:
         self._handout = handout
         self._wait = wait

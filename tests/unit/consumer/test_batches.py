@@ -31,7 +31,7 @@ def values(start: int, stop: int) -> list[bytes]:
 async def arrived(consumer: Consumer, count: int) -> None:
     """Wait until so many records are buffered."""
     reader = consumer._engine.reader
-    while reader.at_hand < count:
+    while reader.buffers.all_at_hand < count:
         await consumer._engine._news.wait(None)
 
 

@@ -351,7 +351,7 @@ async def test_a_corrupt_batch_is_fetched_again(
             "tables": consumer.arrow_batches(),
         }
         await asyncio.sleep(0.1)  # all is fetched by then
-        assert consumer._engine.reader.at_hand == 3
+        assert consumer._engine.reader.buffers.all_at_hand == 3
         reading = aiter(ways[way])
         await anext(reading)
         with pytest.raises(CorruptRecord, match="at offset 1 has the checksum"):

@@ -1,0 +1,52 @@
+"""Whether the partitions that the user names are there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kafkaio._runtime.clock import now
+from kafkaio.client.client import Client
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.types import TopicPartition
+
+__all__ = ["wait_for_partitions"]
+
+
+async def wait_for_partitions(
+    client: Client, partitions: Collection[TopicPartition], within: float
+) -> None:
+    """Wait until the partitions are known.
+
+    A view from before may be too old to have a partition: a newer one is waited
+    for before that is said.
+
+    Args:
+        client: whose view counts.
+        partitions: what is looked for.
+        within: seconds.
+
+    Raises:
+        UnknownTopicOrPartition: the cluster has no such topic or partition.
+    """
+    deadline = now() + within
+    names = {tp.topic for tp in partitions}
+    asked = False
+    while True:
+        cluster = await client.wait_for_topics(names, deadline - now())
+        missing = [
+            tp
+            for tp in partitions
+            if tp.partition >= (cluster.partition_count(tp.topic) or 0)
+        ]
+        if not missing:
+            return
+        if asked:
+            raise broker_error(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"there is no partition {missing[0].partition} of topic "
+                f"{missing[0].topic!r}",
+            )
+        asked = True
+        client.request_refresh(*names)
+        await client.wait_for_update(deadline - now())

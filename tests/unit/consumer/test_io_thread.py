@@ -1,0 +1,398 @@
+"""``io_thread=True``: the consumer in a thread of its own, and the user in theirs."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from functools import wraps
+from typing import Any, TypeVar
+
+import pytest
+
+from kafkaio._runtime.thread import LoopThread
+from kafkaio.client.client import Client
+from kafkaio.consumer import Consumer
+from kafkaio.consumer.rebalances import Assigned, Hold, Revoked, RevokeRequested
+from kafkaio.consumer.threaded import ThreadedConsumer
+from kafkaio.errors import ClosedError, UsageError
+from kafkaio.producer import Producer
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.testing import Broker
+from kafkaio.testing.groups.config import GroupConfig
+from kafkaio.types import Record, TopicPartition
+
+T = TypeVar("T")
+COUNT = 400
+SESSION = 0.6
+CLASSIC: dict[str, Any] = {
+    "group_protocol": "classic",
+    "session_timeout_ms": int(SESSION * 1000),
+    "heartbeat_interval_ms": 100,
+}
+ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def real(
+    test: Callable[..., Coroutine[Any, Any, None]],
+) -> Callable[..., None]:
+    """Run a test on a loop whose clock is the real one, as it is in the thread."""
+
+    @wraps(test)
+    def run(*args: object, **kwargs: object) -> None:
+        async def bounded() -> None:
+            async with asyncio.timeout(60):
+                await test(*args, **kwargs)
+
+        asyncio.run(bounded())
+        names = {thread.name for thread in threading.enumerate()}
+        assert not names & {"kafkaio I/O", "broker"}
+
+    return run
+
+
+class Cluster:
+    """A broker that goes on while the loop of the test is blocked."""
+
+    def __init__(self, broker: Broker, thread: LoopThread) -> None:
+        self.broker = broker
+        self.servers = broker.bootstrap_servers
+        self.ask = thread.ask
+
+    def consumer(self, **options: Any) -> Consumer:
+        base = {"topics": "t", "group_id": "g", "auto_offset_reset": "earliest"}
+        return Consumer(self.servers, io_thread=True, **(base | CLASSIC | options))
+
+    def members(self) -> list[str]:
+        return self.ask(lambda: self.broker.control.members("g"))
+
+    def committed(self, tp: TopicPartition) -> int | None:
+        return self.ask(lambda: self.broker.control.committed("g", tp))
+
+    def heartbeats(self) -> int:
+        def count() -> int:
+            log = self.broker.requests
+            return sum(request.api == ApiKey.HEARTBEAT for request in log)
+
+        return self.ask(count)
+
+
+@asynccontextmanager
+async def cluster(count: int = COUNT) -> AsyncIterator[Cluster]:
+    thread = LoopThread("broker")
+    thread.start()
+    broker = Broker(topics={"t": 2}, groups=GroupConfig(min_session_timeout=0.1))
+    await thread.call(broker.__aenter__)
+    try:
+        async with Producer(broker.bootstrap_servers) as producer:
+            for n in range(count):
+                await producer.enqueue("t", b"%d" % n, partition=n % 2)
+        yield Cluster(broker, thread)
+    finally:
+        await thread.call(lambda: broker.__aexit__(None, None, None))
+        await thread.aclose()
+
+
+def block_until(condition: Callable[[], bool]) -> None:
+    """Keep the loop of the test from turning."""
+    pause = threading.Event()
+    while not condition():
+        pause.wait(0.01)
+
+
+def in_order(records: list[Record]) -> bool:
+    return all(
+        [r.offset for r in records if r.partition == n] == list(range(COUNT // 2))
+        for n in (0, 1)
+    )
+
+
+@real
+async def test_every_record_once_and_commits_of_what_is_finished() -> None:
+    async with cluster() as at, at.consumer() as consumer:
+        assert isinstance(consumer, ThreadedConsumer)
+        assert consumer.assignment == {ZERO, ONE}
+        assert "STABLE" in repr(consumer)
+        records = []
+        async for record in consumer:
+            records.append(record)
+            if len(records) == 100:
+                tp = record.topic_partition
+                # This one is being worked on.
+                await consumer.commit()
+                assert at.committed(tp) == record.offset
+                await consumer.commit(record)
+                assert at.committed(tp) == record.offset + 1
+                assert await consumer.position(tp) == record.offset + 1
+                assert sum((await consumer.lag()).values()) == COUNT - 100
+            if len(records) == COUNT:
+                break
+        assert in_order(records)
+        await consumer.commit({ZERO: 7})
+        assert (await consumer.committed([ZERO]))[ZERO].offset == 7  # type: ignore[union-attr]
+        assert (await consumer.end_offsets([ONE]))[ONE] == COUNT // 2
+
+
+@real
+async def test_a_blocked_loop_costs_no_membership() -> None:
+    async with cluster() as at:
+        async with at.consumer() as consumer:
+            generation, members = consumer.group_metadata.generation, at.members()
+            records = [await anext(consumer)]
+            enough = at.heartbeats() + int(3 * SESSION / 0.1)
+            block_until(lambda: at.heartbeats() >= enough)
+            assert at.members() == members
+            records += [await anext(consumer) for _ in range(COUNT - 1)]
+            assert in_order(records)
+            assert consumer.group_metadata.generation == generation
+        # The last one was not finished: its successor was not asked for.
+        done = (at.committed(ZERO) or 0) + (at.committed(ONE) or 0)
+        assert done == COUNT - 1
+
+
+@real
+async def test_who_does_not_read_on_leaves_the_group_all_the_same() -> None:
+    async with (
+        cluster() as at,
+        at.consumer(max_poll_interval_ms=1000, session_timeout_ms=900) as consumer,
+    ):
+        first = [await anext(consumer) for _ in range(10)]
+        block_until(lambda: not at.members())
+        # What is at hand was lost: it is read again, from what was committed.
+        assert consumer.lost == {ZERO, ONE}
+        again = [await anext(consumer) for _ in range(COUNT)]
+        assert in_order(again)
+        assert again[: len(first)] == first
+
+
+async def one_record(consumer: Consumer) -> list[Record]:
+    return [await anext(consumer)]
+
+
+async def one_poll(consumer: Consumer) -> list[Record]:
+    return (await consumer.poll()).records
+
+
+async def one_batch(consumer: Consumer) -> list[Record]:
+    # From another iterator each time: none may keep what nobody got.
+    return (await anext(consumer.batches())).records
+
+
+@pytest.mark.parametrize("forms", [[one_record], [one_batch], [one_poll, one_record]])
+@real
+async def test_a_cancelled_read_takes_nothing(
+    forms: list[Callable[[Consumer], Coroutine[Any, Any, list[Record]]]],
+) -> None:
+    async with cluster() as at, at.consumer(max_poll_records=7) as consumer:
+        records: list[Record] = []
+        for turn in range(100_000):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.0001 * (turn % 7)):
+                    records += await forms[turn % len(forms)](consumer)
+            if len(records) >= COUNT:
+                break
+        assert in_order(records)
+
+
+@real
+async def test_polls_and_iterators_take_turns() -> None:
+    async with cluster() as at, at.consumer() as consumer:
+        records = [await anext(consumer) for _ in range(3)]
+        while len(records) < 50:
+            records += (await consumer.poll(max_records=10)).records
+        async for batch in consumer.batches(max_records=9):
+            records += batch.records
+            if len(records) > 100:
+                break
+        records += [await anext(consumer) for _ in range(3)]
+        async for table in consumer.arrow_batches(max_records=50):
+            seen = len(records)
+            consumer.seek(ZERO, 0)
+            consumer.seek(ONE, 0)
+            assert 0 < table.num_rows <= 50
+            assert seen > 100
+            break
+        records = []
+        while len(records) < COUNT:
+            records += (await consumer.poll()).records
+        assert in_order(records)
+
+
+@real
+async def test_what_changes_the_order_takes_back_what_is_at_hand() -> None:
+    async with cluster() as at, at.consumer() as consumer:
+        first = await anext(consumer)
+        other = ONE if first.partition == 0 else ZERO
+        consumer.pause(first.topic_partition)
+        assert consumer.paused == {first.topic_partition}
+        rest = [await anext(consumer) for _ in range(COUNT // 2)]
+        assert {r.topic_partition for r in rest} == {other}
+        consumer.resume(first.topic_partition)
+        assert (await anext(consumer)).offset == first.offset + 1
+        consumer.seek_to_beginning(other)
+        consumer.pause(first.topic_partition)
+        again = await anext(consumer)
+        assert (again.topic_partition, again.offset) == (other, 0)
+
+
+@real
+async def test_handlers_run_in_the_users_loop() -> None:
+    async with cluster() as at, at.consumer() as consumer:
+        here, seen = asyncio.get_running_loop(), list[Record]()
+        done = asyncio.Event()
+
+        async def handle(record: Record) -> None:
+            assert asyncio.get_running_loop() is here
+            seen.append(record)
+            if len(seen) == COUNT:
+                done.set()
+
+        running = asyncio.ensure_future(
+            consumer.run(handle, concurrency=8, ordering="partition")
+        )
+        await done.wait()
+        await consumer.close()
+        await running
+        assert in_order(seen)
+        assert at.committed(ZERO) == at.committed(ONE) == COUNT // 2
+
+
+@real
+async def test_what_a_handler_raises_comes_out_of_run() -> None:
+    async with cluster() as at, at.consumer() as consumer:
+        buried: list[Record] = []
+
+        async def fail(record: Record) -> None:
+            raise ZeroDivisionError(record.offset)
+
+        async def bury(record: Record, error: Exception) -> None:
+            buried.append(record)
+            if len(buried) == 5:
+                raise error
+
+        with pytest.raises(ZeroDivisionError):
+            await consumer.run(fail, dead_letter=bury, concurrency=1)
+        assert len(buried) == 5
+
+
+@real
+async def test_a_hand_over_waits_for_who_holds() -> None:
+    calls: list[tuple[str, int]] = []
+
+    async def on_assigned(partitions: object) -> None:
+        calls.append(("assigned", threading.get_ident()))
+
+    def on_revoked(partitions: object) -> None:
+        calls.append(("revoked", threading.get_ident()))
+
+    async with (
+        cluster() as at,
+        at.consumer(
+            on_assigned=on_assigned, on_revoked=on_revoked, max_poll_records=20
+        ) as owner,
+    ):
+        events = owner.rebalances()
+        records = [await anext(owner) for _ in range(5)]
+        joining = asyncio.ensure_future((other := at.consumer()).start())
+        request = await anext(events)
+        assert isinstance(request, RevokeRequested)
+        (asked,) = request.partitions
+        async with request.hold() as held:
+            assert held == {asked}
+            assert owner.to_be_revoked <= {asked}
+            # None of its records is handed out any more.
+            records += [await anext(owner) for _ in range(30)]
+            assert all(r.topic_partition != asked for r in records[5:])
+            assert asked in owner.assignment
+        await anext(owner)
+        assert await anext(events) == Revoked(frozenset({asked}))
+        await joining
+        await until(lambda: other.assignment == {asked})
+        # Not one record of it twice.
+        mine = [r.offset for r in records if r.topic_partition == asked]
+        assert (await anext(other)).offset == len(mine)
+        await other.close()
+        assert isinstance(await anext(events), Assigned)
+        await events.aclose()
+    assert {ident for _, ident in calls} == {threading.get_ident()}
+    assert {name for name, _ in calls} == {"assigned", "revoked"}
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+
+
+@real
+async def test_a_request_is_kept_till_its_caller_can_hold() -> None:
+    async with cluster() as at, at.consumer() as owner:
+        waiting = asyncio.ensure_future(hold_next(owner))
+        joining = asyncio.ensure_future((other := at.consumer()).start())
+        hold = await waiting
+        await asyncio.sleep(0.1)
+        assert len(owner.assignment) == 2
+        hold.release()
+        await owner.close()
+        await joining
+        await until(lambda: len(other.assignment) == 2)
+        await other.close()
+
+
+async def hold_next(consumer: Consumer) -> Hold:
+    request = await consumer.wait_for_revoke()
+    hold = request.hold()
+    assert hold.take() == request.partitions
+    return hold
+
+
+@real
+async def test_a_crash_in_the_thread_is_heard() -> None:
+    async with cluster() as at, at.consumer() as consumer:
+        assert isinstance(consumer, ThreadedConsumer)
+        await anext(consumer)
+
+        def cancel() -> None:
+            for task in asyncio.all_tasks():
+                if "fetch from" in task.get_name():
+                    task.cancel()
+
+        consumer.thread.ask(cancel)
+        with pytest.raises(ClosedError, match="cancelled from outside"):  # noqa: PT012
+            for _ in range(COUNT + 1):
+                await anext(consumer)
+
+
+@real
+async def test_closing_joins_the_thread_whatever_the_cluster_does() -> None:
+    async with cluster() as at:
+        consumer = at.consumer()
+        await consumer.close()  # never started
+        consumer = at.consumer()
+        await consumer.start()
+        at.ask(lambda: at.broker.control.pause(0))
+        begun = asyncio.get_running_loop().time()
+        await consumer.close(0.5)
+        assert asyncio.get_running_loop().time() - begun < 3.0
+        await consumer.close()
+        assert consumer.statistics().state == "closed"
+        with pytest.raises(ClosedError):
+            await anext(consumer)
+        at.ask(lambda: at.broker.control.resume(0))
+
+
+@real
+async def test_what_does_not_go_together() -> None:
+    async with cluster(0) as at:
+        async with Client(at.servers) as client:
+            with pytest.raises(UsageError, match="shared"):
+                Consumer(client, topics="t", io_thread=True)
+
+        class Mine(Consumer):
+            pass
+
+        with pytest.raises(UsageError, match="Mine"):
+            Mine(at.servers, topics="t", io_thread=True)
+        async with at.consumer() as consumer:
+            with pytest.raises(UsageError, match="partitions"):
+                consumer.partitions()

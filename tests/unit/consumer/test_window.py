@@ -1,0 +1,126 @@
+"""What the thread knows of what the user has taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+from hypothesis import given
+
+from kafkaio._machines.offsets import OffsetLedger
+from kafkaio.consumer.window import Window
+from kafkaio.types import Record, TopicPartition
+
+TPS = [TopicPartition("t", n) for n in range(3)]
+
+
+def record(tp: TopicPartition, offset: int) -> Record:
+    return Record(
+        topic=tp.topic,
+        partition=tp.partition,
+        offset=offset,
+        timestamp=0,
+        key=None,
+        value=b"",
+        headers=(),
+    )
+
+
+class Desk:
+    """An engine that hands out one record after the other, and takes them back."""
+
+    def __init__(self) -> None:
+        self.ledger = OffsetLedger()
+        self.positions = dict.fromkeys(TPS, 0)
+        self.reader = self
+        self.has_word = False
+        for number, tp in enumerate(TPS):
+            self.ledger.open(tp, number)
+            self.ledger.positioned(tp, 0, committed=True)
+
+    def read(self, places: list[int]) -> list[Record]:
+        self.ledger.finish()
+        out = []
+        for place in places:
+            tp = TPS[place]
+            out.append(record(tp, self.positions[tp]))
+            self.positions[tp] += 1
+            self.ledger.handed(tp, self.positions[tp])
+        return out
+
+    def sync(self) -> None:
+        """It tells the ledger at once."""
+
+    def take_back(self, tp: TopicPartition) -> None:
+        if (place := self.ledger.unfinished_from(tp)) is not None:
+            self.positions[tp] = place.offset
+            self.ledger.positioned(tp, place.offset, committed=False)
+
+    def finished(self) -> dict[TopicPartition, int]:
+        return {
+            tp: self.positions[tp] if at is None else at.offset
+            for tp in TPS
+            for at in [self.ledger.unfinished_from(tp)]
+        }
+
+
+STEPS = st.one_of(
+    st.lists(st.integers(0, 2), min_size=1, max_size=6),
+    st.just("take"),
+    st.just("take"),
+    st.just("sync"),
+    st.just("settle"),
+)
+
+
+@given(st.lists(STEPS, max_size=40))
+def test_each_record_once_and_only_what_is_done_is_finished(steps: list[Any]) -> None:
+    desk = Desk()
+    window = Window(desk)  # type: ignore[arg-type]  # as much of an engine as it needs
+    taken: list[Record] = []
+    at_work: list[Record] = []
+    for step in steps:
+        if step == "take":
+            if (got := window.take()) is not None:
+                taken.append(got)
+                at_work = [got]
+        elif step == "sync":
+            window.sync()
+            done = desk.finished()
+            for got in taken:
+                is_done = done[got.topic_partition] > got.offset
+                assert is_done is (got not in at_work)
+        else:
+            window.settle()
+            at_work = []
+            if step != "settle":
+                window.fill(desk.read(step))
+        assert window.progress == len(taken)
+    for tp in TPS:
+        offsets = [r.offset for r in taken if r.topic_partition == tp]
+        assert offsets == list(range(len(offsets)))
+        ahead = window.next_offset(tp)
+        assert (desk.positions[tp] if ahead is None else ahead) == len(offsets)
+
+
+def test_nothing_is_taken_while_there_is_word() -> None:
+    desk: Any = Desk()
+    window = Window(desk)
+    window.fill(desk.read([0, 0]))
+    desk.has_word = True
+    assert window.take() is None
+    desk.has_word = False
+    assert window.take() is not None
+
+
+def test_what_is_not_ours_any_more_is_let_go() -> None:
+    desk: Any = Desk()
+    window = Window(desk)
+    window.fill(desk.read([0, 1, 1]))
+    assert window.take() is not None
+    desk.ledger.close(TPS[1])
+    del desk.positions[TPS[1]]
+    window.settle()
+    assert window.take() is None
+    desk.ledger.close(TPS[0])
+    window.sync()

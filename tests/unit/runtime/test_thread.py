@@ -1,0 +1,142 @@
+import asyncio
+import threading
+
+import anyio
+import pytest
+
+from kafkaio._runtime.thread import LoopThread
+from kafkaio.errors import ClosedError
+
+
+async def test_calls_cross_there_and_home() -> None:
+    here, outer = asyncio.get_running_loop(), threading.get_ident()
+    thread = LoopThread("x")
+    assert not thread.is_running
+    thread.start()
+    assert thread.is_running
+    assert not thread.is_inside
+
+    async def at_home() -> int:
+        assert asyncio.get_running_loop() is here
+        return threading.get_ident()
+
+    async def there() -> int:
+        assert asyncio.get_running_loop() is not here
+        assert thread.is_inside
+        return await thread.call_home(at_home)
+
+    assert await thread.call(there) == outer
+    assert thread.ask(threading.get_ident) != outer
+    await thread.aclose()
+    assert not thread.is_running
+    assert "x" not in {each.name for each in threading.enumerate()}
+    await thread.aclose()
+
+
+async def test_what_is_raised_comes_out() -> None:
+    thread = LoopThread("x")
+    thread.start()
+
+    async def fail() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await thread.call(fail)
+    with pytest.raises(ValueError, match="invalid literal"):
+        thread.ask(lambda: int("x"))
+    await thread.aclose()
+
+
+async def test_a_cancelled_call_has_ended_there_too() -> None:
+    thread = LoopThread("x")
+    thread.start()
+    begun, log = threading.Event(), list[str]()
+
+    async def work() -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await asyncio.sleep(0.01)
+            log.append("ended")
+
+    calling = asyncio.create_task(thread.call(work))
+    while not begun.is_set():  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    calling.cancel()
+    await asyncio.wait([calling])
+    assert calling.cancelled()
+    assert log == ["ended"]
+    await thread.aclose()
+
+
+async def test_a_call_that_is_cancelled_at_once() -> None:
+    thread = LoopThread("x")
+    thread.start()
+    calling = asyncio.create_task(thread.call(lambda: asyncio.sleep(3600)))
+    await asyncio.sleep(0)
+    calling.cancel()
+    await asyncio.wait([calling])
+    assert calling.cancelled()
+    await thread.aclose()
+
+
+async def test_closing_ends_the_calls_under_way() -> None:
+    thread = LoopThread("x")
+    thread.start()
+    calls = [
+        asyncio.create_task(thread.call(lambda: asyncio.sleep(3600))) for _ in range(3)
+    ]
+    await asyncio.sleep(0.01)
+    await thread.aclose()
+    await asyncio.wait(calls)
+    assert [type(call.exception()) for call in calls] == [ClosedError] * 3
+    with pytest.raises(ClosedError):
+        await thread.call(lambda: asyncio.sleep(0))
+    with pytest.raises(ClosedError):
+        thread.ask(int)
+
+
+async def test_it_starts_once_and_may_never_start() -> None:
+    idle = LoopThread("x")
+    await idle.aclose()
+    thread = LoopThread("x")
+    thread.start()
+    with pytest.raises(ClosedError):
+        thread.start()
+    await thread.aclose()
+    with pytest.raises(ClosedError):
+        thread.start()
+
+
+async def test_a_call_cancelled_by_who_knows_whom() -> None:
+    thread = LoopThread("x")
+    thread.start()
+
+    async def suicide() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(3600)
+
+    with pytest.raises(ClosedError):
+        await thread.call(suicide)
+    await thread.aclose()
+
+
+async def test_a_thread_that_hangs_is_left_to_itself() -> None:
+    thread = LoopThread("x")
+    thread.start()
+    let_go, hanging = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        hanging.set()
+        let_go.wait()
+
+    asking = asyncio.create_task(asyncio.to_thread(thread.ask, hang))
+    while not hanging.is_set():  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    await thread.aclose(0.01)
+    let_go.set()
+    await asking
