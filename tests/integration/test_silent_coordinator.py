@@ -72,6 +72,19 @@ async def test_a_parked_join(
         await two.close()
 
 
+async def test_closing_keeps_its_bound(
+    real_kafka_cluster: Kafka, cluster_topic: TopicFactory
+) -> None:
+    name = cluster_topic(partitions=4, replication_factor=3)
+    consumer = member(real_kafka_cluster, name, name, group_protocol="classic")
+    await consumer.start()
+    await stop_coordinator(real_kafka_cluster, consumer)
+    clock = asyncio.get_running_loop().time
+    begun = clock()
+    await consumer.close(3.0)
+    assert clock() - begun < 3.5
+
+
 @pytest.mark.parametrize(
     "protocol",
     [

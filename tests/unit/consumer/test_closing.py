@@ -257,22 +257,17 @@ STATES: list[State] = [
     a_fetch_in_flight,
     *map(stuck_in, ["on_assigned", "on_revoked", "on_lost"]),
 ]
-ONE_PROTOCOL: list[tuple[dict[str, Any], State]] = [
-    (CLASSIC, waiting_for("JoinGroup")),
-    (CLASSIC, waiting_for("SyncGroup")),
-    (NEWER, waiting_for("ConsumerGroupHeartbeat")),
-]
+CLASSIC_STATES = [*STATES, *map(waiting_for, ["JoinGroup", "SyncGroup"])]
+NEWER_STATES = [*STATES, waiting_for("ConsumerGroupHeartbeat")]
 
 
-@pytest.mark.parametrize("limit", [0.0, 2.0])
 @pytest.mark.parametrize(
-    ("protocol", "state"),
+    ("protocol", "state", "limit"),
     [
-        *ONE_PROTOCOL,
-        *((CLASSIC, state) for state in STATES),
-        *((NEWER, state) for state in STATES),
+        *((CLASSIC, state, limit) for state in CLASSIC_STATES for limit in (0.0, 2.0)),
+        *((NEWER, state, 2.0) for state in NEWER_STATES),
     ],
-    ids=lambda it: it["group_protocol"] if isinstance(it, dict) else it.__name__,
+    ids=lambda it: getattr(it, "__name__", str(it)) if callable(it) else None,
 )
 @virtual
 async def test_a_consumer(protocol: dict[str, Any], state: State, limit: float) -> None:
