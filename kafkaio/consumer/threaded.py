@@ -10,40 +10,34 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Set
+from collections.abc import AsyncIterator, Awaitable, Callable, Set
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
-from kafkaio._machines.membership.revoke_ledger import Claim
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.thread import LoopThread
-from kafkaio.consumer.batch import Batch
+from kafkaio.consumer.across import (
+    BatchesAcross,
+    EventsAcross,
+    GroupAcross,
+    LanesAcross,
+    TablesAcross,
+)
 from kafkaio.consumer.consumer import TABLE_ROWS, Consumer
 from kafkaio.consumer.engine import CLOSE_TIMEOUT, Engine
 from kafkaio.consumer.events import Callbacks, PartitionsCallback
 from kafkaio.consumer.iteration import BatchIterator, TableIterator
-from kafkaio.consumer.parallel.lanes import LaneIterator
+from kafkaio.consumer.parallel.lanes import LaneIterator, Lanes
 from kafkaio.consumer.parallel.run import Handler, OnDead
 from kafkaio.consumer.poll import Poll
-from kafkaio.consumer.rebalances import (
-    HoldingGroup,
-    Rebalance,
-    RebalanceFeed,
-    Rebalances,
-    RevokeRequested,
-)
+from kafkaio.consumer.rebalances import Rebalances, RevokeRequested
 from kafkaio.consumer.stream import PlainStream
 from kafkaio.consumer.window import Window
 from kafkaio.consumer.wish import Wish
 from kafkaio.errors import UsageError
 from kafkaio.types import GroupMetadata, Record, TopicPartition
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 __all__ = ["ThreadedConsumer"]
-
-_Table: TypeAlias = "pa.Table"
 
 T = TypeVar("T")
 MethodT = TypeVar("MethodT", bound=Callable[..., object])
@@ -108,7 +102,7 @@ class ThreadedConsumer(Consumer, in_thread=True):
             callbacks.report,
         )
         if engine.coordinator is not None:
-            host.feed.attach(_GroupAcross(self, engine.coordinator))
+            host.feed.attach(GroupAcross(self, engine.coordinator))
 
     # Across
 
@@ -130,11 +124,6 @@ class ThreadedConsumer(Consumer, in_thread=True):
         while self._polls:
             self.window.fill(self._polls.popleft().records)
             self.window.settle()
-
-    def take_back(self) -> None:
-        """What was read and reached nobody goes back; where the engine is."""
-        self._engine.reader.sync()
-        self._engine.reader.take_back()
 
     def _at_home(
         self, callback: PartitionsCallback | None
@@ -227,7 +216,7 @@ class ThreadedConsumer(Consumer, in_thread=True):
     ) -> BatchIterator:
         """Iterate over batches, as `Consumer.batches` says."""
         limit = self._limit(max_records, self._engine.config.max_poll_records)
-        return _Batches(self, self._engine, limit, max_wait)
+        return BatchesAcross(self, self._engine, limit, max_wait)
 
     def arrow_batches(
         self,
@@ -238,11 +227,17 @@ class ThreadedConsumer(Consumer, in_thread=True):
     ) -> TableIterator:
         """Iterate over tables, as `Consumer.arrow_batches` says."""
         limit = self._limit(max_records, TABLE_ROWS)
-        return _Tables(self, self._engine, limit, max_wait, headers=headers)
+        return TablesAcross(self, self._engine, limit, max_wait, headers=headers)
 
     def partitions(self) -> LaneIterator:
-        """Not with ``io_thread``: lanes belong to the loop of their bodies."""
-        raise UsageError("partitions() does not go with io_thread=True: use run()")
+        """Iterate over lanes, as `Consumer.partitions` says.
+
+        Each record of a lane crosses by itself; its batches cross as a whole. `close`
+        waits for bodies in ``async with lane``.
+        """
+        if self._lanes is None:
+            self._lanes = Lanes(self._engine)
+        return LanesAcross(self, self._lanes)
 
     async def run(self, handler: Handler, **options: Any) -> None:
         """Call a handler with each record, as `Consumer.run` does.
@@ -267,7 +262,7 @@ class ThreadedConsumer(Consumer, in_thread=True):
 
     def rebalances(self) -> Rebalances:
         """Iterate over what rebalances do, as `Consumer.rebalances` says."""
-        return _Events(self, self._engine.host.feed)
+        return EventsAcross(self, self._engine.host.feed)
 
     async def wait_for_revoke(self) -> RevokeRequested:
         """Wait until the group asks partitions back, as in `Consumer`."""
@@ -343,99 +338,3 @@ def _dead_across(thread: LoopThread, dead_letter: OnDead) -> OnDead:
         await thread.call_home(lambda: dead_letter(record, error))
 
     return cross
-
-
-class _GroupAcross:
-    """The membership as holds see it, from whichever thread."""
-
-    def __init__(self, consumer: ThreadedConsumer, group: HoldingGroup) -> None:
-        self._consumer = consumer
-        self._group = group
-
-    def claims(self, partitions: Iterable[TopicPartition]) -> tuple[Claim, ...]:
-        """The assignments of those partitions that are assigned."""
-        return self._consumer.ask(lambda: self._group.claims(partitions))
-
-    def hold(self, claims: Iterable[Claim]) -> tuple[Claim, ...]:
-        """Keep these assignments until `unhold`; those kept are returned."""
-        return self._consumer.ask(lambda: self._group.hold(claims))
-
-    def unhold(self, claims: Iterable[Claim]) -> None:
-        """End one hold of each of these."""
-        self._consumer.ask(lambda: self._group.unhold(claims))
-
-
-class _Crossing(Generic[T]):
-    """An iterator whose steps are taken in the thread; to be mixed in before it."""
-
-    _consumer: ThreadedConsumer
-    # What came when its caller had been cancelled.
-    _kept: deque[T]
-
-    async def __anext__(self) -> T:
-        """The next one. If cancelled, the next call has it."""
-        step: Any = super().__anext__  # type: ignore[misc]
-
-        async def work() -> None:
-            self._begin()
-            self._kept.append(await step())
-
-        if not self._kept:
-            await self._consumer.call(work)
-        return self._kept.popleft()
-
-    def _begin(self) -> None:
-        """Before each step, in the thread."""
-
-
-class _Reading(_Crossing[T]):
-    async def __anext__(self) -> T:
-        """The next one. If cancelled, nothing was taken."""
-        try:
-            return await super().__anext__()
-        except BaseException:
-            if self._kept:
-                self._kept.clear()
-                self._consumer.ask(self._consumer.take_back)
-            raise
-
-    def _begin(self) -> None:
-        self._consumer.settle()
-
-
-class _Batches(_Reading[Batch], BatchIterator):
-    def __init__(
-        self, consumer: ThreadedConsumer, engine: Engine, most: int, wait: float
-    ) -> None:
-        super().__init__(engine, most, wait)
-        self._consumer, self._kept = consumer, deque()
-
-    def _gather(self, *, is_due: bool) -> Batch | None:
-        batch = super()._gather(is_due=is_due)
-        if batch is not None:
-            batch.detach()  # what it came in is the thread's
-        return batch
-
-
-class _Tables(_Reading[_Table], TableIterator):
-    def __init__(
-        self,
-        consumer: ThreadedConsumer,
-        engine: Engine,
-        most: int,
-        wait: float,
-        *,
-        headers: bool,
-    ) -> None:
-        super().__init__(engine, most, wait, headers=headers)
-        self._consumer, self._kept = consumer, deque()
-
-
-class _Events(_Crossing[Rebalance], Rebalances):
-    def __init__(self, consumer: ThreadedConsumer, feed: RebalanceFeed) -> None:
-        consumer.ask(partial(super().__init__, feed))
-        self._consumer, self._kept = consumer, deque()
-
-    def close(self) -> None:
-        """Listen no more, and keep no partition any longer."""
-        self._consumer.ask(super().close)

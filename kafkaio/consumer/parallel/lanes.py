@@ -230,7 +230,10 @@ class LaneIterator:
     async def __anext__(self) -> Lane:
         """The next lane. If cancelled, none was taken."""
         self._lanes.start()
-        return Lane(await self._lanes.next())
+        return self._made(await self._lanes.next())
+
+    def _made(self, track: Track) -> Lane:
+        return Lane(track)
 
 
 def _is_busy(track: Track) -> bool:

@@ -14,6 +14,7 @@ import pytest
 from kafkaio._runtime.thread import LoopThread
 from kafkaio.client.client import Client
 from kafkaio.consumer import Consumer
+from kafkaio.consumer.parallel import Lane
 from kafkaio.consumer.rebalances import Assigned, Hold, Revoked, RevokeRequested
 from kafkaio.consumer.threaded import ThreadedConsumer
 from kafkaio.errors import ClosedError, UsageError
@@ -276,6 +277,56 @@ async def test_what_a_handler_raises_comes_out_of_run() -> None:
         assert len(buried) == 5
 
 
+@pytest.mark.parametrize("in_batches", [False, True])
+@real
+async def test_lanes_have_their_bodies_in_the_users_loop(*, in_batches: bool) -> None:
+    async with cluster() as at, at.consumer(enable_auto_commit=False) as consumer:
+        seen: list[Record] = []
+
+        async def body(lane: Lane) -> None:
+            async with lane:
+                if in_batches:
+                    async for batch in lane.batches(max_records=30):
+                        seen.extend(batch)
+                        await lane.commit(batch)
+                else:
+                    async for record in lane:
+                        seen.append(record)
+                    await lane.commit()
+
+        async def work() -> None:
+            async with asyncio.TaskGroup() as tasks:
+                async for lane in consumer.partitions():
+                    tasks.create_task(body(lane))
+
+        working = asyncio.ensure_future(work())
+        await until(lambda: len(seen) == COUNT)
+        await consumer.close()
+        await working
+        assert in_order(seen)
+        assert at.committed(ZERO) == at.committed(ONE) == COUNT // 2
+
+
+@real
+async def test_a_cancelled_step_of_a_lane_takes_nothing() -> None:
+    async with cluster() as at, at.consumer(assign=[ZERO], topics=None) as consumer:
+        lane = await anext(consumer.partitions())
+        offsets: list[int] = []
+        for turn in range(100_000):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.0001 * (turn % 7)):
+                    if turn % 2:
+                        offsets += [(await anext(lane)).offset]
+                    else:
+                        # From another iterator each time.
+                        batch = await anext(lane.batches(max_records=3))
+                        offsets += [record.offset for record in batch]
+            if len(offsets) >= COUNT // 2:
+                break
+        assert offsets == list(range(COUNT // 2))
+        await lane.close()
+
+
 @real
 async def test_a_hand_over_waits_for_who_holds() -> None:
     calls: list[tuple[str, int]] = []
@@ -393,6 +444,3 @@ async def test_what_does_not_go_together() -> None:
 
         with pytest.raises(UsageError, match="Mine"):
             Mine(at.servers, topics="t", io_thread=True)
-        async with at.consumer() as consumer:
-            with pytest.raises(UsageError, match="partitions"):
-                consumer.partitions()
