@@ -67,6 +67,7 @@ async def test_a_parked_join(
             old = await stop_coordinator(real_kafka_cluster, one)
             assert await noticed([one, two], old) < SESSION
             await until(elsewhere([one, two], old), limit=SESSION + FAIL_OVER)
+        await events.aclose()  # who listens would keep what is asked for next
         await joining
         await until(lambda: len(one.assignment) == 2 == len(two.assignment))
         await two.close()
