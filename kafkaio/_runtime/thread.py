@@ -11,6 +11,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Generic, TypeVar
 
 import anyio
@@ -18,9 +19,15 @@ import anyio
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.errors import ClosedError
 
-__all__ = ["LoopThread"]
+__all__ = ["LoopThread", "caller"]
 
 T = TypeVar("T")
+_caller: ContextVar[asyncio.Task[object] | None] = ContextVar("caller", default=None)
+
+
+def caller() -> asyncio.Task[object] | None:
+    """The task that this is done for: in a call that crossed, the one over there."""
+    return _caller.get() or asyncio.current_task()
 
 
 class LoopThread:
@@ -204,6 +211,7 @@ class _Call(Generic[T]):
     def __init__(self, work: Callable[[], Awaitable[T]]) -> None:
         self._work = work
         self._asker = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
         self._scope: anyio.CancelScope | None = None
         self._is_cancelled = False
         self._result: list[T] = []
@@ -212,6 +220,7 @@ class _Call(Generic[T]):
 
     async def run(self) -> None:
         """Do the work; on the other loop."""
+        _caller.set(self._task)
         try:
             with anyio.CancelScope() as self._scope:
                 if self._is_cancelled:

@@ -270,8 +270,9 @@ class Places:
                 resets[TopicPartition(*tp)] = reset
             else:
                 raise UsageError(f"{place!r} is no place to rewind to")
-        await self._engine.check_exist([*offsets, *resets], deadline - now())
-        found = await self._engine.lookup.places(resets, within=deadline - now())
+        engine, wanted = self._engine, [*offsets, *resets]
+        await wait_for_partitions(engine.client, wanted, deadline - now())
+        found = await engine.lookup.places(resets, within=deadline - now())
         return offsets | {tp: OffsetAndMetadata(at) for tp, at in found.items()}
 
     def _within(self, timeout: float | None) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from weakref import ReferenceType, ref
 
+from kafkaio._runtime.thread import caller
 from kafkaio.errors import UsageError
 
 __all__ = ["Reading"]
@@ -29,7 +30,7 @@ class Reading:
         if self.is_on:
             raise UsageError("another task is reading from this consumer")
         self.is_on = True
-        if (task := asyncio.current_task()) is not None:
+        if (task := caller()) is not None:
             self._task = ref(task)
 
     def __exit__(self, *why: object) -> None:
@@ -38,4 +39,4 @@ class Reading:
     @property
     def is_by_caller(self) -> bool:
         """Whether the task that asks is the one that read last."""
-        return self._task is not None and self._task() is asyncio.current_task()
+        return self._task is not None and self._task() is caller()

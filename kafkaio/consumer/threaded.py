@@ -330,6 +330,7 @@ class ThreadedConsumer(Consumer, in_thread=True):
     lag = _called(Consumer.lag)
     commit = _called(Consumer.commit)
     committed = _called(Consumer.committed)
+    rewind = _called(Consumer.rewind)
     position = _called(Consumer.position)
 
 

@@ -238,6 +238,15 @@ async def test_what_changes_the_order_takes_back_what_is_at_hand() -> None:
 
 
 @real
+async def test_the_task_that_reads_can_rewind_its_group() -> None:
+    async with cluster() as at, at.consumer() as consumer:
+        for _ in range(50):
+            await anext(consumer)
+        await consumer.rewind({ZERO: 0, ONE: "earliest"}, timeout=5)
+        assert in_order([await anext(consumer) for _ in range(COUNT)])
+
+
+@real
 async def test_handlers_run_in_the_users_loop() -> None:
     async with cluster() as at, at.consumer() as consumer:
         here, seen = asyncio.get_running_loop(), list[Record]()

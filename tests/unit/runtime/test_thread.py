@@ -4,7 +4,7 @@ import threading
 import anyio
 import pytest
 
-from kafkaio._runtime.thread import LoopThread
+from kafkaio._runtime.thread import LoopThread, caller
 from kafkaio.errors import ClosedError
 
 
@@ -140,3 +140,20 @@ async def test_a_thread_that_hangs_is_left_to_itself() -> None:
     await thread.aclose(0.01)
     let_go.set()
     await asking
+
+
+async def test_who_called_is_known_over_there() -> None:
+    thread = LoopThread("x")
+    thread.start()
+    me = asyncio.current_task()
+    assert caller() is me
+
+    async def who() -> object:
+        return caller()
+
+    async def home_again() -> object:
+        return await thread.call_home(who)
+
+    assert await thread.call(who) is me
+    assert await thread.call(home_again) is not me
+    await thread.aclose()
