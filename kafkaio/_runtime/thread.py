@@ -19,7 +19,7 @@ import anyio
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.errors import ClosedError
 
-__all__ = ["LoopThread", "caller"]
+__all__ = ["LoopThread", "caller", "when_done"]
 
 T = TypeVar("T")
 _caller: ContextVar[asyncio.Task[object] | None] = ContextVar("caller", default=None)
@@ -28,6 +28,18 @@ _caller: ContextVar[asyncio.Task[object] | None] = ContextVar("caller", default=
 def caller() -> asyncio.Task[object] | None:
     """The task that this is done for: in a call that crossed, the one over there."""
     return _caller.get() or asyncio.current_task()
+
+
+def when_done(task: asyncio.Task[object], tell: Callable[[], None]) -> None:
+    """Call ``tell`` here when a task has ended, of this loop or of another."""
+    here, there = asyncio.get_running_loop(), task.get_loop()
+
+    def ended(_: asyncio.Task[object]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            here.call_soon_threadsafe(tell)
+
+    with suppress(RuntimeError):
+        there.call_soon_threadsafe(task.add_done_callback, ended)
 
 
 class LoopThread:

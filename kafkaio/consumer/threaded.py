@@ -232,8 +232,7 @@ class ThreadedConsumer(Consumer, in_thread=True):
     def partitions(self) -> LaneIterator:
         """Iterate over lanes, as `Consumer.partitions` says.
 
-        Each record of a lane crosses by itself; its batches cross as a whole. `close`
-        waits for bodies in ``async with lane``.
+        Each record of a lane crosses by itself; its batches cross as a whole.
         """
         if self._lanes is None:
             self._lanes = Lanes(self._engine)

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.thread import caller
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.consumer.batch import Batch, Piece, size_of
 from kafkaio.errors import PartitionLost, UsageError
@@ -111,7 +112,7 @@ class Track:
         piece = self.lanes.engine.reader.take_of(self.tp, limit, raw=False)
         if not self.has_taken and piece is not None:
             self.has_taken = True
-            self.taker = asyncio.current_task()
+            self.taker = caller()
         return piece
 
     async def wait(self, until: float | None = None) -> None:
@@ -122,7 +123,7 @@ class Track:
             UsageError: another task waits for it.
         """
         self.lanes.engine.reader.raise_stranded(self.tp)
-        self.taker = asyncio.current_task()
+        self.taker = caller()
         if self.is_waiting:
             raise UsageError("another task reads this lane")
         self.is_waiting = True

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
+from kafkaio._runtime.thread import caller, when_done
 from kafkaio.client.broadcast import Broadcast
 from kafkaio.consumer.parallel.lane import (
     Lane,
@@ -146,7 +146,7 @@ class Lanes:
     async def drain(self) -> None:
         """End all lanes, and wait for their bodies."""
         self._is_draining = True
-        closing = asyncio.current_task()
+        closing = caller()
         self._changed.tell()
         busy = list[Track]()
         for track in list(self._tracks.values()):
@@ -156,16 +156,12 @@ class Lanes:
             if track.is_entered or track.taker is not closing:
                 busy.append(track)
                 if track.taker is not None:
-                    track.taker.add_done_callback(self._taker_ended)
+                    when_done(track.taker, self._changed.tell)
         while any(_is_busy(track) for track in busy):
             await self._changed.wait()
 
     def stop(self) -> None:
         """The bodies are the user's: they end with their next step."""
-
-    def _taker_ended(self, task: asyncio.Task[object]) -> None:
-        del task
-        self._changed.tell()
 
     # What lanes tell
 

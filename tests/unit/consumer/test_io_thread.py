@@ -317,6 +317,25 @@ async def test_lanes_have_their_bodies_in_the_users_loop(*, in_batches: bool) ->
 
 
 @real
+async def test_closing_waits_for_bodies_that_are_not_in_a_block() -> None:
+    async with cluster() as at, at.consumer() as consumer:
+        lane = await anext(consumer.partitions())
+        taken, done = asyncio.Event(), list[int]()
+
+        async def body() -> None:
+            await anext(lane)
+            taken.set()
+            await asyncio.sleep(0.2)
+            done.append(1)
+
+        working = asyncio.ensure_future(body())
+        await taken.wait()
+        await consumer.close(20)
+        assert done
+        await working
+
+
+@real
 async def test_a_cancelled_step_of_a_lane_takes_nothing() -> None:
     async with cluster() as at, at.consumer(assign=[ZERO], topics=None) as consumer:
         lane = await anext(consumer.partitions())

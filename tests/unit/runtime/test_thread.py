@@ -4,7 +4,7 @@ import threading
 import anyio
 import pytest
 
-from kafkaio._runtime.thread import LoopThread, caller
+from kafkaio._runtime.thread import LoopThread, caller, when_done
 from kafkaio.errors import ClosedError
 
 
@@ -156,4 +156,25 @@ async def test_who_called_is_known_over_there() -> None:
 
     assert await thread.call(who) is me
     assert await thread.call(home_again) is not me
+    await thread.aclose()
+
+
+async def test_the_end_of_a_task_is_told_in_the_loop_that_asks() -> None:
+    thread = LoopThread("x")
+    thread.start()
+    go, heard = asyncio.Event(), threading.Event()
+    idents: list[int] = []
+    task = asyncio.create_task(go.wait())
+
+    def hear() -> None:
+        idents.append(threading.get_ident())
+        heard.set()
+
+    thread.ask(lambda: when_done(task, hear))
+    own = asyncio.Event()
+    when_done(task, own.set)
+    go.set()
+    await own.wait()
+    await asyncio.to_thread(heard.wait)
+    assert idents == [thread.ask(threading.get_ident)]
     await thread.aclose()
