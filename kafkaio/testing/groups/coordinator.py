@@ -18,7 +18,7 @@ from kafkaio.testing.broker.partition import Partition
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups import mixed
 from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.classic_member import Joining, Syncing
+from kafkaio.testing.groups.classic_member import Joining, State, Syncing
 from kafkaio.testing.groups.config import GroupConfig
 from kafkaio.testing.groups.consumer import ConsumerGroup, Downgrade, Reply
 from kafkaio.testing.groups.consumer_member import Beat
@@ -226,7 +226,8 @@ class GroupCoordinator:
         if not creates:
             reason = "not found" if found is None else "is not a consumer group"
             raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
-        if found is not None and found.members:
+        # With nobody but those who know only their ids yet, a group is not empty.
+        if found is not None and found.state is not State.EMPTY:
             return upgraded(found, self.config, self.home, self.now())
         return ConsumerGroup(group_id, self.config, self.home)
 

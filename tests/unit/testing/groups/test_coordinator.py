@@ -478,3 +478,21 @@ async def test_a_member_that_is_told_to_join_is_waited_for(
     assert group.members["c"].join_deadline < 1000.0
     assert coordinator._timers
     coordinator.close()
+
+
+async def test_a_group_of_those_who_know_only_their_ids_is_taken_over(
+    home: FakeHome, clock: Clock
+) -> None:
+    coordinator = made(home, clock)
+    member = await stable(coordinator, protocols=said())
+    told = await coordinator.join(
+        "g", joining("2", protocols=said(), knows_member_id_required=True)
+    )
+    assert told.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    assert coordinator.leave("g", [(member, None)]) == [ErrorCode.NONE]
+    # It goes on counting where the classic group was.
+    assert coordinator.beat("g", joining_beat()).epoch == 2
+    group = coordinator.find("g")
+    assert isinstance(group, ConsumerGroup)
+    assert group.members.keys() == {"m"}
+    coordinator.close()
