@@ -250,8 +250,12 @@ class ClassicMembership(Member):
         if code == ErrorCode.NONE or asked.step is Step.REJOIN:
             self._beat_failures = 0
             self._heartbeat.answered()
-        if code == ErrorCode.NONE:
-            return self._advance(now)
+            # Where this process hung for longer than a session, the answer tells of
+            # one that is over. To join by it would not do: a group that mixes both
+            # protocols lets an expelled member in under its old id (Kafka 4.3), and
+            # takes its commits. So it is asked again, which tells.
+            if code == ErrorCode.NONE or self._heartbeat.is_expired(now):
+                return self._advance(now)
         if asked.step is Step.NONE and asked.retry:
             if asked.refind_coordinator:
                 self._emit(fx.ForgetCoordinator())

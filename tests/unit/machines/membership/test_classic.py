@@ -445,6 +445,17 @@ def test_a_silent_coordinator_is_given_up_with_the_session() -> None:
     assert driver.machine.ledger.owned == tps(0, 1)
 
 
+def test_who_slept_through_its_session_asks_again_before_it_joins() -> None:
+    driver = Driver().stable()
+    driver.wait(3.0)
+    driver.now += 10.0  # and nothing ran
+    driver.beat(E.REBALANCE_IN_PROGRESS)
+    assert driver.kinds() == ["ForgetCoordinator", "SendHeartbeat"]
+    driver.beat(E.UNKNOWN_MEMBER_ID)
+    assert driver.one(fx.Lose).partitions == tps(0, 1)
+    assert driver.one(fx.SendJoin).member_id == ""
+
+
 def test_a_parked_join_goes_on_while_the_coordinator_gives_signs_of_life() -> None:
     driver = Driver()
     join = driver.subscribe()[0]
