@@ -96,11 +96,13 @@ class Window:
         throughput: records a second.
         p99: seconds from sending to handing out that 99 % were below.
         worst: the longest.
+        worst_at: seconds into the window when it was handed out.
     """
 
     throughput: float
     p99: float
     worst: float
+    worst_at: float
 
     @classmethod
     def of(
@@ -113,12 +115,12 @@ class Window:
     ) -> Window:
         """What was handed out of these partitions in that time."""
         latencies = [
-            at - traffic.sent[tp.partition][offset]
+            (at - traffic.sent[tp.partition][offset], at - began)
             for at, _, tp, offset in log.entries
             if began < at <= ended and tp.partition in numbers
         ]
-        p99 = statistics.quantiles(latencies, n=100)[-1]
-        return cls(len(latencies) / (ended - began), p99, max(latencies))
+        p99 = statistics.quantiles([seconds for seconds, _ in latencies], n=100)[-1]
+        return cls(len(latencies) / (ended - began), p99, *max(latencies))
 
 
 @dataclass

@@ -189,6 +189,8 @@ async def lanes(worker: Worker, consumer: Consumer) -> None:
         async with lane:
             async for batch in lane.batches(max_records=50):
                 for record in batch:
+                    if lane.is_lost:
+                        return
                     await worker.work(record)
                 with contextlib.suppress(*_TOO_LATE):
                     await lane.commit(batch)
