@@ -237,6 +237,8 @@ class Engine:
                     await self._supervisor.aclose()
             finally:
                 self.host.feed.end()
+                for tp in list(self.reader.positions):  # no time was left for these
+                    self.reader.unassign(tp)
                 if self._owns_client:
                     await self.client.close(max(0.0, deadline - now()))
 

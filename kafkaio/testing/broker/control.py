@@ -84,6 +84,15 @@ class Control:
             raise ValueError(f"node {node_id} is not up")
         self._cluster.move_leader(self._partition(*topic_partition), node_id)
 
+    def add_partitions(self, topic: str, count: int) -> None:
+        """Add empty partitions to a topic, as many as ``count``.
+
+        Raises:
+            ValueError: if there is no such topic.
+        """
+        self._partition(topic, 0)
+        self._cluster.add_partitions(self._cluster.topics[topic], count)
+
     def coordinator(self, group: str) -> int:
         """Id of the node that coordinates a group; -1 for none."""
         return self._cluster.offsets_partition(group).leader

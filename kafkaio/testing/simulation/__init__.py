@@ -17,8 +17,14 @@ from __future__ import annotations
 
 from kafkaio.testing.simulation.book import Violation
 from kafkaio.testing.simulation.loop import VirtualClockLoop
-from kafkaio.testing.simulation.report import Report, simulate
-from kafkaio.testing.simulation.scenario import Fault, Kind, Scenario, draw_faults
+from kafkaio.testing.simulation.report import Report, simulate, simulate_all
+from kafkaio.testing.simulation.scenario import (
+    Fault,
+    Kind,
+    Scenario,
+    draw_faults,
+    rebalancing,
+)
 from kafkaio.testing.simulation.shrink import shrink
 from kafkaio.testing.simulation.world import Outcome, run
 
@@ -31,7 +37,9 @@ __all__ = [
     "Violation",
     "VirtualClockLoop",
     "draw_faults",
+    "rebalancing",
     "run",
     "shrink",
     "simulate",
+    "simulate_all",
 ]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 
-from kafkaio.testing.simulation.report import simulate
-from kafkaio.testing.simulation.scenario import Scenario
+from kafkaio.testing.simulation.report import simulate, simulate_all
+from kafkaio.testing.simulation.scenario import Scenario, rebalancing
 from kafkaio.testing.simulation.shrink import shrink
 from kafkaio.testing.simulation.world import Outcome
 
@@ -20,19 +21,44 @@ def _arguments(arguments: Sequence[str] | None) -> Namespace:
         description="Run a cluster, a producer and a group on a virtual clock, with"
         " faults drawn from a seed; check that nothing is lost. For tests only.",
     )
-    known = Scenario()
     add = parser.add_argument
-    add("--hours", type=float, default=1.0, help="simulated hours in all")
-    add("--seed", type=int, default=0, help="what faults are drawn from")
+    add(
+        "--scenario",
+        choices=("faults", "rebalance"),
+        default="faults",
+        help="faults of every kind; or a group that hardly ever rests, whose members"
+        " hold on to what is asked back",
+    )
+    add("--hours", type=float, help="simulated hours in all; one by default")
+    add("--seeds", type=int, help="runs instead, of as many seeds one after the other")
+    add("--seed", type=int, default=0, help="what faults are drawn from; the first")
     add("--part", type=int, default=0, help="the first run: to repeat one of many")
-    add("--minutes", type=float, default=60.0, help="simulated minutes of one run")
-    add("--members", type=int, default=known.members, help="consumers in the group")
-    add("--fault-every", type=float, default=known.fault_every, help="seconds")
-    add("--group-protocol", choices=("classic", "consumer"), default="classic")
+    add("--minutes", type=float, help="simulated minutes of one run")
+    add("--members", type=int, help="consumers in the group")
+    add("--fault-every", type=float, help="seconds")
+    add("--group-protocol", choices=("classic", "eager", "consumer"))
     add("--jobs", type=int, default=1, help="processes that share the runs")
     add("--no-shrink", action="store_true", help="show a failing schedule as drawn")
     add("--verbose", action="store_true", help="tell of every run")
-    return parser.parse_args(arguments)
+    asked = parser.parse_args(arguments)
+    if asked.hours is not None and asked.seeds is not None:
+        parser.error("give hours or seeds")
+    return asked
+
+
+def _scenario(asked: Namespace, seed: int) -> Scenario:
+    if asked.scenario == "rebalance":
+        scenario = rebalancing(seed, asked.group_protocol)
+    else:
+        protocol = asked.group_protocol or "classic"
+        scenario = Scenario(seed=seed, group_protocol=protocol)
+    chosen = {
+        "seconds": None if asked.minutes is None else asked.minutes * 60,
+        "members": asked.members,
+        "fault_every": asked.fault_every,
+    }
+    given = {name: value for name, value in chosen.items() if value is not None}
+    return replace(scenario, part=asked.part, **given)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,39 +68,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
         1 if a law was broken, else 0.
     """
     asked = _arguments(arguments)
-    scenario = Scenario(
-        seed=asked.seed,
-        part=asked.part,
-        seconds=asked.minutes * 60,
-        members=asked.members,
-        fault_every=asked.fault_every,
-        group_protocol=asked.group_protocol,
-    )
 
     def tell(outcome: Outcome) -> None:
         if asked.verbose:
+            scenario = outcome.scenario
             print(
-                f"part {outcome.scenario.part}: {outcome.acknowledged} acknowledged,"
+                f"seed {scenario.seed} part {scenario.part}:"
+                f" {outcome.acknowledged} acknowledged,"
                 f" {outcome.delivered} handed out, digest {outcome.digest}",
                 flush=True,
             )
 
-    report = simulate(scenario, asked.hours, jobs=asked.jobs, on_outcome=tell)
+    if asked.seeds is None:
+        first, hours = _scenario(asked, asked.seed), asked.hours or 1.0
+        report = simulate(first, hours, jobs=asked.jobs, on_outcome=tell)
+    else:
+        seeds = range(asked.seed, asked.seed + asked.seeds)
+        scenarios = [_scenario(asked, seed) for seed in seeds]
+        report = simulate_all(scenarios, jobs=asked.jobs, on_outcome=tell)
     print(report)
     if report.failure is None:
         return 0
-    print(f"\nFAILED, in part {report.failure.scenario.part}:")
+    failed = report.failure.scenario
+    print(f"\nFAILED, with seed {failed.seed}, in part {failed.part}:")
     if not asked.no_shrink:
         print("(finding out which faults it takes)", flush=True)
     _tell_failure(report.failure if asked.no_shrink else shrink(report.failure))
-    print(f"\nagain: {_again(report.failure.scenario)}")
+    print(f"\nagain: {_again(asked.scenario, failed)}")
     return 1
 
 
-def _again(scenario: Scenario) -> str:
+def _again(name: str, scenario: Scenario) -> str:
     return (
-        f"python -m kafkaio.testing.simulation --seed {scenario.seed}"
-        f" --part {scenario.part} --hours {scenario.seconds / 3600:g}"
+        f"python -m kafkaio.testing.simulation --scenario {name}"
+        f" --seed {scenario.seed} --seeds 1 --part {scenario.part}"
         f" --minutes {scenario.seconds / 60:g} --members {scenario.members}"
         f" --fault-every {scenario.fault_every:g}"
         f" --group-protocol {scenario.group_protocol}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field
 from typing import Protocol
+
+from kafkaio.testing.simulation.strands import Strands
 
 __all__ = ["Book", "Cluster", "Held", "Session", "Violation"]
 
@@ -47,14 +49,27 @@ class Held:
     Attributes:
         expected: the offset that has to come next, -1 until something came.
         finished: offsets before it may be committed, -1 until something came.
-        is_asked_back: whether the user was told that it is to be given up.
+        is_asked_back: whether the user was told that it is given up now.
         is_doubtful: whether what is finished may not have been committed at the end.
+        is_sought: whether the user went to another offset.
+        keeps: how many reasons the user has to keep it: holds, delays, work in hand.
+        is_requested: whether the user can know that the group asks for it.
+        deadline: when it is lost at the latest.
+        strands: what is worked on, where that is many at a time.
+        quiet: since when there are records, and none has come; infinite where that is
+            as it should be.
     """
 
     expected: int = -1
     finished: int = -1
     is_asked_back: bool = False
     is_doubtful: bool = False
+    is_sought: bool = False
+    keeps: int = 0
+    is_requested: bool = False
+    deadline: float = float("inf")
+    strands: Strands | None = None
+    quiet: float = float("inf")
 
 
 @dataclass(slots=True, eq=False)
@@ -64,13 +79,19 @@ class Session:
     Attributes:
         name: its client id.
         member_id: who it is to the group.
+        to_be_revoked: what its consumer says that the group asks for.
         held: what it has, by partition.
+        is_at_work: whether its only reader works, and does not read.
+        patience: until when it may keep what it has; it is about to close.
         is_over: whether its consumer was closed, or its process ended.
     """
 
     name: str
     member_id: Callable[[], str] = str
+    to_be_revoked: Callable[[], Collection[int]] = tuple
     held: dict[int, Held] = field(default_factory=dict)
+    is_at_work: bool = False
+    patience: float = float("inf")
     is_over: bool = False
 
 
@@ -110,14 +131,24 @@ class Book:
         self._excused = [0] * partitions
         self._sent: list[_Sent] = []
         self._last_written = [-1] * partitions
-        # The partition that each key was found in.
-        self._homes: dict[str, int] = {}
-        self._sessions: list[Session] = []
+        # The partitions that each key was found in, and how many that may be.
+        self._homes: dict[str, set[int]] = {}
+        self._most_homes = 1
+        self.sessions: list[Session] = []
         self.delivered = self.repeated = self.acknowledged = self.failed = 0
 
     def break_law(self, law: str, detail: str) -> None:
         """Note that a law was broken."""
         self._violated(Violation(self._clock(), law, detail))
+
+    def grew(self, count: int) -> None:
+        """There are more partitions: where a key belongs may have changed."""
+        self._most_homes += 1
+        for _ in range(count):
+            self._logs.append([])
+            self.frontier.append(0)
+            self._excused.append(0)
+            self._last_written.append(-1)
 
     # ---- producers ---------------------------------------------------------------
 
@@ -151,7 +182,9 @@ class Book:
         if number <= last:
             what = "twice" if number == last else "out of order"
             self.break_law(f"written {what}", f"{where}, after record {last}")
-        if self._homes.setdefault(key, partition) != partition:
+        homes = self._homes.setdefault(key, set())
+        homes.add(partition)
+        if len(homes) > self._most_homes:
             self.break_law("in two partitions", f"{where}, others with its key {key}")
         self._last_written[partition] = max(number, last)
 
@@ -177,14 +210,14 @@ class Book:
 
     def began(self, session: Session) -> None:
         """A consumer came to life."""
-        self._sessions.append(session)
+        self.sessions.append(session)
 
     def assigned(self, session: Session, partitions: Collection[int]) -> None:
         """Partitions were assigned to a session."""
         for partition in sorted(partitions):
             if partition in session.held:
                 self._break("assigned twice", session, partition, "without an end")
-            for other in self._sessions:
+            for other in self.sessions:
                 if other is not session and partition in other.held:
                     self._check_loser(other, session, partition)
             session.held[partition] = Held()
@@ -200,13 +233,20 @@ class Book:
         return self._cluster.is_member(session.member_id())
 
     def asked_back(self, session: Session, partitions: Collection[int]) -> None:
-        """The user was told that partitions are given up; nothing else comes."""
+        """The user was told that partitions are given up; nothing else comes.
+
+        So there must be no reason left to keep them.
+        """
         for partition in partitions:
             held = session.held.get(partition)
             if held is None:
                 self._break("revoked and not held", session, partition, "revoked")
-            else:
-                held.is_asked_back = True
+                continue
+            held.is_asked_back = True
+            is_done = held.strands is None or held.finished == held.expected
+            if (held.keeps or not is_done) and self._clock() < session.patience:
+                what = f"{held.keeps} times, finished to {held.finished}"
+                self._break("given up and kept", session, partition, what)
 
     def told_group(self, session: Session, still: Collection[int] = ()) -> None:
         """The session told its group what it still has: the rest is given up."""
@@ -225,7 +265,7 @@ class Book:
         if session.is_over:
             return
         session.is_over = True
-        self._sessions.remove(session)
+        self.sessions.remove(session)
         for partition in list(session.held):
             session.held[partition].is_doubtful |= not in_order
             self._end(session, partition)
@@ -237,10 +277,12 @@ class Book:
         elif held.expected >= self.frontier[partition]:
             self._excused[partition] = 0
 
-    def disordered(self, session: Session) -> None:
-        """A commit that had to come before an end has failed."""
-        for held in session.held.values():
-            held.is_doubtful = True
+    def disordered(
+        self, session: Session, partitions: Collection[int] | None = None
+    ) -> None:
+        """A commit that had to come before an end has failed; of all, or of some."""
+        for partition, held in session.held.items():
+            held.is_doubtful |= partitions is None or partition in partitions
 
     def _excuse(self, partition: int) -> None:
         self._excused[partition] = self.frontier[partition]
@@ -251,26 +293,67 @@ class Book:
         self, session: Session, partition: int, offset: int, value: bytes | None
     ) -> None:
         """A consumer returned a record to its user."""
+        held = self._came(session, partition, offset, value)
+        if held is None:
+            return
+        if held.expected not in {-1, offset}:
+            what = f"offset {offset} instead of {held.expected}"
+            self._break("out of order", session, partition, what)
+        held.expected = offset + 1
+        if self._is_member(session):
+            self._count(session, partition, offset)
+
+    def _came(
+        self, session: Session, partition: int, offset: int, value: bytes | None
+    ) -> Held | None:
         self.delivered += 1
         held = session.held.get(partition)
         if held is None or held.is_asked_back:
             self._break("read and not held", session, partition, f"offset {offset}")
-            return
+            return None
         self._check_value(partition, offset, value)
+        held.quiet = float("inf")
         # The group may have gone on without it, which it cannot know yet. What it
         # reads then counts for nothing, but has to be in order as it is.
-        is_member = self._is_member(session)
-        if held.expected < 0:
-            if is_member:
-                self._check_start(session, partition, offset)
-        elif offset != held.expected:
-            what = f"offset {offset} instead of {held.expected}"
-            self._break("out of order", session, partition, what)
-        is_first = held.finished < 0
-        held.expected = offset + 1
-        held.finished = offset if is_first else held.finished
-        if is_member:
-            self._count(session, partition, offset)
+        if held.expected < 0 and self._is_member(session):
+            self._check_start(session, partition, offset)
+        held.finished = offset if held.finished < 0 else held.finished
+        return held
+
+    def begun(
+        self,
+        session: Session,
+        partition: int,
+        record: tuple[int, bytes | None],
+        strand: Hashable,
+    ) -> Held | None:
+        """One of many records that are worked on at a time is begun.
+
+        Args:
+            session: who works.
+            partition: the record's partition.
+            record: its offset and value.
+            strand: what it has to come in order with.
+        """
+        offset, value = record
+        held = self._came(session, partition, offset, value)
+        if held is None:
+            return None
+        if held.strands is None:
+            held.strands = Strands(offset)
+        if wrong := held.strands.begin(offset, strand):
+            self._break("out of order", session, partition, f"offset {offset} {wrong}")
+        held.expected = max(held.expected, offset + 1)
+        return held
+
+    def done(self, session: Session, partition: int, held: Held, offset: int) -> None:
+        """One of many that were begun is done."""
+        assert held.strands is not None
+        finished = held.strands.done(offset)
+        held.finished = held.strands.done_to
+        if session.held.get(partition) is held and self._is_member(session):
+            for one in finished:
+                self._count(session, partition, one)
 
     def _check_value(self, partition: int, offset: int, value: bytes | None) -> None:
         if offset >= len(self._logs[partition]):
@@ -299,15 +382,19 @@ class Book:
             self._break("repeated without need", session, partition, what)
         self.frontier[partition] = max(frontier, offset + 1)
 
-    def finished(self, session: Session) -> None:
-        """The user is done with all that was handed out."""
-        for held in session.held.values():
-            held.finished = max(held.finished, held.expected)
+    def finished(
+        self, session: Session, partitions: Collection[int] | None = None
+    ) -> None:
+        """The user is done with all that was handed out; of all, or of some."""
+        for partition, held in session.held.items():
+            if partitions is None or partition in partitions:
+                held.finished = max(held.finished, held.expected)
 
     def sought(self, session: Session, partition: int, offset: int) -> None:
         """The user goes to an offset of a partition."""
         held = session.held[partition]
         held.expected = held.finished = offset
+        held.is_sought = True
         self._excuse(partition)
 
     # ---- commits -----------------------------------------------------------------
@@ -320,10 +407,15 @@ class Book:
                 what = f"offset {offset}"
                 self._break("committed and given up", session, partition, what)
                 continue
-            limit = max(held.finished, self._cluster.committed(partition), 0)
+            committed = self._cluster.committed(partition)
+            limit = max(held.finished, committed, 0)
             if offset > limit:
                 what = f"offset {offset}, finished are those before {limit}"
                 self._break("committed too much", session, partition, what)
+            is_back = offset < committed and not held.is_sought
+            if is_back and self._is_member(session):
+                what = f"offset {offset}, committed is {committed}"
+                self._break("committed less", session, partition, what)
 
     def unread(self) -> dict[int, int]:
         """How many records of each partition nobody has read yet."""
@@ -336,6 +428,21 @@ class Book:
         logs = enumerate(self._logs)
         left = {p: len(log) - max(0, self._cluster.committed(p)) for p, log in logs}
         return {partition: count for partition, count in left.items() if count}
+
+    def unsettled(self) -> dict[int, int]:
+        """How many members have each partition that not one member has for good."""
+        owners = dict.fromkeys(range(len(self._logs)), 0)
+        pending = set[int]()
+        for session in self.sessions:
+            for partition in session.held:
+                owners[partition] += 1
+            pending.update(session.to_be_revoked())
+        return {p: n for p, n in owners.items() if n != 1 or p in pending}
+
+    def behind(self, partition: int, held: Held) -> bool:
+        """Whether there are records that a session has not returned yet."""
+        at = held.expected if held.expected >= 0 else self._cluster.committed(partition)
+        return max(0, at) < len(self._logs[partition])
 
     def _break(self, law: str, session: Session, partition: int, what: str) -> None:
         self.break_law(law, f"{session.name}, partition {partition}: {what}")

@@ -14,23 +14,24 @@ from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer import Batch, Consumer
-from kafkaio.errors import KafkaError, KafkaTimeout, MembershipError, NetworkError
+from kafkaio.consumer import Consumer
+from kafkaio.errors import BrokerError, KafkaError
+from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing.simulation.book import Book, Session
+from kafkaio.testing.simulation.desk import (
+    EXPECTED,
+    GROUP,
+    TOPIC,
+    Desk,
+    beside,
+    numbers,
+)
 from kafkaio.testing.simulation.scenario import Scenario
-from kafkaio.types import Record, TopicPartition
+from kafkaio.testing.simulation.styles import STYLES, Style
+from kafkaio.types import TopicPartition
 
-__all__ = [
-    "GROUP",
-    "HEARTBEAT_SECONDS",
-    "SESSION_SECONDS",
-    "TOPIC",
-    "Member",
-    "Surroundings",
-]
+__all__ = ["HEARTBEAT_SECONDS", "SESSION_SECONDS", "Member", "Surroundings"]
 
-TOPIC: Final = "orders"
-GROUP: Final = "billing"
 HEARTBEAT_SECONDS: Final = 5.0
 SESSION_SECONDS: Final = 20.0
 #: What the simulation runs consumers with, unless a scenario says otherwise: long
@@ -41,18 +42,21 @@ _OPTIONS: Final = {
     "max_poll_interval_ms": 60_000,
     "auto_commit_interval_ms": 10_000,
 }
+_CLASSIC: Final[Mapping[str, object]] = {
+    "group_protocol": "classic",
+    "heartbeat_interval_ms": round(HEARTBEAT_SECONDS * 1000),
+    "session_timeout_ms": round(SESSION_SECONDS * 1000),
+}
 #: The same, by group protocol; members of the newer one are told by the broker.
 _OF_PROTOCOL: Final[Mapping[str, Mapping[str, object]]] = {
-    "classic": {
-        "heartbeat_interval_ms": round(HEARTBEAT_SECONDS * 1000),
-        "session_timeout_ms": round(SESSION_SECONDS * 1000),
-    },
-    "consumer": {},
+    "classic": _CLASSIC,
+    "eager": {**_CLASSIC, "partition_assignment_strategy": ["range"]},
+    "consumer": {"group_protocol": "consumer"},
 }
 #: Seconds between the end of a consumer by an error and the next one.
 _PAUSE: Final = 1.0
-#: What the outside may do to a call; anything else is a mistake of the client's.
-_EXPECTED: Final = (KafkaTimeout, MembershipError, NetworkError)
+#: Seconds for which closing a consumer surely waits for whoever keeps partitions.
+_CLOSING: Final = 20.0
 
 
 class Surroundings(Protocol):
@@ -110,8 +114,10 @@ class Member:
         self._stall = 0.0
         self._wanted = True
         self._pause = 0.0
-        self._is_leaving = False
+        self._leaving = anyio.Event()
         self._is_closing = False
+        self._is_static = self._dice.random() < around.scenario.static
+        self._consumes: Consumer | None = None
         self._process: anyio.CancelScope | None = None
         self._reading: anyio.CancelScope | None = None
         self._go_on = Wakeup()
@@ -129,6 +135,7 @@ class Member:
         if self._process is not None:
             if self.session is not None:
                 self._book.disordered(self.session)  # it is not to commit, but leaves
+                self.session.patience = 0.0
             self._pause = seconds
             self._process.cancel()
 
@@ -143,13 +150,25 @@ class Member:
             self._go_on.notify()
         else:
             self._pause = seconds
-        self._is_leaving = True
+        self._leaving.set()
         if self._reading is not None:
             self._reading.cancel()
 
     def stall(self, seconds: float) -> None:
         """Let the user's code take that long over the next record."""
         self._stall = seconds
+
+    def subscribe(self, topics: Collection[str]) -> None:
+        """Let the user want other topics; nothing, where there are none."""
+        if self._consumes is None or self._is_closing or self.session is None:
+            return
+        self._around.say(f"{self.client_id} wants {topics}")
+        if topics:
+            self._consumes.subscribe(topics)
+            self.session.patience = float("inf")
+        else:
+            self.session.patience = 0.0  # its user gives it all up
+            self._consumes.unsubscribe()
 
     def end_stall(self) -> None:
         """Let the user's code work as usual again."""
@@ -168,7 +187,7 @@ class Member:
         """Run consumers until the member leaves for good."""
         while self._wanted:
             self._pause = _PAUSE
-            self._is_leaving = False
+            self._leaving = anyio.Event()
             with anyio.CancelScope() as process:
                 self._process = process
                 await self._run()
@@ -178,47 +197,77 @@ class Member:
 
     async def _run(self) -> None:
         self.client_id = f"{self.name}.{next(self._lives)}"
-        style = self._dice.choice([self._iterate, self._poll, self._take_batches])
-        consumer = self._consumer(auto_commit=style != self._take_batches)
+        name = self._dice.choice(self._around.scenario.styles)
+        style, auto_commit = STYLES[name], STYLES[name].auto_commit
+        if auto_commit is None:
+            auto_commit = self._dice.random() < 1 / 2
+        config = self._settings(auto_commit=auto_commit)
+        consumer = self._consumer(config)
         session = self.session = Session(
-            self.client_id, lambda: consumer.group_metadata.member_id
+            self.client_id,
+            lambda: consumer.group_metadata.member_id,
+            lambda: numbers(consumer.to_be_revoked),
         )
+        self.to_seek.clear()
         self._book.began(session)
-        self._around.say(f"{self.client_id} starts ({style.__name__.strip('_')})")
+        self._around.say(f"{self.client_id} starts ({name}, commits: {auto_commit})")
         in_order = False
         try:
             await consumer.start()
-            with anyio.CancelScope() as self._reading:
-                if not self._is_leaving:
-                    await style(consumer, session)
-            self._reading = None
+            self._consumes = consumer
+            await self._read(style, self._desk(consumer, session, config))
+            self._reading = self._consumes = None
             self._is_closing = True
             await consumer.close()
             in_order = True
         except KafkaError as error:
             self._raised(error)
         finally:
-            self._reading = None
-            if not in_order:
-                with anyio.move_on_after(5.0):
-                    await consumer.close(1.0)
-            self._is_closing = False
-            self._book.over(session, in_order=in_order)
-            self._check_empty(consumer)
-            self._around.say(f"{self.client_id} ended, in order: {in_order}")
+            self._reading = self._consumes = None
+            session.patience = 0.0  # nobody keeps anything any more
+            try:
+                if not in_order:
+                    # A task that is cancelled once may take its leave all the same.
+                    with anyio.CancelScope(shield=self._dice.random() < 1 / 2):
+                        await consumer.close(1.0)
+            finally:
+                self._is_closing = False
+                self._book.over(session, in_order=in_order)
+                self._check_empty(consumer)
+                self._around.say(f"{self.client_id} ended, in order: {in_order}")
 
-    def _consumer(self, *, auto_commit: bool) -> Consumer:
+    async def _read(self, style: Style, desk: Desk) -> None:
+        """Read until it is time to leave."""
+
+        async def close() -> None:
+            await self._leaving.wait()
+            desk.session.patience = anyio.current_time() + _CLOSING
+            self._is_closing = True
+            await desk.consumer.close()
+
+        if style.ends_by_closing:
+            async with beside() as start:
+                start(close)
+                await style.read(desk)
+            return
+        with anyio.CancelScope() as self._reading:
+            if not self._leaving.is_set():
+                await style.read(desk)
+
+    def _settings(self, *, auto_commit: bool) -> ConsumerConfig:
         scenario = self._around.scenario
         options = {
             **_OPTIONS,
             **_OF_PROTOCOL[scenario.group_protocol],
             "client_id": self.client_id,
             "group_id": GROUP,
-            "group_protocol": scenario.group_protocol,
+            "group_instance_id": self.name if self._is_static else None,
             "enable_auto_commit": auto_commit,
             **scenario.consumer_options,
         }
-        config = ConsumerConfig.of(self._around.bootstrap_servers, options)
+        return ConsumerConfig.of(self._around.bootstrap_servers, options)
+
+    def _consumer(self, config: ConsumerConfig) -> Consumer:
         client = Client.from_config(
             config, _Ear(self), dial=self._around.dial_of(self.client_id)
         )
@@ -231,20 +280,40 @@ class Member:
             on_lost=self._told(self._book.lost, "lost"),
         )
 
+    def _desk(
+        self, consumer: Consumer, session: Session, config: ConsumerConfig
+    ) -> Desk:
+        return Desk(
+            consumer=consumer,
+            session=session,
+            book=self._book,
+            dice=self._dice,
+            auto_commit=config.enable_auto_commit,
+            max_poll_interval=config.max_poll_interval_ms / 1000,
+            work=self._work,
+            seek_back=lambda: self._seek_back(consumer, session),
+            say=lambda what: self._around.say(f"{session.name} {what}"),
+        )
+
     def _told(
         self, enter: Callable[[Session, Collection[int]], None], word: str
     ) -> Callable[[Collection[TopicPartition]], None]:
         def tell(partitions: Collection[TopicPartition]) -> None:
-            numbers = sorted(tp.partition for tp in partitions)
-            self._around.say(f"{self.client_id} {word} {numbers}")
+            mine = numbers(partitions)
+            self._around.say(f"{self.client_id} {word} {mine}")
             assert self.session is not None
-            enter(self.session, numbers)
+            enter(self.session, mine)
 
         return tell
 
     def _raised(self, error: KafkaError) -> None:
         self._around.say(f"{self.client_id} raised {error!r}"[:300])
-        if not isinstance(error, _EXPECTED) and not error.retriable:
+        is_taken = (
+            isinstance(error, BrokerError)
+            and error.code == ErrorCode.UNRELEASED_INSTANCE_ID
+            and self._is_static  # as it was left by a crash, until its session ends
+        )
+        if not (isinstance(error, EXPECTED) or error.retriable or is_taken):
             self._book.break_law("raised", f"{self.client_id}: {error!r}")
 
     def _check_empty(self, consumer: Consumer) -> None:
@@ -253,41 +322,6 @@ class Member:
             self._book.break_law("left behind", f"{self.client_id}: {left}")
 
     # ---- what its user does ------------------------------------------------------
-
-    async def _iterate(self, consumer: Consumer, session: Session) -> None:
-        stream = aiter(consumer)
-        while True:
-            record = await anext(stream)
-            await self._handle(session, [record])
-            self._seek_back(consumer, session)
-
-    async def _poll(self, consumer: Consumer, session: Session) -> None:
-        while True:
-            poll = await consumer.poll(timeout=20.0, max_records=20)
-            await self._handle(session, poll.records)
-            self._seek_back(consumer, session)
-
-    async def _take_batches(self, consumer: Consumer, session: Session) -> None:
-        async for batch in consumer.batches(max_records=20, max_wait=0.3):
-            await self._handle(session, batch.records)
-            await self._commit(consumer, session, batch)
-            self._seek_back(consumer, session)
-
-    async def _commit(self, consumer: Consumer, session: Session, batch: Batch) -> None:
-        try:
-            await consumer.commit(batch)
-        except _EXPECTED as error:
-            self._around.say(f"{self.client_id} could not commit: {error!r}"[:200])
-            self._book.disordered(session)
-
-    async def _handle(self, session: Session, records: Collection[Record]) -> None:
-        for record in records:
-            self._book.handed_out(
-                session, record.partition, record.offset, record.value
-            )
-        if records:
-            await self._work()
-        self._book.finished(session)
 
     async def _work(self) -> None:
         if self._stall:

@@ -14,7 +14,7 @@ from typing import Final
 from kafkaio.testing.simulation.scenario import Scenario
 from kafkaio.testing.simulation.world import Outcome, run
 
-__all__ = ["Report", "simulate"]
+__all__ = ["Report", "simulate", "simulate_all"]
 
 _HOUR: Final = 3600.0
 
@@ -90,8 +90,27 @@ def simulate(
     """
     count = max(1, round(hours * _HOUR / scenario.seconds))
     parts = [replace(scenario, part=scenario.part + index) for index in range(count)]
+    return simulate_all(parts, jobs=jobs, on_outcome=on_outcome)
+
+
+def simulate_all(
+    scenarios: Iterable[Scenario],
+    *,
+    jobs: int = 1,
+    on_outcome: Callable[[Outcome], None] | None = None,
+) -> Report:
+    """Run scenarios one after the other, until a law is broken.
+
+    Args:
+        scenarios: what to run.
+        jobs: processes that share the runs; 1 uses this one alone.
+        on_outcome: told of every run, in order.
+
+    Returns:
+        What came of it; the same for any number of jobs.
+    """
     outcomes: list[Outcome] = []
-    with closing(_run_all(parts, jobs)) as found:
+    with closing(_run_all(scenarios, jobs)) as found:
         for outcome in found:
             outcomes.append(outcome)
             if on_outcome is not None:
@@ -101,12 +120,14 @@ def simulate(
     return Report(tuple(outcomes))
 
 
-def _run_all(parts: Iterable[Scenario], jobs: int) -> Generator[Outcome, None, None]:
+def _run_all(
+    scenarios: Iterable[Scenario], jobs: int
+) -> Generator[Outcome, None, None]:
     if jobs == 1:
-        yield from map(run, parts)
+        yield from map(run, scenarios)
         return
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
     try:
-        yield from pool.map(run, parts)
+        yield from pool.map(run, scenarios)
     finally:
         pool.shutdown(cancel_futures=True)

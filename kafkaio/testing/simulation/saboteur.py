@@ -9,12 +9,13 @@ import anyio
 
 from kafkaio.testing.broker import faults as broken
 from kafkaio.testing.embedded import Broker
-from kafkaio.testing.simulation.members import GROUP, TOPIC, Member
+from kafkaio.testing.simulation.desk import GROUP, TOPIC
+from kafkaio.testing.simulation.members import Member
 from kafkaio.testing.simulation.network import Network
 from kafkaio.testing.simulation.scenario import Fault, Kind
 from kafkaio.testing.simulation.writer import WRITER
 
-__all__ = ["Saboteur"]
+__all__ = ["OTHER", "Saboteur"]
 
 #: Seconds after which a fault of requests is over, whether or not it has struck.
 _RULE_ENDS: Final = 40.0
@@ -27,6 +28,23 @@ _SEEK_EVERY: Final = 1.7
 _SEEK_BACK: Final = 15
 #: Every client, to the network.
 _ALL: Final = ""
+#: A topic that nobody writes to.
+OTHER: Final = "returns"
+#: What keeps nobody from reading what is assigned, beside who may not read at all.
+_HARMLESS: Final = {
+    Kind.MOVE_COORDINATOR,
+    Kind.CRASH,
+    Kind.CANCEL,
+    Kind.LEAVE,
+    Kind.JOIN,
+    Kind.STALL,
+    Kind.REBALANCE,
+    Kind.EXPEL,
+    Kind.SUBSCRIBE,
+    Kind.GROW,
+}
+#: Seconds after which clients have got over everything else.
+_RECOVERS: Final = 40.0
 
 
 class Saboteur:
@@ -37,6 +55,7 @@ class Saboteur:
         network: the network.
         members: who lives in the group; it may grow.
         enter: starts one more member, and returns it.
+        grow: adds so many partitions.
         say: notes what happens.
     """
 
@@ -46,6 +65,7 @@ class Saboteur:
         network: Network,
         members: Sequence[Member],
         enter: Callable[[], Member],
+        grow: Callable[[int], None],
         say: Callable[[str], None],
     ) -> None:
         self._broker = broker
@@ -53,6 +73,7 @@ class Saboteur:
         self._network = network
         self._members = members
         self._enter = enter
+        self._grow_by = grow
         self._say = say
         self._node_ids = sorted(broker.nodes)
         self._healing = anyio.Event()
@@ -80,7 +101,17 @@ class Saboteur:
             Kind.MOVE_COORDINATOR: self._move_coordinator,
             Kind.REBALANCE: self._disturb_group,
             Kind.EXPEL: self._disturb_group,
+            Kind.FREEZE: self._freeze,
+            Kind.SUBSCRIBE: self._subscribe,
+            Kind.GROW: self._grow,
         }
+        self._harmful = 0
+        self._calm_at = 0.0
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing keeps clients from reading, nor has for a while."""
+        return not self._harmful and anyio.current_time() >= self._calm_at
 
     async def run(self, faults: Sequence[Fault], until: float) -> None:
         """Let all go wrong in its time; return when nothing is wrong any more."""
@@ -88,12 +119,20 @@ class Saboteur:
             for fault in faults:
                 await anyio.sleep_until(fault.at)
                 self._say(f"-- {fault}")
-                tasks.start_soon(self._deeds[fault.kind], fault)
+                tasks.start_soon(self._do, fault)
             await anyio.sleep_until(until)
             self._healing.set()
         self._broker.faults.clear()
         for member in self._members:
             member.end_stall()
+
+    async def _do(self, fault: Fault) -> None:
+        is_harmful = fault.kind not in _HARMLESS
+        self._harmful += is_harmful
+        await self._deeds[fault.kind](fault)
+        if is_harmful:
+            self._harmful -= 1
+            self._calm_at = anyio.current_time() + _RECOVERS
 
     async def _lasts(self, seconds: float) -> None:
         with anyio.move_on_after(seconds):
@@ -172,6 +211,25 @@ class Saboteur:
                 member.stall(fault.seconds)
             case _:
                 self._network.reset(member.client_id)
+
+    async def _freeze(self, fault: Fault) -> None:
+        who = self._members[fault.target].client_id
+        ports = [node.port for node in self._broker.nodes.values()]
+        for port in ports:
+            self._network.cut(who, port)
+        await self._lasts(fault.seconds)
+        for port in ports:
+            self._network.heal(who, port)
+
+    async def _subscribe(self, fault: Fault) -> None:
+        member = self._members[fault.target]
+        # Every other time nothing at all.
+        member.subscribe([TOPIC, OTHER] if int(fault.at) % 2 else [])
+        await self._lasts(fault.seconds)
+        member.subscribe([TOPIC])
+
+    async def _grow(self, fault: Fault) -> None:
+        self._grow_by(1 + fault.target)
 
     async def _seek(self, fault: Fault) -> None:
         count = len(self._broker.topics[TOPIC].partitions)

@@ -12,7 +12,7 @@ from typing import Final
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing.simulation.network import Weather
 
-__all__ = ["Fault", "Kind", "Scenario", "draw_faults"]
+__all__ = ["Fault", "Kind", "Scenario", "draw_faults", "rebalancing"]
 
 
 class Kind(Enum):
@@ -39,6 +39,9 @@ class Kind(Enum):
     SEEK = "seek back in partition, at times,"
     REBALANCE = "force a rebalance"
     EXPEL = "expel member"
+    FREEZE = "cut off every node member"
+    SUBSCRIBE = "change the subscription of member"
+    GROW = "add a partition, and more:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +109,14 @@ _ERRORS: Final[Mapping[str, tuple[ErrorCode, ...]]] = {
     "ListOffsets": (ErrorCode.NOT_LEADER_OR_FOLLOWER,),
     "InitProducerId": (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,),
 }
+_CLASSIC: Final[Mapping[str, tuple[ErrorCode, ...]]] = {
+    "JoinGroup": (*_RELOADING, ErrorCode.UNKNOWN_MEMBER_ID),
+    "SyncGroup": (*_RELOADING, ErrorCode.REBALANCE_IN_PROGRESS),
+    "Heartbeat": _MEMBER,
+}
 _OF_PROTOCOL: Final[Mapping[str, Mapping[str, tuple[ErrorCode, ...]]]] = {
-    "classic": {
-        "JoinGroup": (*_RELOADING, ErrorCode.UNKNOWN_MEMBER_ID),
-        "SyncGroup": (*_RELOADING, ErrorCode.REBALANCE_IN_PROGRESS),
-        "Heartbeat": _MEMBER,
-    },
+    "classic": _CLASSIC,
+    "eager": _CLASSIC,
     "consumer": {
         "ConsumerGroupHeartbeat": (
             *_RELOADING,
@@ -132,7 +137,7 @@ _REQUESTS: Final = (
     "InitProducerId",
 )
 
-#: How often each kind is drawn, in relation to the others.
+#: How often each kind is drawn, in relation to the others, unless a scenario says so.
 _WEIGHTS: Final[Mapping[Kind, int]] = {
     Kind.KILL: 3,
     Kind.STOP: 2,
@@ -156,6 +161,24 @@ _WEIGHTS: Final[Mapping[Kind, int]] = {
     Kind.REBALANCE: 3,
     Kind.EXPEL: 2,
 }
+#: What befalls the group alone: records could go on all the while.
+_OF_GROUP: Final[Mapping[Kind, int]] = {
+    Kind.MOVE_COORDINATOR: 4,
+    Kind.CRASH: 4,
+    Kind.CANCEL: 3,
+    Kind.LEAVE: 6,
+    Kind.JOIN: 8,
+    Kind.REBALANCE: 5,
+    Kind.EXPEL: 2,
+    Kind.SUBSCRIBE: 3,
+    Kind.GROW: 2,
+}
+#: The same beside all that befalls nodes, connections and requests.
+_OF_ALL: Final[Mapping[Kind, int]] = {
+    **_WEIGHTS,
+    **{kind: 2 * weight for kind, weight in _OF_GROUP.items()},
+    Kind.FREEZE: 5,
+}
 _OF_REQUESTS: Final = {
     Kind.ERROR,
     Kind.DELAY,
@@ -177,7 +200,12 @@ _SECONDS: Final[Mapping[Kind, tuple[float, float]]] = {
     Kind.JOIN: (20.0, 200.0),
     Kind.STALL: (1.0, 90.0),
     Kind.SEEK: (1.0, 60.0),
+    Kind.FREEZE: (1.0, 60.0),
+    Kind.SUBSCRIBE: (1.0, 60.0),
 }
+#: Every way to read; see `kafkaio.testing.simulation.styles`.
+_STYLES: Final = ("iterate", "poll", "batches", "delay", "hold", "wait", "lanes", "run")
+_PROTOCOLS: Final = ("consumer", "classic", "eager")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +222,11 @@ class Scenario:
         keys: distinct keys of the records.
         period: seconds between two records.
         fault_every: seconds from one fault to the next, on average; 0 for none.
-        group_protocol: ``classic`` or ``consumer`` (KIP-848).
+        group_protocol: ``classic``, ``eager`` (the same without cooperation) or
+            ``consumer`` (KIP-848).
+        styles: the ways to read that members choose from with every life.
+        static: the share of members that are static (KIP-345).
+        weights: how often each kind of fault is drawn, in relation to the others.
         weather: how long bytes are under way.
         consumer_options: options of `kafkaio.Consumer` other than the simulation's.
         producer_options: the same for `kafkaio.Producer`.
@@ -210,6 +242,9 @@ class Scenario:
     period: float = 1.0
     fault_every: float = 60.0
     group_protocol: str = "classic"
+    styles: tuple[str, ...] = _STYLES[:3]
+    static: float = 0.0
+    weights: Mapping[Kind, int] = field(default_factory=lambda: _WEIGHTS)
     weather: Weather = field(default_factory=partial(Weather, stragglers=0.03))
     consumer_options: Mapping[str, object] = field(default_factory=dict)
     producer_options: Mapping[str, object] = field(default_factory=dict)
@@ -218,6 +253,35 @@ class Scenario:
         """Dice for one purpose: what one throws does not disturb the others."""
         # A text, whose seed is the same in every process.
         return random.Random(f"{self.seed}/{self.part}/{purpose}")
+
+
+def rebalancing(seed: int, group_protocol: str | None = None) -> Scenario:
+    """Four minutes of a group that hardly ever rests, read in every way there is.
+
+    Members join, leave, crash, are cancelled, stall, change what they want and hold on
+    to what is asked back. With every other seed nothing else goes wrong.
+
+    Args:
+        seed: for everything that is drawn.
+        group_protocol: as `Scenario` has it; None draws one.
+    """
+    return Scenario(
+        seed=seed,
+        seconds=240.0,
+        period=0.5,
+        fault_every=10.0,
+        group_protocol=group_protocol or _PROTOCOLS[seed // 2 % len(_PROTOCOLS)],
+        styles=_STYLES,
+        static=0.2,
+        weights=dict(_OF_ALL if seed % 2 else _OF_GROUP),
+        consumer_options={
+            "fetch_max_wait_ms": 5_000,
+            "max_poll_interval_ms": 40_000,
+            "auto_commit_interval_ms": 5_000,
+            "metadata_max_age_ms": 30_000,
+        },
+        producer_options={"metadata_max_age_ms": 30_000},
+    )
 
 
 def draw_faults(scenario: Scenario) -> tuple[Fault, ...]:
@@ -230,7 +294,8 @@ def draw_faults(scenario: Scenario) -> tuple[Fault, ...]:
     dice = scenario.dice("faults")
     count = round(scenario.seconds / scenario.fault_every)
     moments = sorted(dice.uniform(5.0, scenario.seconds) for _ in range(count))
-    kinds = dice.choices(list(_WEIGHTS), list(_WEIGHTS.values()), k=count)
+    weights = scenario.weights
+    kinds = dice.choices(list(weights), list(weights.values()), k=count)
     return tuple(
         _draw(scenario, round(at, 3), kind, dice)
         for at, kind in zip(moments, kinds, strict=True)
@@ -258,6 +323,8 @@ def _draw(scenario: Scenario, at: float, kind: Kind, dice: random.Random) -> Fau
 def _targets(scenario: Scenario, kind: Kind) -> int:
     if kind in {Kind.KILL, Kind.STOP, Kind.PAUSE, Kind.MOVE_COORDINATOR}:
         return scenario.nodes
+    if kind is Kind.GROW:
+        return 2
     if kind in {Kind.MOVE_LEADER, Kind.SEEK}:
         return scenario.partitions * scenario.nodes
     if kind in {Kind.CUT, Kind.SLOW}:

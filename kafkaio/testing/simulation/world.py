@@ -25,16 +25,16 @@ from kafkaio.protocol.messages.offset_commit import OffsetCommitRequest
 from kafkaio.testing.embedded import Broker
 from kafkaio.testing.groups.config import GroupConfig
 from kafkaio.testing.simulation.book import Book, Session, Violation
+from kafkaio.testing.simulation.desk import GROUP, TOPIC
 from kafkaio.testing.simulation.loop import VirtualClockLoop
 from kafkaio.testing.simulation.members import (
-    GROUP,
     HEARTBEAT_SECONDS,
     SESSION_SECONDS,
-    TOPIC,
     Member,
 )
 from kafkaio.testing.simulation.network import Network
-from kafkaio.testing.simulation.saboteur import Saboteur
+from kafkaio.testing.simulation.revokes import Watch
+from kafkaio.testing.simulation.saboteur import OTHER, Saboteur
 from kafkaio.testing.simulation.scenario import Fault, Scenario, draw_faults
 from kafkaio.testing.simulation.trace import Trace
 from kafkaio.testing.simulation.writer import Writer
@@ -46,6 +46,8 @@ _EPOCH: Final = 1_750_000_000
 #: Seconds that everything has to settle when nothing goes wrong any more.
 _SETTLES: Final = 300.0
 _LOOK_EVERY: Final = 1.0
+#: The same until every partition has one owner, which gives nothing back.
+_SHARES_OUT: Final = 200.0
 #: Seconds for what is under way to arrive, after all is closed.
 _LAST_WORDS: Final = 30.0
 _LENGTH_SIZE: Final = 4
@@ -151,7 +153,7 @@ class _World:
         )
         self._broker = Broker(
             nodes=scenario.nodes,
-            topics={TOPIC: scenario.partitions},
+            topics={TOPIC: scenario.partitions, OTHER: 1},
             memory_transport=self._network,
             groups=GroupConfig(
                 consumer_session_timeout=SESSION_SECONDS,
@@ -159,6 +161,7 @@ class _World:
             ),
         )
         self._members: list[Member] = []
+        self._is_settled = False
         self._all: anyio.CancelScope | None = None
         self._tasks: TaskGroup | None = None
 
@@ -243,6 +246,7 @@ class _World:
             offsets = {
                 part.partition_index: part.committed_offset
                 for topic in request.topics
+                if topic.name != OTHER
                 for part in topic.partitions
             }
             self.book.committing(session, offsets)
@@ -256,8 +260,9 @@ class _World:
         if beat.member_epoch < 0:
             self.book.told_group(session)
         elif beat.topic_partitions is not None:
-            topics = beat.topic_partitions
-            self.book.told_group(session, {p for one in topics for p in one.partitions})
+            topic_id = self._broker.topics[TOPIC].topic_id
+            mine = [t for t in beat.topic_partitions if t.topic_id == topic_id]
+            self.book.told_group(session, {p for one in mine for p in one.partitions})
 
     # ---- its life ----------------------------------------------------------------
 
@@ -296,12 +301,19 @@ class _World:
             for _ in range(self.scenario.members):
                 self._enter()
             saboteur = Saboteur(
-                self._broker, self._network, self._members, self._enter, self.say
+                self._broker,
+                self._network,
+                self._members,
+                self._enter,
+                self._grow,
+                self.say,
             )
+            self._tasks.start_soon(self._watch_revokes, saboteur)
             await saboteur.run(faults, self.scenario.seconds)
             writer.stop()
             self.say("-- nothing goes wrong any more, and nothing is written")
             await self._settle()
+            self._is_settled = True
             for member in self._members:
                 member.leave(None)
 
@@ -312,11 +324,26 @@ class _World:
         self._tasks.start_soon(member.live, name=member.name)
         return member
 
-    async def _settle(self) -> None:
-        """Wait until all is read and committed."""
-        deadline = self._now() + _SETTLES
-        while left := self.book.unread() or self.book.uncommitted():
-            if self._now() > deadline:
-                law = "never read" if self.book.unread() else "never committed"
-                self.book.break_law(law, f"records by partition: {left}")
+    def _grow(self, count: int) -> None:
+        self._broker.control.add_partitions(TOPIC, count)
+        self.book.grew(count)
+
+    async def _watch_revokes(self, saboteur: Saboteur) -> None:
+        goes_on = self.scenario.group_protocol != "eager"
+        watch = Watch(self.book, self._now, goes_on=goes_on)
+        while not self._is_settled:
             await anyio.sleep(_LOOK_EVERY)
+            watch.look(is_calm=saboteur.is_calm)
+
+    async def _settle(self) -> None:
+        """Wait until all is shared out, read and committed."""
+        for law, left, seconds in (
+            ("never shared out", self.book.unsettled, _SHARES_OUT),
+            ("never read", self.book.unread, _SETTLES),
+            ("never committed", self.book.uncommitted, _SETTLES),
+        ):
+            deadline = self._now() + seconds
+            while there := left():
+                if self._now() > deadline:
+                    self.book.break_law(law, f"by partition: {there}")
+                await anyio.sleep(_LOOK_EVERY)

@@ -13,7 +13,8 @@ from kafkaio.config import ProducerConfig
 from kafkaio.errors import KafkaError
 from kafkaio.producer import Producer
 from kafkaio.producer.delivery import Delivery
-from kafkaio.testing.simulation.members import TOPIC, Surroundings
+from kafkaio.testing.simulation.desk import TOPIC
+from kafkaio.testing.simulation.members import Surroundings
 
 __all__ = ["WRITER", "Writer"]
 

@@ -1,0 +1,153 @@
+"""What a user of a consumer has at hand while working: the consumer and the book."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, TypeAlias
+
+import anyio
+
+from kafkaio.client.broadcast import Broadcast
+from kafkaio.consumer import Consumer
+from kafkaio.errors import (
+    ClosedError,
+    KafkaError,
+    KafkaTimeout,
+    MembershipError,
+    NetworkError,
+)
+from kafkaio.testing.simulation.book import Book, Session
+from kafkaio.types import Record, TopicPartition
+
+__all__ = ["EXPECTED", "GROUP", "TOPIC", "Desk", "Start", "beside", "numbers"]
+
+TOPIC: Final = "orders"
+GROUP: Final = "billing"
+#: Something that a task does.
+Part: TypeAlias = Callable[..., Awaitable[None]]
+#: Starts a task, as a task group does.
+Start: TypeAlias = Callable[..., None]
+#: What the outside may do to a call; anything else is a mistake of the client's.
+EXPECTED: Final = (KafkaTimeout, MembershipError, NetworkError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """A user's place of work, for one life of a consumer.
+
+    Attributes:
+        consumer: the consumer.
+        session: what the book knows it by.
+        book: where everything is entered.
+        dice: for what the user decides.
+        auto_commit: whether the consumer commits by itself.
+        max_poll_interval: seconds after which a user who works counts as dead, and a
+            partition that is asked back is lost.
+        work: does a piece of work, which may take long.
+        seek_back: goes back where somebody wants that.
+        say: notes what happens.
+        in_hand: the partitions whose records are worked on by the only reader.
+        handled: told when that changes.
+    """
+
+    consumer: Consumer
+    session: Session
+    book: Book
+    dice: random.Random
+    auto_commit: bool
+    max_poll_interval: float
+    work: Callable[[], Awaitable[None]]
+    seek_back: Callable[[], None]
+    say: Callable[[str], None]
+    in_hand: set[int] = field(default_factory=set)
+    handled: Broadcast = field(default_factory=Broadcast)
+
+    def enter(self, record: Record) -> None:
+        """Enter that a record came."""
+        self.book.handed_out(
+            self.session, record.partition, record.offset, record.value
+        )
+
+    async def handle(self, records: Collection[Record]) -> None:
+        """Work on records as the only reader, one after the other."""
+        for record in records:
+            self.enter(record)
+        self.in_hand.update(record.partition for record in records)
+        if records:
+            with self.at_work():
+                await self.work()
+        self.book.finished(self.session, self.in_hand)
+        self.in_hand.clear()
+        self.handled.tell()
+
+    @contextmanager
+    def at_work(self) -> Generator[None]:
+        """The only reader does something else than reading."""
+        self.session.is_at_work = True
+        try:
+            yield
+        finally:
+            self.session.is_at_work = False
+
+    async def commit(self, partitions: Collection[int]) -> bool:
+        """Commit what is finished of partitions; returns whether that is so."""
+        held = self.session.held
+        offsets = {
+            TopicPartition(TOPIC, partition): held[partition].finished
+            for partition in sorted(partitions)
+            if partition in held and held[partition].finished >= 0
+        }
+        return await self.try_to(partial(self.consumer.commit, offsets))
+
+    async def try_to(self, commit: Callable[[], Awaitable[None]]) -> bool:
+        """Commit; returns whether that worked, which the outside may prevent."""
+        try:
+            await commit()
+        except (*EXPECTED, ClosedError) as error:
+            self.say(f"could not commit: {error!r}"[:200])
+            return False
+        return True
+
+
+@asynccontextmanager
+async def beside() -> AsyncGenerator[Start]:
+    """Start tasks beside the body; ends when all of them have ended.
+
+    That the consumer was closed is an end like any other, of the body as well.
+
+    Raises:
+        KafkaError: the first that one of them raised; it ends the others.
+    """
+    failures: list[KafkaError] = []
+
+    async def guarded(part: Part, *arguments: object) -> None:
+        try:
+            await part(*arguments)
+        except ClosedError:
+            pass
+        except KafkaError as error:
+            failures.append(error)
+            tasks.cancel_scope.cancel()
+
+    def start(part: Part, *arguments: object) -> None:
+        tasks.start_soon(guarded, part, *arguments)
+
+    async with anyio.create_task_group() as tasks:
+        try:
+            yield start
+        except ClosedError:
+            pass
+        except KafkaError as error:
+            failures.append(error)
+            tasks.cancel_scope.cancel()
+    if failures:
+        raise failures[0]
+
+
+def numbers(partitions: Collection[TopicPartition]) -> list[int]:
+    """The numbers of those that are of the topic that all is about."""
+    return sorted(tp.partition for tp in partitions if tp.topic == TOPIC)
