@@ -81,7 +81,10 @@ def simulated(session: nox.Session) -> None:
 
 @nox.session
 def simulate(session: nox.Session) -> None:
-    """Hours of simulation: `nox -s simulate -- --hours 100 --seed N`."""
+    """Hours of simulation: `nox -s simulate -- --hours 100 --seed N`.
+
+    A thousand seeds: `nox -s simulate -- --scenario rebalance --seeds 1000 --jobs 2`.
+    """
     session.install("-e", ".")
     session.run("python", "-m", "kafkaio.testing.simulation", *session.posargs)
 

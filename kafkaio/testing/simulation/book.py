@@ -42,11 +42,12 @@ class Cluster(Protocol):
         """Whether the group's coordinator takes somebody for a member."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Held:
     """One assignment of one partition to one session.
 
     Attributes:
+        since: when it was assigned.
         expected: the offset that has to come next, -1 until something came.
         finished: offsets before it may be committed, -1 until something came.
         is_asked_back: whether the user was told that it is given up now.
@@ -60,6 +61,7 @@ class Held:
             as it should be.
     """
 
+    since: float = 0.0
     expected: int = -1
     finished: int = -1
     is_asked_back: bool = False
@@ -216,11 +218,14 @@ class Book:
         """Partitions were assigned to a session."""
         for partition in sorted(partitions):
             if partition in session.held:
-                self._break("assigned twice", session, partition, "without an end")
+                # Given up, but assigned anew before the group could hear of that.
+                if not session.held[partition].is_asked_back:
+                    self._break("assigned twice", session, partition, "without an end")
+                self._end(session, partition)
             for other in self.sessions:
                 if other is not session and partition in other.held:
                     self._check_loser(other, session, partition)
-            session.held[partition] = Held()
+            session.held[partition] = Held(since=self._clock())
 
     def _check_loser(self, session: Session, heir: Session, partition: int) -> None:
         """Somebody still believes to have what was given to another."""
@@ -283,6 +288,12 @@ class Book:
         """A commit that had to come before an end has failed; of all, or of some."""
         for partition, held in session.held.items():
             held.is_doubtful |= partitions is None or partition in partitions
+
+    def caught_up(self, session: Session, partitions: Collection[int]) -> None:
+        """All that is finished of these was committed after all."""
+        for partition in partitions:
+            if partition in session.held:
+                session.held[partition].is_doubtful = False
 
     def _excuse(self, partition: int) -> None:
         self._excused[partition] = self.frontier[partition]

@@ -45,8 +45,7 @@ class Desk:
         book: where everything is entered.
         dice: for what the user decides.
         auto_commit: whether the consumer commits by itself.
-        max_poll_interval: seconds after which a user who works counts as dead, and a
-            partition that is asked back is lost.
+        patience: seconds after which a partition that is asked back is lost.
         work: does a piece of work, which may take long.
         seek_back: goes back where somebody wants that.
         say: notes what happens.
@@ -59,12 +58,17 @@ class Desk:
     book: Book
     dice: random.Random
     auto_commit: bool
-    max_poll_interval: float
+    patience: float
     work: Callable[[], Awaitable[None]]
     seek_back: Callable[[], None]
     say: Callable[[str], None]
     in_hand: set[int] = field(default_factory=set)
     handled: Broadcast = field(default_factory=Broadcast)
+
+    def has(self, partition: int) -> bool:
+        """Whether a partition is assigned, and not given up yet."""
+        held = self.session.held.get(partition)
+        return held is not None and not held.is_asked_back
 
     def enter(self, record: Record) -> None:
         """Enter that a record came."""
@@ -94,14 +98,27 @@ class Desk:
             self.session.is_at_work = False
 
     async def commit(self, partitions: Collection[int]) -> bool:
-        """Commit what is finished of partitions; returns whether that is so."""
+        """Commit what is finished of partitions; returns whether that worked."""
         held = self.session.held
         offsets = {
             TopicPartition(TOPIC, partition): held[partition].finished
             for partition in sorted(partitions)
-            if partition in held and held[partition].finished >= 0
+            if self.has(partition) and held[partition].finished >= 0
         }
-        return await self.try_to(partial(self.consumer.commit, offsets))
+        commit = partial(self.consumer.commit, offsets)
+        return await self.commit_all(partitions, commit)
+
+    async def commit_all(
+        self, partitions: Collection[int], commit: Callable[[], Awaitable[None]]
+    ) -> bool:
+        """Commit all that is finished of partitions, and enter what came of it."""
+        is_committed = False
+        try:
+            is_committed = await self.try_to(commit)
+        finally:
+            enter = self.book.caught_up if is_committed else self.book.disordered
+            enter(self.session, partitions)
+        return is_committed
 
     async def try_to(self, commit: Callable[[], Awaitable[None]]) -> bool:
         """Commit; returns whether that worked, which the outside may prevent."""

@@ -289,7 +289,7 @@ class Member:
             book=self._book,
             dice=self._dice,
             auto_commit=config.enable_auto_commit,
-            max_poll_interval=config.max_poll_interval_ms / 1000,
+            patience=config.max_poll_interval_ms / 1000 - 2 * HEARTBEAT_SECONDS,
             work=self._work,
             seek_back=lambda: self._seek_back(consumer, session),
             say=lambda what: self._around.say(f"{session.name} {what}"),

@@ -55,8 +55,8 @@ async def _read_lane(desk: Desk, lane: Lane, *, is_entered: bool = False) -> Non
                 is_committed = await _commit(desk, lane)
                 if is_committed and not is_entered:
                     keep.only()  # from now on the lane may be over any time
-        if not is_committed and not await _commit(desk, lane):
-            desk.book.disordered(desk.session, mine)
+        if not is_committed:
+            await _commit(desk, lane)
     finally:
         keep.only()
 
@@ -65,7 +65,8 @@ async def _commit(desk: Desk, lane: Lane) -> bool:
     held = desk.session.held.get(lane.partition)
     if held is None or lane.is_lost:
         return True
-    return await desk.try_to(partial(lane.commit, held.finished))
+    commit = partial(lane.commit, held.finished)
+    return await desk.commit_all([lane.partition], commit)
 
 
 async def run_handlers(desk: Desk) -> None:

@@ -87,7 +87,7 @@ class Watch:
 
     def _check_deadlines(self, session: Session, now: float) -> None:
         for partition, held in session.held.items():
-            if now > held.deadline + _LATE:
+            if now > held.deadline + _LATE and not held.is_asked_back:
                 self._book.break_law(
                     "kept for too long",
                     f"{session.name}, partition {partition}: until {held.deadline:.3f}",

@@ -256,7 +256,7 @@ class Scenario:
 
 
 def rebalancing(seed: int, group_protocol: str | None = None) -> Scenario:
-    """Four minutes of a group that hardly ever rests, read in every way there is.
+    """Three minutes of a group that hardly ever rests, read in every way there is.
 
     Members join, leave, crash, are cancelled, stall, change what they want and hold on
     to what is asked back. With every other seed nothing else goes wrong.
@@ -267,9 +267,9 @@ def rebalancing(seed: int, group_protocol: str | None = None) -> Scenario:
     """
     return Scenario(
         seed=seed,
-        seconds=240.0,
+        seconds=180.0,
         period=0.5,
-        fault_every=10.0,
+        fault_every=9.0,
         group_protocol=group_protocol or _PROTOCOLS[seed // 2 % len(_PROTOCOLS)],
         styles=_STYLES,
         static=0.2,

@@ -26,6 +26,8 @@ _MOST: Final = 20
 #: Seconds of a hold: short ones are as likely as long ones, and some are far too long.
 _HOLDS: Final = (0.05, 30.0)
 _TOO_LONG: Final = 0.08
+#: Seconds until a user surely has heard what became of a partition.
+_HEARS: Final = 2.0
 #: Seconds of the work on one record.
 _WORK: Final = (0.01, 4.0)
 
@@ -65,9 +67,8 @@ async def _take_batches(desk: Desk) -> None:
     async for batch in desk.consumer.batches(max_records=_MOST, max_wait=0.3):
         await desk.handle(batch.records)
         with desk.at_work():
-            is_committed = await desk.try_to(partial(desk.consumer.commit, batch))
-        if not is_committed:
-            desk.book.disordered(desk.session)
+            commit = partial(desk.consumer.commit, batch)
+            await desk.commit_all([batch.partition], commit)
         desk.seek_back()
 
 
@@ -92,6 +93,8 @@ class _Delaying:
         # Until when the user wants to keep what was asked for.
         self._until: dict[int, float] = {}
         self._keep = Keep(desk.session)
+        # When a delay was refused, and of what.
+        self._refused = (0.0, list[Held]())
 
     async def read(self) -> None:
         desk = self._desk
@@ -104,6 +107,7 @@ class _Delaying:
                 for record in poll.records:
                     desk.enter(record)
                     self._start(record.partition, record.offset)
+                self._check_refusal()
                 self._hear(asked)
                 with desk.at_work():
                     await desk.work()
@@ -125,7 +129,7 @@ class _Delaying:
         for partition in asked:
             if partition not in self._until and partition in held:
                 self._until[partition] = now + hold_time(self._desk.dice)
-                held[partition].deadline = now + self._desk.max_poll_interval
+                held[partition].deadline = now + self._desk.patience
                 held[partition].is_requested = True
 
     def _abandon(self, lost: Collection[int]) -> None:
@@ -138,9 +142,10 @@ class _Delaying:
         for partition, jobs in self._jobs.items():
             while jobs and jobs[0].due <= now:
                 job = jobs.popleft()
-                if held.get(partition) is job.held:
+                if held.get(partition) is job.held and not job.held.is_asked_back:
                     job.held.finished = self._done[partition] = job.offset + 1
-        offsets = {TopicPartition(TOPIC, p): at for p, at in self._done.items()}
+        mine = {p: at for p, at in self._done.items() if self._desk.has(p)}
+        offsets = {TopicPartition(TOPIC, p): at for p, at in mine.items()}
         commit = partial(self._desk.consumer.commit, offsets)
         if offsets and await self._desk.try_to(commit):
             self._done.clear()
@@ -158,9 +163,20 @@ class _Delaying:
         ]
         is_kept = desk.consumer.delay_revoke([TopicPartition(TOPIC, p) for p in busy])
         lost = numbers(desk.consumer.lost)
-        if not is_kept and not set(busy) & set(lost):
-            desk.book.break_law("delay refused", f"{desk.session.name}: {busy}")
+        if not is_kept:
+            self._refused = now, [desk.session.held[p] for p in busy if desk.has(p)]
         return [partition for partition in busy if partition not in lost]
+
+    def _check_refusal(self) -> None:
+        """That a delay was refused has to have a reason, of which the user hears."""
+        at, refused = self._refused
+        if not refused or anyio.current_time() < at + _HEARS:
+            return
+        mine = list(self._desk.session.held.values())
+        if all(held in mine and not held.is_asked_back for held in refused):
+            name = self._desk.session.name
+            self._desk.book.break_law("delay refused", f"{name}, at {at:.3f}")
+        self._refused = at, []
 
 
 async def _delay(desk: Desk) -> None:
@@ -222,20 +238,21 @@ async def _read_on(desk: Desk) -> None:
 async def _asked(
     desk: Desk, event: RevokeRequested, start: Start, *, is_patient: bool
 ) -> None:
+    asked_at, held = event.deadline - desk.patience, desk.session.held
     partitions = numbers(event.partitions)
     desk.say(f"is asked for {partitions} until {event.deadline:.1f}")
-    held = desk.session.held
-    for partition in partitions:
-        if partition in held:
-            held[partition].deadline = event.deadline
-            held[partition].is_requested = True
+    # What came later was lost and assigned again while the event was waiting.
+    meant = [held[p] for p in partitions if p in held and held[p].since <= asked_at]
+    for one in meant:
+        one.deadline = event.deadline
+        one.is_requested = True
     if desk.auto_commit and desk.dice.random() < 1 / 5:
         return
     stack = AsyncExitStack()
     try:
         kept = numbers(await stack.enter_async_context(event.hold()))
     except PartitionLost:
-        if any(p in held and not held[p].is_asked_back for p in partitions):
+        if any(not one.is_asked_back for one in meant):
             desk.book.break_law("hold refused", f"{desk.session.name}: {partitions}")
         return
     if is_patient and desk.dice.random() < 1 / 2:
@@ -250,8 +267,7 @@ async def _drain(desk: Desk, stack: AsyncExitStack, kept: Collection[int]) -> No
             await anyio.sleep(hold_time(desk.dice))
             while desk.in_hand.intersection(kept):
                 await desk.handled.wait()
-            if not await desk.commit(kept):
-                desk.book.disordered(desk.session, kept)
+            await desk.commit(kept)
         desk.say(f"keeps {kept} no longer")
 
 

@@ -133,3 +133,21 @@ async def test_starting_can_be_cancelled_anywhere(logs: FakeLogs, make: MakeCons
     await consumer.close()
     others = asyncio.all_tasks() - {asyncio.current_task()}
     assert not [t for t in others if "kafkaio" in t.get_name()]
+
+
+async def test_a_close_that_is_cut_short_leaves_nothing_buffered(
+    logs: FakeLogs, make: MakeConsumer
+):
+    logs.append("one", 0, *[b"%d" % n for n in range(5)])
+    consumer = make(assign=[ONE], group_id="g", auto_offset_reset="earliest")
+    await consumer.start()
+    async with asyncio.timeout(5):
+        while not consumer.statistics().buffered_bytes:
+            await asyncio.sleep(0.01)
+    closing = asyncio.create_task(consumer.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    left = consumer.statistics()
+    assert (left.state, left.buffered_bytes, left.assigned) == ("closed", 0, 0)

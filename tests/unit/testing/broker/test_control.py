@@ -18,6 +18,7 @@ def member(broker: Broker) -> Consumer:
         group_id="billing",
         group_protocol="classic",
         heartbeat_interval_ms=50,
+        metadata_max_age_ms=200,
     )
 
 
@@ -96,3 +97,16 @@ async def test_what_is_not_there() -> None:
             broker.control.force_rebalance("nobody")
         with pytest.raises(TypeError):
             broker.control.assign_members("billing", {})
+
+
+async def test_members_come_to_read_partitions_that_are_added() -> None:
+    async with (
+        Broker(topics={"orders": 2}) as broker,
+        member(broker) as consumer,
+    ):
+        broker.control.add_partitions("orders", 3)
+        async with asyncio.timeout(10):
+            while len(consumer.assignment) < 5:
+                await consumer.poll(timeout=0.02)
+        with pytest.raises(ValueError, match="no partition"):
+            broker.control.add_partitions("unknown", 1)

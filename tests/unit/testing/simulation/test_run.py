@@ -1,5 +1,7 @@
 """Whole runs, short ones: the long ones are ``nox -s simulate``."""
 
+from dataclasses import replace
+
 import anyio
 import anyio.lowlevel
 import pytest
@@ -25,7 +27,9 @@ def test_minutes_with_faults_break_no_law_and_can_be_repeated() -> None:
 
 def test_a_failure_is_shrunk_to_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     a_commit_after_giving_up(monkeypatch)
-    scenario = Scenario(seed=3, seconds=60, members=1, fault_every=0)
+    scenario = Scenario(
+        seed=4, seconds=60, members=1, fault_every=0, period=0.2, styles=("poll",)
+    )
     harmless = [Fault(at, Kind.RESET, 0) for at in (10.0, 11.0, 12.0)]
     joining = Fault(20.0, Kind.JOIN, 0, 30.0)
     failed = run(scenario, [*harmless, joining, Fault(50.0, Kind.RESET)])
@@ -42,9 +46,9 @@ def test_there_is_nothing_to_shrink_where_nothing_failed() -> None:
 
 
 def test_what_a_cancelled_member_did_not_commit_comes_again() -> None:
-    scenario = Scenario(seed=77, part=1, seconds=60, group_protocol="consumer")
-    cut = Fault(7.671, Kind.CUT, 6, 48.4)
-    outcome = run(scenario, [cut, Fault(25.071, Kind.CANCEL, 2, 0.7)])
+    scenario = Scenario(seed=6, part=1, seconds=60, period=0.2, styles=("poll",))
+    scenario = replace(scenario, group_protocol="consumer")
+    outcome = run(scenario, [Fault(25.071, Kind.CANCEL, 2, 0.7)])
     assert outcome.repeated
     assert not outcome.violations
 
@@ -96,8 +100,25 @@ def test_the_command_fails_with_the_schedule(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_commit_after_giving_up(monkeypatch)
-    asked = ["--hours", "0.01", "--minutes", "0.5", "--fault-every", "15"]
-    assert main([*asked, "--no-shrink"]) == 1
+    asked = ["--minutes", "0.5", "--fault-every", "5", "--seed", "1"]
+    assert main([*asked, "--no-shrink", "--seeds", "1"]) == 1
     told = capsys.readouterr().out
     assert "committed and given up" in told
-    assert "again: python -m kafkaio.testing.simulation --seed 0 --part 0" in told
+    again = "--scenario faults --seed 1 --seeds 1 --part 0 --minutes 0.5"
+    assert f"again: python -m kafkaio.testing.simulation {again}" in told
+
+
+def test_hours_and_seeds_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--hours", "1", "--seeds", "2"])
+    assert "give hours or seeds" in capsys.readouterr().err
+
+
+def test_the_command_runs_seeds_of_a_group_that_never_rests(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = ["--scenario", "rebalance", "--seeds", "2", "--minutes", "0.3"]
+    assert main([*asked, "--group-protocol", "eager", "--verbose"]) == 0
+    told = capsys.readouterr().out
+    assert "seed 1 part 0: " in told
+    assert "in 2 runs" in told

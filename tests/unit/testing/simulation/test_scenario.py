@@ -4,7 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.simulation import Fault, Kind, Scenario, draw_faults
+from kafkaio.testing.simulation import (
+    Fault,
+    Kind,
+    Scenario,
+    draw_faults,
+    rebalancing,
+)
 from kafkaio.testing.simulation.shrink import smallest
 
 
@@ -23,9 +29,17 @@ def test_every_kind_is_drawn_for_both_protocols() -> None:
     for protocol, api in (("classic", "Heartbeat"), ("consumer", "ConsumerGroup")):
         scenario = Scenario(seconds=200_000, group_protocol=protocol)
         drawn = draw_faults(scenario)
-        assert {fault.kind for fault in drawn} == set(Kind)
+        in_group = draw_faults(replace(rebalancing(1, protocol), seconds=20_000))
+        assert {fault.kind for fault in (*drawn, *in_group)} == set(Kind)
         assert any(api in fault.api for fault in drawn)
         assert all(fault.code for fault in drawn if fault.kind is Kind.ERROR)
+
+
+def test_seeds_go_through_protocols_and_through_what_goes_wrong() -> None:
+    seeds = [rebalancing(seed) for seed in range(6)]
+    protocols = ["consumer", "consumer", "classic", "classic", "eager", "eager"]
+    assert [scenario.group_protocol for scenario in seeds] == protocols
+    assert [Kind.KILL in scenario.weights for scenario in seeds] == 3 * [False, True]
 
 
 def test_a_fault_is_told_in_a_line() -> None:
