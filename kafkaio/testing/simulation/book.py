@@ -50,6 +50,7 @@ class Held:
         since: when it was assigned.
         expected: the offset that has to come next, -1 until something came.
         finished: offsets before it may be committed, -1 until something came.
+        reached: offsets before it were finished once, though the user went back.
         is_asked_back: whether the user was told that it is given up now.
         is_doubtful: whether what is finished may not have been committed at the end.
         is_sought: whether the user went to another offset.
@@ -64,6 +65,7 @@ class Held:
     since: float = 0.0
     expected: int = -1
     finished: int = -1
+    reached: int = -1
     is_asked_back: bool = False
     is_doubtful: bool = False
     is_sought: bool = False
@@ -404,6 +406,8 @@ class Book:
     def sought(self, session: Session, partition: int, offset: int) -> None:
         """The user goes to an offset of a partition."""
         held = session.held[partition]
+        # A commit of what is finished may be under way.
+        held.reached = max(held.reached, held.finished)
         held.expected = held.finished = offset
         held.is_sought = True
         self._excuse(partition)
@@ -419,7 +423,7 @@ class Book:
                 self._break("committed and given up", session, partition, what)
                 continue
             committed = self._cluster.committed(partition)
-            limit = max(held.finished, committed, 0)
+            limit = max(held.finished, held.reached, committed, 0)
             if offset > limit:
                 what = f"offset {offset}, finished are those before {limit}"
                 self._break("committed too much", session, partition, what)

@@ -118,6 +118,7 @@ class Member:
         self._is_closing = False
         self._is_static = self._dice.random() < around.scenario.static
         self._consumes: Consumer | None = None
+        self._commits = False
         self._process: anyio.CancelScope | None = None
         self._reading: anyio.CancelScope | None = None
         self._go_on = Wakeup()
@@ -168,6 +169,8 @@ class Member:
             self.session.patience = float("inf")
         else:
             self.session.patience = 0.0  # its user gives it all up
+            if not self._commits:
+                self._book.disordered(self.session)
             self._consumes.unsubscribe()
 
     def end_stall(self) -> None:
@@ -214,7 +217,7 @@ class Member:
         in_order = False
         try:
             await consumer.start()
-            self._consumes = consumer
+            self._consumes, self._commits = consumer, auto_commit
             await self._read(style, self._desk(consumer, session, config))
             self._reading = self._consumes = None
             self._is_closing = True

@@ -88,8 +88,8 @@ class _Delaying:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._jobs: dict[int, deque[_Job]] = {}
-        # Done and not committed yet: the offset to read next.
-        self._done: dict[int, int] = {}
+        # The last that was done and is not committed yet.
+        self._done: dict[int, _Job] = {}
         # Until when the user wants to keep what was asked for.
         self._until: dict[int, float] = {}
         self._keep = Keep(desk.session)
@@ -143,9 +143,13 @@ class _Delaying:
             while jobs and jobs[0].due <= now:
                 job = jobs.popleft()
                 if held.get(partition) is job.held and not job.held.is_asked_back:
-                    job.held.finished = self._done[partition] = job.offset + 1
-        mine = {p: at for p, at in self._done.items() if self._desk.has(p)}
-        offsets = {TopicPartition(TOPIC, p): at for p, at in mine.items()}
+                    job.held.finished = job.offset + 1
+                    self._done[partition] = job
+        offsets = {
+            TopicPartition(TOPIC, partition): job.offset + 1
+            for partition, job in self._done.items()
+            if held.get(partition) is job.held and not job.held.is_asked_back
+        }
         commit = partial(self._desk.consumer.commit, offsets)
         if offsets and await self._desk.try_to(commit):
             self._done.clear()

@@ -142,7 +142,7 @@ async def test_a_close_that_is_cut_short_leaves_nothing_buffered(
     consumer = make(assign=[ONE], group_id="g", auto_offset_reset="earliest")
     await consumer.start()
     async with asyncio.timeout(5):
-        while not consumer.statistics().buffered_bytes:
+        while not consumer.statistics().buffered_bytes:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     closing = asyncio.create_task(consumer.close())
     await asyncio.sleep(0)
