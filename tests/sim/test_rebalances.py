@@ -17,7 +17,7 @@ from kafkaio.consumer.host import Host
 from kafkaio.consumer.parallel.lane import Track
 from kafkaio.consumer.parallel.run import Runner
 from kafkaio.consumer.rebalances import RebalanceFeed
-from kafkaio.testing.simulation import rebalancing, simulate_all
+from kafkaio.testing.simulation import rebalancing, run, shrink, simulate_all
 from kafkaio.types import TopicPartition
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -119,6 +119,18 @@ def test_a_bug_is_found(
     report = simulate_all(map(rebalancing, range(seed, seed + 20)))
     assert report.failure is not None
     assert report.failure.violations[0].law in laws
+
+
+def test_a_failure_is_repeated_exactly_and_shrunk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    a_delay_that_is_forgotten(monkeypatch)
+    failed = run(rebalancing(0))
+    assert failed.violations
+    assert run(failed.scenario, failed.faults) == failed
+    short = shrink(failed, most_runs=20)
+    assert short.violations[0].law == failed.violations[0].law
+    assert len(short.faults) < 5 < len(failed.faults)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -357,9 +357,12 @@ class OffsetCommitter:
         return failure
 
     def _numbers(self, offsets: _Offsets) -> dict[TopicPartition, int] | None:
-        if self._member is None or not self._member.is_subscribed:
+        if self._member is None:
             return None
         ours = self._member.committable
+        # Who has unsubscribed has still to give back what there is.
+        if not self._member.is_subscribed and ours.keys().isdisjoint(offsets):
+            return None
         numbers = {tp: ours.get(tp, 0) for tp in offsets}
         self._check(numbers)
         return numbers

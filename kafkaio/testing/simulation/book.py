@@ -250,8 +250,10 @@ class Book:
                 self._break("revoked and not held", session, partition, "revoked")
                 continue
             held.is_asked_back = True
-            is_done = held.strands is None or held.finished == held.expected
-            if (held.keeps or not is_done) and self._clock() < session.patience:
+            # Closing waits for no single reader, whose record comes again.
+            is_left = session.is_at_work and session.patience < float("inf")
+            is_busy = held.keeps or (held.finished < held.expected and not is_left)
+            if is_busy and self._clock() < session.patience:
                 what = f"{held.keeps} times, finished to {held.finished}"
                 self._break("given up and kept", session, partition, what)
 
@@ -400,7 +402,8 @@ class Book:
     ) -> None:
         """The user is done with all that was handed out; of all, or of some."""
         for partition, held in session.held.items():
-            if partitions is None or partition in partitions:
+            is_meant = partitions is None or partition in partitions
+            if is_meant and not held.is_asked_back:  # else it is too late
                 held.finished = max(held.finished, held.expected)
 
     def sought(self, session: Session, partition: int, offset: int) -> None:

@@ -256,6 +256,7 @@ class Member:
         with anyio.CancelScope() as self._reading:
             if not self._leaving.is_set():
                 await style.read(desk)
+        desk.session.patience = 0.0  # nobody works any more
 
     def _settings(self, *, auto_commit: bool) -> ConsumerConfig:
         scenario = self._around.scenario

@@ -513,23 +513,25 @@ class Losing:
 class Owner:
     """A membership."""
 
-    is_subscribed = True
-
-    def __init__(self) -> None:
+    def __init__(self, *, is_subscribed: bool) -> None:
+        self.is_subscribed = is_subscribed
         self.committable = {A: 1}
 
     def commit_refused(self, code: int, identity: GroupMetadata) -> None:
         """Nothing is refused here."""
 
 
+@pytest.mark.parametrize("is_subscribed", [True, False])
 @virtual
-async def test_what_is_lost_on_the_way_to_the_coordinator_is_not_committed() -> None:
+async def test_what_is_lost_on_the_way_to_the_coordinator_is_not_committed(
+    is_subscribed: bool,
+) -> None:
     async with FakeCluster(topics={"t": 2}) as cluster:
         FakeGroup(cluster)
         config = ConsumerConfig(
             bootstrap_servers=cluster.bootstrap_servers, group_id="g"
         )
-        owner = Owner()
+        owner = Owner(is_subscribed=is_subscribed)
         async with Client.from_config(config, None, cluster.dial) as client:
             losing: Any = Losing(client, owner)
             committer = OffsetCommitter(
