@@ -11,7 +11,7 @@ import anyio
 
 from kafkaio._net.transport import Dial
 from kafkaio._runtime.observer import Observer
-from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.client.broadcast import Broadcast
 from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer import Consumer
@@ -121,7 +121,7 @@ class Member:
         self._commits = False
         self._process: anyio.CancelScope | None = None
         self._reading: anyio.CancelScope | None = None
-        self._go_on = Wakeup()
+        self._go_on = Broadcast()
 
     # ---- what happens to it ------------------------------------------------------
 
@@ -148,7 +148,7 @@ class Member:
         """
         if seconds is None:
             self._wanted = False
-            self._go_on.notify()
+            self._go_on.tell()
         else:
             self._pause = seconds
         self._leaving.set()
@@ -176,7 +176,7 @@ class Member:
     def end_stall(self) -> None:
         """Let the user's code work as usual again."""
         self._stall = 0.0
-        self._go_on.notify()
+        self._go_on.tell()
 
     def commit_failed(self, what: str, cause: BaseException) -> None:
         """A commit failed; before an end, that means that records come again."""
@@ -196,7 +196,8 @@ class Member:
                 await self._run()
             self._process = None
             if self._wanted:
-                await self._go_on.wait(anyio.current_time() + self._pause)
+                with anyio.move_on_after(self._pause):
+                    await self._go_on.wait()
 
     async def _run(self) -> None:
         self.client_id = f"{self.name}.{next(self._lives)}"
@@ -331,7 +332,8 @@ class Member:
         if self._stall:
             seconds, self._stall = self._stall, 0.0
             self._around.say(f"{self.client_id} stalls for {seconds:.1f} s")
-            await self._go_on.wait(anyio.current_time() + seconds)
+            with anyio.move_on_after(seconds):
+                await self._go_on.wait()
         elif self._dice.random() < 0.1:
             await anyio.sleep(_work_time(self._dice))
 
