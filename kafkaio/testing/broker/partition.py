@@ -142,6 +142,24 @@ class Partition:
             raise Refusal(ErrorCode.FENCED_LEADER_EPOCH)
         raise Refusal(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """The greatest leader epoch up to ``epoch``, and where it ended.
+
+        Epochs in which nothing was written count: each ended where the next began.
+
+        Returns:
+            ``(-1, -1)`` where it is newer than that of the leader.
+        """
+        log = self.log
+        if not 0 <= epoch <= self.leader_epoch:
+            return -1, -1
+        if epoch == self.leader_epoch or not log.leader_epochs:
+            return epoch, log.end_offset
+        newest = log.leader_epochs[-1].epoch
+        if epoch > newest:
+            return newest, log.end_offset
+        return log.end_offset_for_epoch(epoch)
+
     def check_leader(self, node_id: int) -> None:
         """Make sure that a node leads, and knows that it does.
 

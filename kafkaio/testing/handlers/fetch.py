@@ -264,9 +264,7 @@ class _Call:
         """Whether the log was cut off below what the client has (KIP-595)."""
         if self.version < _FIRST_WITH_DIVERGENCE or asked.last_fetched_epoch < 0:
             return False
-        epoch, end = asked.last_fetched_epoch, partition.high_watermark
-        if epoch != partition.leader_epoch:
-            epoch, end = partition.log.end_offset_for_epoch(epoch)
+        epoch, end = partition.end_of_epoch(asked.last_fetched_epoch)
         if epoch < 0 or asked.offset < partition.start_offset:
             raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
         if epoch < asked.last_fetched_epoch or end < asked.offset:

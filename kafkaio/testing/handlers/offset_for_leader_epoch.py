@@ -52,11 +52,6 @@ def _one(
     except Refusal as refusal:
         result.error_code = refusal.code
         return result
-    if asked.leader_epoch == partition.leader_epoch:
-        # Also where nothing was appended in it yet.
-        result.leader_epoch = asked.leader_epoch
-        result.end_offset = partition.high_watermark
-    elif asked.leader_epoch < partition.leader_epoch:
-        found = partition.log.end_offset_for_epoch(asked.leader_epoch)
-        result.leader_epoch, result.end_offset = found
+    found = partition.end_of_epoch(asked.leader_epoch)
+    result.leader_epoch, result.end_offset = found
     return result

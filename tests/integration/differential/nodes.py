@@ -114,6 +114,7 @@ class NodeScript:
         self.ends = [0] * len(_REPLICAS)
         self.times = 0
         self.down: int | None = None
+        self.restarts = False
         self._stop = stop
         self._start = start
 
@@ -136,7 +137,7 @@ class NodeScript:
         (made,) = (await self.pair.ask(request, 7, pick=without_configs))["topics"]
         assert not made["error_code"]
         await self._settle()
-        restarts = self.dice.random() < 0.3
+        self.restarts = self.dice.random() < 0.3
         kinds = (
             [self.produce] * 5
             + [self.fetch] * 5
@@ -146,7 +147,7 @@ class NodeScript:
             + [self.committed, self.heartbeat]
         )
         for step in range(steps):
-            if restarts and step in {steps // 3, 2 * steps // 3}:
+            if self.restarts and step in {steps // 3, 2 * steps // 3}:
                 await self.restart()
             await self.dice.choice(kinds)()
         if self.down is not None:
@@ -222,9 +223,9 @@ class NodeScript:
                 PartitionProduceData(index=index, records=encode_batch(rows))
             ],
         )
-        request = ProduceRequest(
-            acks=self.dice.choice([-1, -1, 1]), timeout_ms=9000, topic_data=[topic]
-        )
+        # What its leader alone has may be lost with a real one.
+        acks = -1 if self.restarts else self.dice.choice([-1, -1, 1])
+        request = ProduceRequest(acks=acks, timeout_ms=9000, topic_data=[topic])
         answer = await self.pair.ask(request, version, self._who())
         (told,) = answer["responses"][0]["partition_responses"]
         if not told["error_code"]:

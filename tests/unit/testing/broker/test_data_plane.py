@@ -374,20 +374,31 @@ async def test_a_fetch_of_version_16_tells_where_the_leader_is() -> None:
 
 async def test_where_epochs_end() -> None:
     async with started(topics={"t": 1}, nodes=2) as (broker, caller):
+
+        async def ends(*epochs: int) -> list[tuple[int, int]]:
+            parts = [OffsetForLeaderPartition(leader_epoch=epoch) for epoch in epochs]
+            topics = [OffsetForLeaderTopic(topic="t", partitions=parts)]
+            request = OffsetForLeaderEpochRequest(topics=topics)
+            found = (await caller.call(request, 4)).topics[0].partitions
+            return [(one.leader_epoch, one.end_offset) for one in found]
+
+        def turn() -> None:
+            for node in (1, 0):
+                broker.control.move_leader(("t", 0), node)
+
+        turn()
+        assert await ends(0, 1, 2, 3) == [(0, 0), (1, 0), (2, 0), (-1, -1)]
         await produced(caller, "t", 0, batch())
-        broker.control.move_leader(("t", 0), 1)
-        broker.control.move_leader(("t", 0), 0)
+        turn()
+        assert await ends(0, 1, 2, 3, 4) == [(0, 0), (1, 0), (2, 1), (2, 1), (4, 1)]
         await produced(caller, "t", 0, batch())
-        found = {}
-        for epoch in (0, 1, 2, 3):
-            partition = OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
-            request = OffsetForLeaderEpochRequest(
-                topics=[OffsetForLeaderTopic(topic="t", partitions=[partition])]
-            )
-            response = await caller.call(request, 4)
-            (answer,) = response.topics[0].partitions
-            found[epoch] = (answer.leader_epoch, answer.end_offset)
-        assert found == {0: (0, 1), 1: (0, 1), 2: (2, 2), 3: (-1, -1)}
+        assert await ends(2, 3, 4, 5, -1) == [
+            (2, 1),
+            (2, 1),
+            (4, 2),
+            (-1, -1),
+            (-1, -1),
+        ]
 
 
 @pytest.mark.parametrize("version", [9, 12])
