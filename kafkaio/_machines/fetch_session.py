@@ -121,7 +121,11 @@ class FetchSession:
             for tp, target in known.items()
             if tp not in wanted or (by_id and wanted[tp].topic_id != target.topic_id)
         )
-        changed = {tp: t for tp, t in wanted.items() if known.get(tp) != t}
+        changed = {
+            tp: target
+            for tp, target in wanted.items()
+            if (old := known.get(tp)) is not target and old != target
+        }
         return FetchPlan(
             self.session_id, self.epoch, dict(wanted), changed, forgotten, by_id
         )

@@ -6,7 +6,8 @@ once more; in large pages where there are such, which come a good deal cheaper.
 
 What is decoded from a frame refers to its memory, through views, and may do so for as
 long as it likes; so memory is never given back to the pool. The pool sees by the count
-of references that all views of it are gone.
+of references that all views of it are gone. What it lent is counted where it is used
+(the byte budget of a consumer); the pool bounds what it keeps beside that.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from typing import Final
 
 __all__ = ["KEPT_BYTES", "FramePool", "frame_pool"]
 
-#: Bytes that a thread's pool keeps at most, lent or not.
+#: Bytes that a thread's pool keeps at most for nobody.
 KEPT_BYTES: Final = 24 * 2**20
+#: What is lent beyond so many times as much is not used again.
+_MOST_LENT: Final = 4
 #: A buffer may be so many times as large as what is asked for.
 _SLACK: Final = 2
 #: Frames that are no smaller get memory in large pages, where the system has these.
@@ -38,10 +41,10 @@ class FramePool:
     (PyPy, or CPython without its global lock) memory is always fresh.
 
     Args:
-        limit: bytes to keep, lent or not; memory beyond that is not used again.
+        limit: bytes to keep that nobody uses.
 
     Attributes:
-        kept: bytes kept now.
+        kept: bytes that are lent, and may be used again, or kept for nobody.
     """
 
     __slots__ = ("_buffers", "_limit", "kept")
@@ -78,18 +81,23 @@ class FramePool:
 
     def _make(self, size: int) -> mmap.mmap:
         step = _LARGE_PAGE if size >= _LARGE_PAGE else _STEP
-        capacity = -(-size // step) * step
-        if capacity > self._limit:
-            return _memory(size)
-        for index in reversed(self._free()):
-            if self.kept + capacity <= self._limit:
-                break
-            self.kept -= len(self._buffers.pop(index))
-        buffer = _memory(capacity)
-        if self.kept + capacity <= self._limit:
+        buffer = _memory(-(-size // step) * step)
+        if self.kept + len(buffer) <= _MOST_LENT * self._limit:
+            self.kept += len(buffer)
+            self.tidy()
             self._buffers.append(buffer)
-            self.kept += capacity
         return buffer
+
+    def tidy(self) -> None:
+        """Give the system back what nobody uses, beyond the limit."""
+        if self.kept <= self._limit:
+            return
+        free = self._free()
+        spare = sum(len(self._buffers[index]) for index in free)
+        while spare > self._limit:
+            size = len(self._buffers.pop(free.pop()))
+            spare -= size
+            self.kept -= size
 
     def _free(self) -> list[int]:
         buffers = self._buffers

@@ -85,6 +85,7 @@ class FrameReceiver:
             self._start = begin + size
             self._deliver(bytes(self._scratch[begin : begin + size]))
         self._tidy()
+        self._pool.tidy()
 
     def _make_room(self, size: int) -> None:
         """The frame that begins in the scratch does not end in it."""

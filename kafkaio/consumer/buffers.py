@@ -340,4 +340,7 @@ class Buffers:
     def _dequeue(self, buffer: PartitionBuffer) -> None:
         if buffer.is_queued:
             buffer.is_queued = False
-            self.ready.remove(buffer)
+            if self.ready[-1] is buffer:  # it had its turn
+                self.ready.pop()
+            else:
+                self.ready.remove(buffer)

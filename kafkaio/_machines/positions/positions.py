@@ -282,7 +282,7 @@ class Positions:
     def fetchable(self, now: float) -> list[FetchPoint]:
         """Partitions to fetch now, in the order in which they got their positions."""
         return [
-            FetchPoint(tp, entry.fetch_offset, entry.token)
+            entry.fetch_point(tp)
             for tp, entry in self._due(Stage.FETCHING, now)
             if not entry.is_paused
         ]

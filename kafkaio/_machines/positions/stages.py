@@ -157,8 +157,24 @@ class PartitionPosition:
     is_revoking: bool = False
     retry_at: float = 0.0
     attempts: int = 0
+    #: What was made of this for the last fetch.
+    point: FetchPoint | None = None
 
     @property
     def token(self) -> Token:
         """What a look-up or a fetch that starts now must carry."""
         return Token(self.number, self.era)
+
+    def fetch_point(self, tp: TopicPartition) -> FetchPoint:
+        """Where a fetch that starts now reads; the same object while that is the same.
+
+        Of many partitions few move from one fetch to the next.
+        """
+        point = self.point
+        if (
+            point is None
+            or point.offset != self.fetch_offset
+            or point.token.era != self.era
+        ):
+            point = self.point = FetchPoint(tp, self.fetch_offset, self.token)
+        return point

@@ -50,6 +50,8 @@ __all__ = ["Fetcher", "LogEnds"]
 
 #: A partition may have this many answers' worth of bytes buffered.
 _DEPTH: Final = 2
+#: Answers that share the budget, at least.
+_ANSWERS: Final = 5
 #: Seconds that an answer is worked on before the loop gets a turn.
 _SLICE: Final = 0.001
 
@@ -100,6 +102,8 @@ class Fetcher:
         self._reads_committed = config.isolation_level == "read_committed"
         # Larger limits for partitions whose next batch did not fit.
         self._max_bytes: dict[TopicPartition, int] = {}
+        # What was asked for last of each partition: most of it stays as it is.
+        self._targets: dict[TopicPartition, FetchTarget] = {}
         # Followers that brokers told us to read from (KIP-392), and until when.
         self._replicas: dict[TopicPartition, tuple[int, float]] = {}
         reader.on_room = self.wake
@@ -156,6 +160,7 @@ class Fetcher:
         """A partition is not assigned any more."""
         self.ends.pop(tp, None)
         self._max_bytes.pop(tp, None)
+        self._targets.pop(tp, None)
         self._replicas.pop(tp, None)
 
     def close_sessions(self) -> None:
@@ -213,7 +218,10 @@ class Fetcher:
         room = free // (idle + 1)
         if room < least:
             room = free // idle
-        return min(room, self.config.fetch_max_bytes) if room >= least else 0
+        if room < least:
+            return 0
+        # Memory is used again sooner where several answers share the budget.
+        return min(room, self.config.fetch_max_bytes, max(least, budget // _ANSWERS))
 
     def has_room_beside(self) -> bool:
         """Whether a partition's worth may come beside a fetch in flight."""
@@ -238,14 +246,22 @@ class Fetcher:
         return max(1, min(_DEPTH * self.config.max_partition_fetch_bytes, budget))
 
     def _target(self, point: FetchPoint) -> FetchTarget:
-        cluster = self.client.cluster
-        view = cluster.partition(point.tp)
-        return FetchTarget(
-            point.offset,
-            self._max_bytes.get(point.tp, self.config.max_partition_fetch_bytes),
-            -1 if view is None else view.leader_epoch,
-            cluster.topic_id(point.tp.topic) or ZERO_UUID,
-        )
+        tp, cluster = point.tp, self.client.cluster
+        view = cluster.partition(tp)
+        epoch = -1 if view is None else view.leader_epoch
+        topic_id = cluster.topic_id(tp.topic) or ZERO_UUID
+        size = self._max_bytes.get(tp, self.config.max_partition_fetch_bytes)
+        target = self._targets.get(tp)
+        if (
+            target is None
+            or target.offset != point.offset
+            or target.max_bytes != size
+            or target.leader_epoch != epoch
+            or target.topic_id is not topic_id
+        ):
+            target = FetchTarget(point.offset, size, epoch, topic_id)
+            self._targets[tp] = target
+        return target
 
     def _node_of(self, tp: TopicPartition) -> int | None:
         replica = self._replicas.get(tp)

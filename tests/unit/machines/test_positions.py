@@ -207,6 +207,19 @@ def test_what_was_buffered_can_be_fetched_again():
     assert [p.offset for p in made.fetchable(0)] == [12]
 
 
+def test_where_to_fetch_is_told_anew_only_when_it_changes():
+    made = fetching(10)
+    (point,) = made.fetchable(0)
+    assert made.fetchable(0)[0] is point
+    made.fetched(A, 15)
+    assert made.fetchable(0) == [FetchPoint(A, 15, point.token)]
+    made.seek(A, 15)
+    (sought,) = made.fetchable(0)
+    assert sought == FetchPoint(A, 15, made[A].token)
+    assert not made.accepts(FetchPoint(A, 15, point.token))
+    assert made.accepts(sought)
+
+
 def test_a_position_never_goes_back_by_itself():
     made = fetching(10)
     with pytest.raises(InternalError, match="went back"):

@@ -55,18 +55,41 @@ def test_what_fits_best_is_taken():
     assert address(pool.take(2 * STEP)) == addresses[0]
 
 
-def test_free_memory_makes_way_and_lent_memory_does_not():
+def test_what_nobody_uses_is_given_back_beyond_the_limit():
     pool = FramePool(LIMIT)
-    lent = pool.take(2 * STEP)
+    views = [pool.take(4 * STEP) for _ in range(3)]
+    first = address(views[0])
+    pool.tidy()
+    assert pool.kept == 12 * STEP
+    views.clear()
+    pool.tidy()
+    assert pool.kept == 4 * STEP
+    assert address(pool.take(4 * STEP)) == first
+    small = pool.take(STEP)
+    large = [pool.take(5 * STEP), pool.take(5 * STEP)]
+    large.clear()
+    assert pool.kept == 15 * STEP
+    other = pool.take(6 * STEP)  # too much for what is there, which makes way
+    assert pool.kept == 11 * STEP
+    assert pool.lent == [STEP, 6 * STEP]
+    assert address(small) != address(other)
+
+
+def test_what_is_lent_beyond_all_measure_is_not_used_again():
+    pool = FramePool(LIMIT)
+    views = [pool.take(5 * STEP) for _ in range(4)]
+    assert pool.kept == 20 * STEP
+    views.append(pool.take(5 * STEP))
+    assert len(views[-1]) == 5 * STEP
+    assert len({*map(address, views)}) == 5
+    assert pool.kept == 20 * STEP
     pool.take(4 * STEP)
-    assert pool.kept == 6 * STEP
-    one = pool.take(STEP)  # in place of the four that are free
-    assert pool.kept == 3 * STEP
-    many = pool.take(4 * STEP)  # no room: not kept
-    assert pool.kept == 3 * STEP
-    assert len(pool.take(LIMIT + 1)) == LIMIT + 1
-    assert pool.kept == 3 * STEP
-    assert len({*map(address, (lent, one, many))}) == 3
+    assert pool.kept == 24 * STEP
+
+
+def test_large_memory_comes_in_large_pages():
+    pool = FramePool()
+    assert len(pool.take(2 * 2**20 + 1).obj) == 4 * 2**20  # type: ignore[arg-type]
 
 
 def test_memory_is_always_fresh_where_references_cannot_be_counted(monkeypatch):
@@ -115,5 +138,7 @@ def test_no_two_lent_pieces_overlap(steps: list[tuple[int, int, bool, bool]]) ->
         if drops:
             kept.pop(which % len(kept))
         del view
-        assert pool.kept <= LIMIT
+        assert pool.kept <= 4 * LIMIT
+        pool.tidy()
+        assert pool.kept - sum(pool.lent) <= LIMIT
         assert all(view[0] == mark == view[-1] for view, mark in kept)
