@@ -18,35 +18,15 @@ __all__ = ["RecordBatch"]
 
 
 class RecordBatch(BatchHeader, Sectioned):
-    """One batch of message format 2. Treat its attributes as read-only.
+    """One batch of message format 2, with the attributes of its `BatchHeader`.
+
+    Treat them as read-only; `kafkaio._records._header.BatchHeader` tells their meaning.
 
     Args:
         data: the whole batch, header included; referred to, and not to be changed
             before `detach`.
         decompressor: what decompresses the records.
         max_decompressed: bytes that the records may decompress to.
-
-    Attributes:
-        base_offset: what the records' offset deltas count from.
-        last_offset: offset of the last record that the batch was written with;
-            compaction may since have removed it.
-        next_offset: where to read on after this batch.
-        leader_epoch: epoch of the leader that appended the batch, -1 if unknown.
-        magic: number of the message format, 2.
-        compression: the codec.
-        timestamp_type: who set the timestamps.
-        is_transactional: whether the batch is part of a transaction.
-        is_control: whether the batch is a marker and not data.
-        has_delete_horizon: whether ``base_timestamp`` is the time from which
-            compaction may remove the batch's tombstones.
-        base_timestamp: what the records' timestamp deltas count from.
-        max_timestamp: the greatest timestamp, or the log append time.
-        producer_id: id of the producer, -1 if none.
-        producer_epoch: epoch of the producer, -1 if none.
-        base_sequence: sequence number of the first record, -1 if none.
-        count: records in the batch; compaction may leave none.
-        size_bytes: size of the batch on the wire.
-        checksum: the checksum that the batch carries.
 
     Raises:
         CorruptRecord: the header contradicts itself.
