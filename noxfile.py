@@ -1,5 +1,8 @@
 """Every check that CI runs, by the name CI calls it: `nox -s lint types unit`."""
 
+import shutil
+from pathlib import Path
+
 import nox
 
 nox.options.default_venv_backend = "uv|virtualenv"
@@ -69,6 +72,47 @@ def unit(session: nox.Session, codec: str) -> None:
     tests = ["tests/unit", "tests/meta", *session.posargs]
     session.run("coverage", "run", "-m", "pytest", *tests, env=env)
     session.notify("coverage")
+
+
+#: What the compiled codec is tested by, one process each: sanitized it is slow.
+CODEC_TESTS = [
+    "tests/unit/records",
+    "tests/unit/arrow",
+    "tests/unit/consumer/test_stream.py",
+]
+SANITIZERS = "-fsanitize=address,undefined -fno-omit-frame-pointer -g1"
+
+
+@nox.session
+def sanitize(session: nox.Session) -> None:
+    """The compiled codec under AddressSanitizer and UBSan (GCC, Linux): ten minutes."""
+    session.install(".[arrow]", "cython>=3.1", "setuptools>=77", env=WITHOUT_COMPILER)
+    groups(session, "test")
+    copy = Path(session.create_tmp()) / "source"
+    shutil.rmtree(copy, ignore_errors=True)
+    unwanted = shutil.ignore_patterns(".*", "build", "*.so", "_speedups.c")
+    shutil.copytree(".", copy, ignore=unwanted)
+    tests = [
+        str(path)
+        for name in session.posargs or CODEC_TESTS
+        for path in sorted(Path(name).glob("test_*.py")) or [Path(name)]
+    ]
+    libraries = [
+        session.run("gcc", f"-print-file-name={name}", external=True, silent=True)
+        for name in ("libasan.so", "libstdc++.so")
+    ]
+    env = {
+        "LD_PRELOAD": " ".join(str(path).strip() for path in libraries),
+        "PYTHONMALLOC": "malloc",
+        "ASAN_OPTIONS": "detect_leaks=0",  # CPython itself frees not everything
+        "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+        "KAFKAIO_CODEC": "compiled",
+    }
+    flags = {"CFLAGS": SANITIZERS, "LDFLAGS": SANITIZERS}
+    with session.chdir(copy):
+        session.run("python", "setup.py", "-q", "build_ext", "--inplace", env=flags)
+        for path in tests:
+            session.run("python", "-m", "pytest", "-q", path, "--timeout=1200", env=env)
 
 
 @nox.session
