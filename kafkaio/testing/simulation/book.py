@@ -54,6 +54,9 @@ class Held:
         is_asked_back: whether the user was told that it is given up now.
         is_doubtful: whether what is finished may not have been committed at the end.
         is_sought: whether the user went to another offset.
+        is_shunned: whether what came last counted for nothing. A member that was thrown
+            out of a classic group is one again if the coordinator moves before the
+            others have joined, for until then nothing of it is written down.
         keeps: how many reasons the user has to keep it: holds, delays, work in hand.
         is_requested: whether the user can know that the group asks for it.
         deadline: when it is lost at the latest.
@@ -69,6 +72,7 @@ class Held:
     is_asked_back: bool = False
     is_doubtful: bool = False
     is_sought: bool = False
+    is_shunned: bool = False
     keeps: int = 0
     is_requested: bool = False
     deadline: float = float("inf")
@@ -317,6 +321,8 @@ class Book:
         held.expected = offset + 1
         if self._is_member(session):
             self._count(session, partition, offset)
+        else:
+            held.is_shunned = True
 
     def _came(
         self, session: Session, partition: int, offset: int, value: bytes | None
@@ -366,9 +372,13 @@ class Book:
         assert held.strands is not None
         finished = held.strands.done(offset)
         held.finished = held.strands.done_to
-        if session.held.get(partition) is held and self._is_member(session):
+        if session.held.get(partition) is not held:
+            return
+        if self._is_member(session):
             for one in finished:
                 self._count(session, partition, one)
+        else:
+            held.is_shunned = True
 
     def _check_value(self, partition: int, offset: int, value: bytes | None) -> None:
         if offset >= len(self._logs[partition]):
@@ -389,7 +399,9 @@ class Book:
         frontier = self.frontier[partition]
         if offset < frontier:
             self.repeated += 1
-        if offset > frontier:
+        held = session.held[partition]
+        is_back, held.is_shunned = held.is_shunned, False
+        if offset > frontier and not is_back:
             what = f"offset {offset}, after {frontier - 1}"
             self._break("left out", session, partition, what)
         elif offset < frontier and offset >= self._excused[partition]:

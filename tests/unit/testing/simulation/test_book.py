@@ -193,6 +193,20 @@ def test_who_is_out_of_the_group_and_cannot_know_counts_for_nothing(
     assert world.laws == ["out of order"]
 
 
+def test_who_is_taken_back_goes_on(world: World) -> None:
+    world.write(4)
+    session = world.session("a", 0)
+    world.read(session, 0)
+    world.cluster.gone.add("a")
+    world.read(session, 1)
+    world.cluster.gone.clear()
+    world.read(session, 2)
+    assert (world.laws, world.book.frontier[0]) == ([], 3)
+    world.book.frontier[0] = 2
+    world.read(session, 3)
+    assert world.laws == ["left out"]
+
+
 def test_going_back_is_the_users_right(world: World) -> None:
     world.write(4)
     session = world.session("a", 0)
