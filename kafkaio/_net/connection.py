@@ -124,7 +124,7 @@ class Connection:
 
     def __repr__(self) -> str:
         return (
-            f"<Connection {self._peer} {self.lane.value} {self._machine.state.name} | "
+            f"<Connection {self._peer} {self.lane.kind} {self._machine.state.name} | "
             f"{self.in_flight} in flight>"
         )
 

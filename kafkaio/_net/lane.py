@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from dataclasses import dataclass
+from typing import ClassVar
 
 __all__ = ["Lane"]
 
 
-class Lane(Enum):
+@dataclass(frozen=True, slots=True)
+class Lane:
     """The connections that one broker may get, each opened when first needed.
 
     A broker answers a connection's requests in order, one at a time: a parked
-    JoinGroup or a long-polling Fetch holds up whatever was sent behind it.
+    JoinGroup or a long-polling Fetch holds up whatever was sent behind it. So those
+    who share a client have such connections each for itself (`of`).
+
+    Attributes:
+        kind: what it is for, as observers hear it.
+        owner: whose it is, compared by identity or as the object has it; None for
+            everybody's.
     """
 
-    SHARED = "shared"  #: everything that is answered at once
-    FETCH = "fetch"  #: Fetch, which waits for data
-    PRODUCE = "produce"  #: Produce, which waits for replicas
-    COORDINATOR = "coordinator"  #: groups: JoinGroup and SyncGroup wait for members
+    kind: str
+    owner: object = None
+
+    SHARED: ClassVar[Lane]  #: everything that is answered at once
+    FETCH: ClassVar[Lane]  #: Fetch, which waits for data
+    PRODUCE: ClassVar[Lane]  #: Produce, which waits for replicas
+    COORDINATOR: ClassVar[Lane]  #: groups: JoinGroup and SyncGroup wait for members
+
+    def of(self, owner: object) -> Lane:
+        """The lane of this kind that is ``owner``'s alone."""
+        return Lane(self.kind, owner)
+
+
+Lane.SHARED = Lane("shared")
+Lane.FETCH = Lane("fetch")
+Lane.PRODUCE = Lane("produce")
+Lane.COORDINATOR = Lane("coordinator")

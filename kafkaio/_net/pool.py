@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import anyio
@@ -146,25 +146,49 @@ class Pool:
 
     def close_node(self, node_id: int) -> None:
         """Close all connections to a broker; what is in flight fails."""
-        self.close_lanes(node_id, Lane)
+        for key in self._keys():
+            if key[0] == node_id:
+                self._end(key)
 
     def close_lanes(
-        self, node_id: int, lanes: Iterable[Lane], cause: KafkaError | None = None
+        self, node_id: int, lanes: Collection[Lane], cause: KafkaError
     ) -> None:
         """Close some connections to a broker; what is in flight fails.
 
         Args:
             node_id: the broker.
-            lanes: which of its connections.
-            cause: what it did wrong, so that connecting again has to wait; or None.
+            lanes: which of its connections; those of all owners.
+            cause: what it did wrong: connecting again has to wait.
         """
-        for key in ((node_id, lane) for lane in lanes):
-            if key in self._opening:
-                error = BrokerNotAvailable(f"broker {node_id}: closed")
-                error.__cause__ = cause
-                self._give_up(key, error)
-            if key in self._open:
-                self._open[key].close(cause)
+        kinds = {lane.kind for lane in lanes}
+        for key in self._keys():
+            if key[0] == node_id and key[1].kind in kinds:
+                self._end(key, cause)
+
+    def end_lane(self, lane: Lane) -> None:
+        """Close a lane to every broker, for its owner is gone."""
+        for key in self._keys():
+            if key[1] == lane:
+                self._end(key)
+        for key in [key for key in self._schedules if key[1] == lane]:
+            del self._schedules[key]
+
+    def _keys(self) -> list[_Key]:
+        return [*self._opening, *self._open]
+
+    def _end(self, key: _Key, cause: KafkaError | None = None) -> None:
+        if key in self._opening:
+            error = BrokerNotAvailable(f"broker {key[0]}: closed")
+            error.__cause__ = cause
+            self._give_up(key, error)
+        else:
+            self._open[key].close(cause)
+
+    def retire(self, node_id: int) -> None:
+        """Close all connections to a broker once what is in flight is answered."""
+        for key, connection in list(self._open.items()):
+            if key[0] == node_id:
+                connection.retire()
 
     def close(self) -> None:
         """Close every connection, end every attempt, make no more. Cannot wait."""
@@ -213,7 +237,7 @@ class Pool:
         async def run() -> None:
             await self._run(opening, key)
 
-        self._start_soon(run, f"open {key[0]} {key[1].value}")
+        self._start_soon(run, f"open {key[0]} {key[1].kind}")
         self._opening[key] = opening
         return opening
 
@@ -281,7 +305,7 @@ class Pool:
     def _opened(self, key: _Key, connection: Connection) -> None:
         self._open[key] = connection
         broker = connection.broker
-        self._observer.connection_opened(key[0], key[1].value, broker.host, broker.port)
+        self._observer.connection_opened(key[0], key[1].kind, broker.host, broker.port)
 
     def _lost(self, connection: Connection, cause: BaseException | None) -> None:
         key = (connection.node_id, connection.lane)
@@ -294,7 +318,7 @@ class Pool:
         self._report(key, cause)
 
     def _report(self, key: _Key, cause: BaseException | None) -> None:
-        self._observer.connection_lost(key[0], key[1].value, cause)
+        self._observer.connection_lost(key[0], key[1].kind, cause)
         if self._on_lost is not None:
             self._on_lost(key[0], key[1], cause)
 

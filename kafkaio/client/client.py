@@ -414,6 +414,10 @@ class Client:
         """
         self._pool.close_lanes(node_id, (Lane.SHARED, Lane.COORDINATOR), cause)
 
+    def end_lane(self, lane: Lane) -> None:
+        """Close the connections on a lane, for its owner is gone."""
+        self._pool.end_lane(lane)
+
     def ready_connection(self, node_id: int, lane: Lane) -> Connection | None:
         """The open connection to a broker on a lane, or None; opens nothing."""
         return self._pool.ready(node_id, lane)

@@ -108,7 +108,4 @@ class Nodes:
         raise BrokerNotAvailable(f"no {kind} can be reached: {what}") from failures[-1]
 
     def _retire(self, node_id: int) -> None:
-        for lane in Lane:
-            connection = self._pool.ready(node_id, lane)
-            if connection is not None:
-                connection.retire()
+        self._pool.retire(node_id)

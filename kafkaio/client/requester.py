@@ -249,7 +249,7 @@ class Requester:
 
     async def _any(self, lane: Lane) -> Connection:
         shared = await self._nodes.any_connection()
-        if lane is Lane.SHARED:
+        if lane == Lane.SHARED:
             return shared
         return await self._connect(shared.node_id, lane)
 

@@ -241,6 +241,13 @@ class Engine:
                     self.reader.unassign(tp)
                 if self._owns_client:
                     await self.client.close(max(0.0, deadline - now()))
+                else:
+                    self._end_lanes()
+
+    def _end_lanes(self) -> None:
+        self.client.end_lane(self.fetcher.lane)
+        if self.coordinator is not None:
+            self.client.end_lane(self.coordinator.lane)
 
     async def _part(self, deadline: float) -> None:
         self.fetcher.close_sessions()

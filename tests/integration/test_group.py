@@ -219,3 +219,32 @@ async def test_the_coordinator_dies(
             while await committed() < 2:  # noqa: ASYNC110
                 await asyncio.sleep(0.2)
     assert set(seen.values()) == {1}
+
+
+async def test_those_who_share_a_client_do_not_wait_for_each_other(
+    real_kafka: Kafka, topic: TopicFactory, group: str
+) -> None:
+    name, idle = topic(partitions=COUNT), topic()
+    options = {"topics": name, "group_id": group, "group_protocol": "classic"}
+    async with (
+        Client(real_kafka.bootstrap_servers) as client,
+        Consumer(client, assign=[TopicPartition(idle, 0)], fetch_max_wait_ms=20_000),
+        Consumer(client, auto_offset_reset="earliest", **options) as one,  # type: ignore[arg-type]
+        reading(one) as seen,
+    ):
+        # Its JoinGroup waits until the other has joined anew.
+        async with (
+            asyncio.timeout(20),
+            Consumer(client, auto_offset_reset="earliest", **options) as two,  # type: ignore[arg-type]
+            reading(two) as others,
+        ):
+            await until(lambda: len(numbers(one)) == len(numbers(two)) == 3)
+            async with Producer(client) as producer:
+                for number in range(COUNT):
+                    await producer.send(name, b"%d" % number, partition=number)
+            await until(lambda: len(seen) + len(others) == COUNT, limit=5)
+        await until(lambda: len(numbers(one)) == COUNT)
+        kinds = [one.lane.kind for one in client.statistics().connections]
+        # That of who has gone is gone.
+        assert kinds.count("coordinator") == 1
+        assert kinds.count("fetch") == 2

@@ -25,6 +25,7 @@ from kafkaio._machines.fetch_session import FetchTarget
 from kafkaio._machines.positions import FetchPoint, Stage
 from kafkaio._machines.reactions import Reaction, Step, reaction
 from kafkaio._machines.read_committed import ReadCommitted, ReadUncommitted
+from kafkaio._net.lane import Lane
 from kafkaio._records.batch import (
     Decompressor,
     LegacyBatch,
@@ -92,6 +93,8 @@ class Fetcher:
         self.config = config
         self.ends: dict[TopicPartition, LogEnds] = {}
         self.stale_answers = 0
+        #: Nobody else's fetches hold ours up while they wait for data.
+        self.lane = Lane.FETCH.of(self)
         self._reader = reader
         self._start_soon = start_soon
         self._nodes: dict[int, NodeFetcher] = {}

@@ -12,7 +12,6 @@ from kafkaio._machines.fetch_session import FetchPlan, FetchSession, FetchTarget
 from kafkaio._machines.positions import FetchPoint
 from kafkaio._machines.reactions import reaction
 from kafkaio._net.connection import Connection
-from kafkaio._net.lane import Lane
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.consumer.fetch.catch_up import CatchUp
@@ -122,7 +121,7 @@ class NodeFetcher:
             self._session.reset()  # a session is not bound to it, but its answer was
             self._connection = None
             client = fetcher.client
-            self._connection = await client.connection(self.node_id, Lane.FETCH)
+            self._connection = await client.connection(self.node_id, fetcher.lane)
             # Opening took its time: what is wanted may have changed.
             wanted, is_short = fetcher.wanted(self.node_id)
         room = fetcher.room()

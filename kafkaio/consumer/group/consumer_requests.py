@@ -10,7 +10,6 @@ from uuid import UUID
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.base import Effects
 from kafkaio._machines.membership.consumer import ConsumerMembership
-from kafkaio._net.lane import Lane
 from kafkaio._runtime.clock import now, roll
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.group.rpc import GroupConnection, GroupRpc
@@ -53,7 +52,7 @@ class ConsumerRequests:
 
     async def _heartbeat(self, effect: fx.SendConsumerHeartbeat) -> Effects:
         timeout = min(self._timeout, effect.timeout)
-        connection = await self._rpc.connection(Lane.COORDINATOR, now() + timeout)
+        connection = await self._rpc.connection(self._rpc.lane, now() + timeout)
         if effect.is_new:
             self._check_offered(connection)
         version = connection.versions.usable(ConsumerGroupHeartbeatRequest)

@@ -22,6 +22,7 @@ from kafkaio._machines.membership.classic import ClassicMembership
 from kafkaio._machines.membership.consumer import ConsumerMembership
 from kafkaio._machines.membership.revoke_ledger import Claim
 from kafkaio._machines.metadata import ClusterView
+from kafkaio._net.lane import Lane
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
@@ -95,6 +96,11 @@ class GroupCoordinator:
     def group_id(self) -> str:
         """Name of the group."""
         return self._rpc.group_id
+
+    @property
+    def lane(self) -> Lane:
+        """The connections that are this member's alone."""
+        return self._rpc.lane
 
     @property
     def state(self) -> Enum:

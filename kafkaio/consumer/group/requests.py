@@ -78,7 +78,7 @@ class GroupRequests:
         # timeout would take a group that rebalances for a coordinator that hangs.
         patience = self._config.max_poll_interval_ms / 1000 + _JOIN_MARGIN
         connection = await self._rpc.connection(
-            Lane.COORDINATOR, now() + min(self._timeout, self._member.config.silence)
+            self._rpc.lane, now() + min(self._timeout, self._member.config.silence)
         )
         self._check_static(connection)
         reply = await self._rpc.call_on(
@@ -137,7 +137,7 @@ class GroupRequests:
                     for member, blob in effect.assignments
                 ],
             ),
-            Lane.COORDINATOR,
+            self._rpc.lane,
             timeout=self._timeout,
         )
         return self._member.sync_answered(effect.ticket, reply, now(), roll())
@@ -156,7 +156,7 @@ class GroupRequests:
                 member_id=effect.member_id,
                 group_instance_id=self._config.group_instance_id,
             ),
-            Lane.COORDINATOR,
+            self._rpc.lane,
             timeout=min(self._timeout, effect.timeout),
             is_vital=True,
         )

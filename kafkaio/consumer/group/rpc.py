@@ -108,11 +108,14 @@ class GroupClient(Protocol):
 class GroupRpc:
     """Sends the requests of one group to its coordinator."""
 
-    __slots__ = ("_client", "_node_id", "group_id")
+    __slots__ = ("_client", "_node_id", "group_id", "lane")
 
     def __init__(self, client: GroupClient, group_id: str) -> None:
         self._client = client
         self.group_id = group_id
+        #: Where JoinGroup and SyncGroup wait for members: nobody else's requests
+        #: stand behind them, not even those of another member.
+        self.lane = Lane.COORDINATOR.of(self)
         # The node that the last request went to; None before the first, and once it
         # is known to be the wrong one.
         self._node_id: int | None = None

@@ -47,7 +47,7 @@ class OneBroker:
 
     async def connection(self, node_id: int, lane: Lane) -> Any:
         assert node_id == 7
-        if self.connecting is not None and lane is Lane.SHARED:
+        if self.connecting is not None and lane == Lane.SHARED:
             raise self.connecting
         return self
 

@@ -346,6 +346,19 @@ async def test_close_node(side: Side) -> None:
     assert side.pool.wait_before(0) == 0.0  # we closed it: nothing failed
 
 
+async def test_a_lane_of_ones_own_ends_with_its_owner(side: Side) -> None:
+    mine, yours = Lane.FETCH.of(object()), Lane.FETCH.of(object())
+    first = await side.connect(0, mine)
+    assert await side.connect(0, mine) is first
+    assert await side.connect(0, yours) is not first
+    await side.connect(1, mine)
+    side.pool.end_lane(mine)
+    left = [(one.node_id, one.lane) for one in side.pool.statistics()]
+    assert left == [(0, yours)]
+    side.pool.close_lanes(0, [Lane.FETCH], ClosedError("silent"))  # whosever it is
+    assert side.pool.statistics() == ()
+
+
 # ---- closing -------------------------------------------------------------------------
 
 
