@@ -59,15 +59,15 @@ class FetchSession:
         changed: Iterable[tuple[PartitionKey, Asked]],
         forgotten: Iterable[PartitionKey],
     ) -> None:
-        """Apply an incremental request."""
+        """Apply an incremental request: what is forgotten and asked for begins anew."""
+        for key in forgotten:
+            self.partitions.pop(key, None)
         for key, asked in changed:
             before = self.partitions.get(key)
             if before is not None:
                 asked.told_watermark = before.told_watermark
                 asked.told_start = before.told_start
             self.partitions[key] = asked
-        for key in forgotten:
-            self.partitions.pop(key, None)
 
     def move_back(self, key: PartitionKey) -> None:
         """Let other partitions go first next time."""

@@ -44,6 +44,15 @@ def test_an_update_keeps_what_the_client_was_told() -> None:
     assert session.partitions["t", 0] == Asked(4, 100, told_watermark=9)
 
 
+def test_what_is_forgotten_and_asked_for_begins_anew() -> None:
+    sessions = FetchSessions()
+    session = begin(sessions, 0)
+    session.partitions["t", 0].told_watermark = 9
+    key = ("t", 0)
+    sessions.find(session.session_id, 1, [(key, Asked(4, 100))], [key], by_id=False)
+    assert session.partitions == {key: Asked(4, 100)}
+
+
 def test_epoch_minus_one_closes() -> None:
     sessions = FetchSessions()
     session = begin(sessions, 0)
