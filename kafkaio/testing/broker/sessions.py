@@ -59,15 +59,15 @@ class FetchSession:
         changed: Iterable[tuple[PartitionKey, Asked]],
         forgotten: Iterable[PartitionKey],
     ) -> None:
-        """Apply an incremental request: what is forgotten and asked for begins anew."""
-        for key in forgotten:
-            self.partitions.pop(key, None)
+        """Apply an incremental request."""
         for key, asked in changed:
             before = self.partitions.get(key)
             if before is not None:
                 asked.told_watermark = before.told_watermark
                 asked.told_start = before.told_start
             self.partitions[key] = asked
+        for key in forgotten:
+            self.partitions.pop(key, None)
 
     def move_back(self, key: PartitionKey) -> None:
         """Let other partitions go first next time."""
@@ -130,7 +130,10 @@ class FetchSessions:
         known.update(changed, forgotten)
         if not known.partitions:
             del self._sessions[session_id]
-            return FetchSession(NO_SESSION, by_id, is_full=True)
+            # What was asked for and forgotten at once is answered, this once.
+            last = FetchSession(NO_SESSION, by_id, is_full=True)
+            last.partitions.update(changed)
+            return last
         return known
 
     def _keep(self, session: FetchSession) -> None:

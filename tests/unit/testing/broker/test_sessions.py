@@ -44,13 +44,14 @@ def test_an_update_keeps_what_the_client_was_told() -> None:
     assert session.partitions["t", 0] == Asked(4, 100, told_watermark=9)
 
 
-def test_what_is_forgotten_and_asked_for_begins_anew() -> None:
+def test_what_is_asked_for_and_forgotten_at_once_is_answered_once() -> None:
     sessions = FetchSessions()
     session = begin(sessions, 0)
-    session.partitions["t", 0].told_watermark = 9
-    key = ("t", 0)
-    sessions.find(session.session_id, 1, [(key, Asked(4, 100))], [key], by_id=False)
-    assert session.partitions == {key: Asked(4, 100)}
+    key, asked = ("t", 0), Asked(4, 100)
+    last = sessions.find(session.session_id, 1, [(key, asked)], [key], by_id=False)
+    assert (last.session_id, last.is_full) == (0, True)
+    assert list(last.partitions) == [key]
+    assert len(sessions) == 0
 
 
 def test_epoch_minus_one_closes() -> None:
