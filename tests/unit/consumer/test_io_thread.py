@@ -53,6 +53,24 @@ def real(
     return run
 
 
+class Impatient:
+    """Limits too short to read anything in, until one is long enough on this machine.
+
+    They shrink again with everything that was read, so that each step of a read is cut
+    off once in a while.
+    """
+
+    def __init__(self) -> None:
+        self._turn = 0
+        self._seen = 0
+        self._unit = 0.0001
+
+    def limit(self, seen: int) -> float:
+        self._unit *= 1.05 if seen == self._seen else 0.9
+        self._turn, self._seen = self._turn + 1, seen
+        return self._unit * (self._turn % 7)
+
+
 class Cluster:
     """A broker that goes on while the loop of the test is blocked."""
 
@@ -187,9 +205,10 @@ async def test_a_cancelled_read_takes_nothing(
 ) -> None:
     async with cluster() as at, at.consumer(max_poll_records=7) as consumer:
         records: list[Record] = []
+        limits = Impatient()
         for turn in range(100_000):
             with suppress(TimeoutError):
-                async with asyncio.timeout(0.0001 * (turn % 7)):
+                async with asyncio.timeout(limits.limit(len(records))):
                     records += await forms[turn % len(forms)](consumer)
             if len(records) >= COUNT:
                 break
@@ -340,9 +359,10 @@ async def test_a_cancelled_step_of_a_lane_takes_nothing() -> None:
     async with cluster() as at, at.consumer(assign=[ZERO], topics=None) as consumer:
         lane = await anext(consumer.partitions())
         offsets: list[int] = []
+        limits = Impatient()
         for turn in range(100_000):
             with suppress(TimeoutError):
-                async with asyncio.timeout(0.0001 * (turn % 7)):
+                async with asyncio.timeout(limits.limit(len(offsets))):
                     if turn % 2:
                         offsets += [(await anext(lane)).offset]
                     else:
