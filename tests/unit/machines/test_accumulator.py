@@ -843,6 +843,15 @@ class World:
         assert sorted([*self.written[0], *self.written[1]]) == acked
 
 
+def test_the_next_deadline_is_that_of_the_oldest_on_any_wire() -> None:
+    h = Harness()
+    for partition, created in ((0, 1.0), (1, 2.0)):
+        h.put(partition, now=created)
+        h.take(now=created)
+    assert h.acc.expire(50.0) == []
+    assert h.acc.outlook(50.0).wake_at == 101.0
+
+
 def test_a_deadline_of_what_has_landed_is_forgotten_once_it_has_passed() -> None:
     h = Harness()
     h.put(0, now=0.0)
