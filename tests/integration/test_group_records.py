@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 import pytest_asyncio
@@ -84,6 +84,12 @@ class Members:
         self.group = group
         self.shard = abs(java_hash(group)) % SHARDS
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.side.close()
+
     async def find(self) -> None:
         """Wait until the group has a coordinator."""
         find = FindCoordinatorRequest(coordinator_keys=[self.group])
@@ -97,6 +103,9 @@ class Members:
         request = ConsumerGroupDescribeRequest(group_ids=[self.group])
         (found,) = (await self.side.ask(request, 1)).groups
         found.members.sort(key=lambda one: one.member_id)
+        for one in found.members:  # in the order of a Java map, keyed by random ids
+            for what in (one.assignment, one.target_assignment):
+                what.topic_partitions.sort(key=lambda topic: topic.topic_name)
         return found
 
     async def is_loaded(self) -> bool:
@@ -206,52 +215,49 @@ async def write(members: Members, records: list[KeyValue]) -> None:
 async def test_we_go_on_with_a_group_of_a_real_broker(
     kafka: Kafka, embedded: Broker
 ) -> None:
-    real = Members(Side(kafka.bootstrap_servers), "theirs")
-    expected = await real.gather()
-    records = await written(real)
-    assert {int.from_bytes(key[:2]) for key, _ in records} >= KINDS
-    ours = Members(Side(embedded.bootstrap_servers), "theirs")
-    await ours.find()
-    # The coordinator reads them when it is first asked for the group.
-    await write(ours, records)
-    found = await ours.describe()
-    # Kafka tells by another number what topics were, so they are taken for others.
-    now = found.group_epoch, found.group_state
-    assert now == (expected.group_epoch + 1, "Assigning")
-    found.group_epoch, found.group_state = expected.group_epoch, expected.group_state
-    assert found == expected
-    await ours.go_on(expected)
-    real.side.close()
-    ours.side.close()
+    with (
+        Members(Side(kafka.bootstrap_servers), "theirs") as real,
+        Members(Side(embedded.bootstrap_servers), "theirs") as ours,
+    ):
+        expected = await real.gather()
+        records = await written(real)
+        assert {int.from_bytes(key[:2]) for key, _ in records} >= KINDS
+        await ours.find()
+        # The coordinator reads them when it is first asked for the group.
+        await write(ours, records)
+        found = await ours.describe()
+        # Kafka tells by another number what topics were, so they are taken for others.
+        now = found.group_epoch, found.group_state
+        assert now == (expected.group_epoch + 1, "Assigning")
+        found.group_epoch = expected.group_epoch
+        found.group_state = expected.group_state
+        assert found == expected
+        await ours.go_on(expected)
 
 
 @pytest.mark.timeout(120)
 async def test_a_real_broker_goes_on_with_a_group_of_ours(
     kafka: Kafka, embedded: Broker
 ) -> None:
-    ours = Members(Side(embedded.bootstrap_servers), "ours")
-    expected = await ours.gather()
-    real = Members(Side(kafka.bootstrap_servers), "ours")
-    await real.find()
-    await write(real, await written(ours))
-    real.side.close()
-    # It reads them when it starts.
-    await kafka.restart(1)
-    real.side = Side(kafka.bootstrap_servers)
-    await until(real.is_loaded)
-    assert await real.describe() == expected
-    await real.go_on(expected)
-    real.side.close()
-    ours.side.close()
+    with Members(Side(embedded.bootstrap_servers), "ours") as ours:
+        expected = await ours.gather()
+        with Members(Side(kafka.bootstrap_servers), "ours") as real:
+            await real.find()
+            await write(real, await written(ours))
+        # It reads them when it starts.
+        await kafka.restart(1)
+        with Members(Side(kafka.bootstrap_servers), "ours") as real:
+            await until(real.is_loaded)
+            assert await real.describe() == expected
+            await real.go_on(expected)
 
 
 async def test_kafkas_log_dump_reads_our_groups(tmp_path: Path) -> None:
     async with Broker(topics={"t": 3, "u": 3}, data_dir=tmp_path) as broker:
-        members = Members(Side(broker.bootstrap_servers), "g")
-        await members.gather()
-        await members.beat("a", -1)
-        await members.beat("s", -1, instance_id="i")
-        members.side.close()
+        with Members(Side(broker.bootstrap_servers), "g") as members:
+            await members.gather()
+            await members.beat("a", -1)
+            await members.beat("s", -1, instance_id="i")
     segment = tmp_path / f"{OFFSETS_TOPIC}-{members.shard}" / f"{0:020}.log"
     output = await Toolbox(find_release("4.3")).run(
         DUMP, "--offsets-decoder", "--files", str(segment), timeout=60
