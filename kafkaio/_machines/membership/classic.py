@@ -277,6 +277,11 @@ class ClassicMembership(Member):
             self._pulse.answered()
         return self._advance(now)
 
+    @property
+    def is_joining(self) -> bool:
+        """Whether the answer to a JoinGroup will tell the generation."""
+        return self.state is State.JOINING
+
     def commit_refused(
         self, code: int, identity: tuple[str, int], now: float, roll: float
     ) -> Effects:

@@ -78,6 +78,11 @@ class CommitMember(Protocol):
         """Whether look-ups are fenced, too (KIP-848)."""
         ...
 
+    @property
+    def is_joining(self) -> bool:
+        """Whether the answer to a JoinGroup will tell the generation."""
+        ...
+
     def commit_refused(self, code: int, identity: GroupMetadata) -> None:
         """The coordinator does not accept us as that member."""
         ...
@@ -334,6 +339,11 @@ class OffsetCommitter:
         ):
             # We joined a new generation while this was on its way. What we still own
             # can be committed under the new name.
+            return error
+        joins = self._member is not None and self._member.is_joining
+        if joins and code == ErrorCode.ILLEGAL_GENERATION:
+            # The new generation may have begun, and its number be on its way to us, on
+            # another connection than this answer came by.
             return error
         if self._member is not None and self._member.is_subscribed:
             self._member.commit_refused(code, identity)

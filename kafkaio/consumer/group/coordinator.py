@@ -249,6 +249,12 @@ class GroupCoordinator:
         asked = reason or "the user asked for a rebalance"
         self._feed(self._member.enforce_rebalance(asked, now()))
 
+    @property
+    def is_joining(self) -> bool:
+        """Whether the answer to a JoinGroup will tell the generation."""
+        member = self._member
+        return isinstance(member, ClassicMembership) and member.is_joining
+
     def commit_refused(self, code: int, identity: GroupMetadata) -> None:
         """The coordinator refused a commit under that identity."""
         who = identity.member_id, identity.generation

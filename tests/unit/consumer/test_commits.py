@@ -357,6 +357,27 @@ async def test_a_commit_of_the_last_generation_goes_out_again_as_the_new() -> No
         group.close()
 
 
+@virtual
+async def test_a_generation_that_began_before_we_heard_of_it_loses_nothing() -> None:
+    async with FakeCluster(topics={"t": 2}) as cluster:
+        group = FakeGroup(cluster)
+        async with Member(cluster) as member:
+            gate = cluster.hold(ApiKey.JOIN_GROUP)
+            group.rebalance()
+            await until(lambda: gate.waiting == 1)
+            cluster.on(ApiKey.OFFSET_COMMIT, refuse(E.ILLEGAL_GENERATION), times=1)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(member.committer.commit({A: at(4)}, timeout=30))
+                await until(lambda: len(cluster.requests(OffsetCommitRequest)) == 1)
+                cluster.reset(ApiKey.JOIN_GROUP)
+                cluster.on(ApiKey.JOIN_GROUP, group._join)
+                gate.release()
+            assert member.group.metadata.generation == 2
+            assert group.offsets[A] == at(4)
+            assert member.host.of("lost") == []
+        group.close()
+
+
 @pytest.mark.parametrize("code", [E.ILLEGAL_GENERATION, E.UNKNOWN_MEMBER_ID])
 @virtual
 async def test_a_refused_member_loses_its_partitions(code: E) -> None:
