@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from kazoo import client as kazoo
 
 from kafkaio import (
     DualOffsetStore,
@@ -23,8 +24,6 @@ from kafkaio.testing.kafka.zookeeper import ZooKeeper
 from kafkaio.testing.pytest_plugin import TopicFactory
 from tests.integration.groups import member, reading, until
 
-kazoo = pytest.importorskip("kazoo.client")
-
 pytestmark = pytest.mark.timeout(120)
 
 COUNT, RECORDS = 3, 10
@@ -33,7 +32,7 @@ COUNT, RECORDS = 3, 10
 @pytest.fixture(scope="module", params=["2.1", "2.8"])
 def zookeeper(request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of ZooKeeper 3.4 or 3.5."""
-    launcher = Launcher(find_release(request.param), "128m")
+    launcher = Launcher(find_release(request.param), "128m", fast=True)
     try:
         launcher.prepare()
         server = ZooKeeper(launcher)
