@@ -91,7 +91,9 @@ class CommitMember(Protocol):
 class OffsetCommitter:
     """Commits and fetches the offsets of one group.
 
-    One commit is in flight at a time, and they take effect in the order of the calls.
+    One commit is in flight at a time, and they take effect in the order of the calls;
+    but nothing calls back what is under way on a connection that breaks. If the broker
+    still reads that, after the next commit came by another, it sets the offset back.
     Works without a membership too, for partitions assigned by hand.
     """
 
@@ -119,8 +121,8 @@ class OffsetCommitter:
     async def commit(self, offsets: _Offsets, *, timeout: float) -> None:  # noqa: ASYNC109
         """Commit, after all commits called for before.
 
-        If the call is cancelled, the commit may still take effect, but never after a
-        later one.
+        If the call is cancelled, the commit may still take effect, but not after a
+        later one, unless its connection has broken.
 
         Args:
             offsets: offsets of the next records to read.
@@ -313,8 +315,8 @@ class OffsetCommitter:
             error = self._error(f"the commit of {tp.topic}-{tp.partition}", code)
             if asked.refind_coordinator:
                 self._rpc.forget()
-            if asked.step in _RESETS:
-                passing = self._reset(code, identity, error)
+            if asked.step in _RESETS or code == ErrorCode.FENCED_INSTANCE_ID:
+                passing = self._expelled(code, identity, error)
             elif asked.step is Step.REJOIN:
                 passing = self._rebalancing(error)
             elif asked.step is Step.REFRESH_MEMBER and self._member is not None:
@@ -324,12 +326,10 @@ class OffsetCommitter:
             elif asked.retry:
                 passing = error
             else:
-                if code == ErrorCode.FENCED_INSTANCE_ID and self._member is not None:
-                    self._member.commit_refused(code, identity)
                 raise error
         return passing
 
-    def _reset(
+    def _expelled(
         self, code: int, identity: GroupMetadata, error: KafkaError
     ) -> KafkaError:
         current = self._identity()
@@ -338,13 +338,18 @@ class OffsetCommitter:
             identity.generation,
         ):
             # We joined a new generation while this was on its way. What we still own
-            # can be committed under the new name.
+            # can be committed under the new name. A static member that has joined
+            # under a new id is the one that fenced its former self.
             return error
         joins = self._member is not None and self._member.is_joining
         if joins and code == ErrorCode.ILLEGAL_GENERATION:
             # The new generation may have begun, and its number be on its way to us, on
             # another connection than this answer came by.
             return error
+        if code == ErrorCode.FENCED_INSTANCE_ID:
+            if self._member is not None:
+                self._member.commit_refused(code, identity)
+            raise error
         if self._member is not None and self._member.is_subscribed:
             self._member.commit_refused(code, identity)
             raise CommitFailed(

@@ -410,6 +410,25 @@ async def test_a_fenced_member_ends() -> None:
 
 
 @virtual
+async def test_a_static_member_is_not_ended_by_what_its_former_self_sent() -> None:
+    async with FakeCluster(topics={"t": 2}) as cluster:
+        group = FakeGroup(cluster)
+        async with Member(cluster, group_instance_id="i") as member:
+            gate = cluster.hold(ApiKey.OFFSET_COMMIT)
+            async with asyncio.TaskGroup() as tasks:
+                task = tasks.create_task(_lost(member.committer))
+                await until(lambda: gate.waiting == 1)
+                group.forget("member-1")
+                await until(lambda: member.host.names()[-2:] == ["lost", "assigned"])
+                held = cluster.requests(OffsetCommitRequest)[0]
+                gate.release(outcome=refuse(E.FENCED_INSTANCE_ID)(None, None, held))
+                await task
+            assert len(cluster.requests(OffsetCommitRequest)) == 1
+            assert not member.ended.is_set()
+        group.close()
+
+
+@virtual
 async def test_a_commit_does_not_outlive_its_assignment() -> None:
     async with FakeCluster(topics={"t": 2}) as cluster:
         group = FakeGroup(cluster)
