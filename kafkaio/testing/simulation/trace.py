@@ -21,6 +21,7 @@ class Trace:
     def __init__(self) -> None:
         self.last: deque[str] = deque(maxlen=_KEPT)
         self._hash = blake2b(digest_size=16)
+        self._is_over = False
 
     @property
     def digest(self) -> str:
@@ -29,10 +30,17 @@ class Trace:
 
     def add(self, at: float, what: str, data: bytes = b"") -> None:
         """Note something that need not be shown."""
+        if self._is_over:
+            return
         self._hash.update(b"%r %s %d " % (at, what.encode(), len(data)))
         self._hash.update(data)
 
     def say(self, at: float, what: str) -> None:
         """Note something that is worth a line."""
         self.add(at, what)
-        self.last.append(f"{at:9.3f} s  {what}")
+        if not self._is_over:
+            self.last.append(f"{at:9.3f} s  {what}")
+
+    def end(self) -> None:
+        """Note nothing more."""
+        self._is_over = True

@@ -213,6 +213,8 @@ class _World:
         self.trace.say(violation.at, f"VIOLATION {violation.law}: {violation.detail}")
         if self._all is not None:
             self._all.cancel()
+            # In which order tasks end, that are cancelled together, nobody says.
+            self.trace.end()
 
     def stuck(self, error: RuntimeError) -> None:
         """The loop has given up: nothing can be done in it any more."""
