@@ -15,7 +15,6 @@ same run, in every process. For development and tests only.
 
 from __future__ import annotations
 
-from kafkaio.testing.simulation.book import Violation
 from kafkaio.testing.simulation.loop import VirtualClockLoop
 from kafkaio.testing.simulation.report import Report, simulate, simulate_all
 from kafkaio.testing.simulation.scenario import (
@@ -26,6 +25,7 @@ from kafkaio.testing.simulation.scenario import (
     rebalancing,
 )
 from kafkaio.testing.simulation.shrink import shrink
+from kafkaio.testing.simulation.violation import Violation
 from kafkaio.testing.simulation.world import Outcome, run
 
 __all__ = [

@@ -6,27 +6,11 @@ from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from kafkaio.testing.simulation.stragglers import Stragglers
 from kafkaio.testing.simulation.strands import Strands
+from kafkaio.testing.simulation.violation import Violation
 
-__all__ = ["Book", "Cluster", "Held", "Session", "Violation"]
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A law that was broken.
-
-    Attributes:
-        at: seconds after the beginning.
-        law: which one; the same for all that break it.
-        detail: what happened.
-    """
-
-    at: float
-    law: str
-    detail: str
-
-    def __str__(self) -> str:
-        return f"{self.at:9.3f} s  {self.law}: {self.detail}"
+__all__ = ["Book", "Cluster", "Held", "Session"]
 
 
 class Cluster(Protocol):
@@ -88,6 +72,7 @@ class Session:
         name: its client id.
         member_id: who it is to the group.
         to_be_revoked: what its consumer says that the group asks for.
+        joins_as: who it said it is, when it last asked a classic group to let it in.
         held: what it has, by partition.
         is_at_work: whether its only reader works, and does not read.
         patience: until when it may keep what it has; it is about to close.
@@ -97,6 +82,7 @@ class Session:
     name: str
     member_id: Callable[[], str] = str
     to_be_revoked: Callable[[], Collection[int]] = tuple
+    joins_as: str = ""
     held: dict[int, Held] = field(default_factory=dict)
     is_at_work: bool = False
     patience: float = float("inf")
@@ -137,6 +123,7 @@ class Book:
         self.frontier = [0] * partitions
         # Records before it may come again, and why that is so.
         self._excused = [0] * partitions
+        self._stragglers = Stragglers()
         self._sent: list[_Sent] = []
         self._last_written = [-1] * partitions
         # The partitions that each key was found in, and how many that may be.
@@ -391,9 +378,23 @@ class Book:
 
     def _check_start(self, session: Session, partition: int, offset: int) -> None:
         start = max(0, self._cluster.committed(partition))
-        if offset != start:
+        is_late = self._stragglers.may_be(partition, start)
+        if is_late and start < self.frontier[partition]:
+            self._excuse(partition)
+        elif offset != start:
             what = f"offset {offset}, committed is {start}"
             self._break("wrong start", session, partition, what)
+        self._read_to(partition)
+
+    def _read_to(self, partition: int) -> int:
+        """All before it was handed out at least once.
+
+        What is committed was, for that is checked: by a member, it may be, that was
+        thrown out and is one again, of which nothing was counted meanwhile.
+        """
+        read = max(self.frontier[partition], self._cluster.committed(partition))
+        self.frontier[partition] = read
+        return read
 
     def _count(self, session: Session, partition: int, offset: int) -> None:
         frontier = self.frontier[partition]
@@ -429,8 +430,16 @@ class Book:
 
     # ---- commits -----------------------------------------------------------------
 
-    def committing(self, session: Session, offsets: dict[int, int]) -> None:
-        """A commit left the client."""
+    def committing(
+        self, session: Session, offsets: dict[int, int], is_open: Callable[[], bool]
+    ) -> None:
+        """A commit left the client.
+
+        Args:
+            session: who commits.
+            offsets: what, by partition.
+            is_open: whether its client still has the connection that it left by.
+        """
         for partition, offset in offsets.items():
             held = session.held.get(partition)
             if held is None:
@@ -438,6 +447,7 @@ class Book:
                 self._break("committed and given up", session, partition, what)
                 continue
             committed = self._cluster.committed(partition)
+            self._stragglers.sent(partition, offset, committed, is_open)
             limit = max(held.finished, held.reached, committed, 0)
             if offset > limit:
                 what = f"offset {offset}, finished are those before {limit}"
@@ -450,7 +460,7 @@ class Book:
     def unread(self) -> dict[int, int]:
         """How many records of each partition nobody has read yet."""
         self.read_logs()
-        left = {p: len(log) - self.frontier[p] for p, log in enumerate(self._logs)}
+        left = {p: len(log) - self._read_to(p) for p, log in enumerate(self._logs)}
         return {partition: count for partition, count in left.items() if count}
 
     def uncommitted(self) -> dict[int, int]:

@@ -75,6 +75,9 @@ class Surroundings(Protocol):
     def say(self, what: str) -> None:
         """Note what happened."""
 
+    def is_member(self, member_id: str) -> bool:
+        """Whether the group's coordinator takes somebody for a member."""
+
     def vanished(self, client: str) -> None:
         """A process is gone: nothing of it reaches the cluster any more."""
 
@@ -111,6 +114,8 @@ class Member:
         self._book = around.book
         self._dice = around.scenario.dice(self.name)
         self._lives = count()
+        # By which ids the group has ever given or taken partitions.
+        self._ids: set[str] = set()
         self._stall = 0.0
         self._wanted = True
         self._pause = 0.0
@@ -307,19 +312,30 @@ class Member:
             mine = numbers(partitions)
             self._around.say(f"{self.client_id} {word} {mine}")
             assert self.session is not None
+            self._ids |= {self.session.member_id()} - {""}
             enter(self.session, mine)
 
         return tell
 
     def _raised(self, error: KafkaError) -> None:
         self._around.say(f"{self.client_id} raised {error!r}"[:300])
-        is_taken = (
-            isinstance(error, BrokerError)
-            and error.code == ErrorCode.UNRELEASED_INSTANCE_ID
-            and self._is_static  # as it was left by a crash, until its session ends
-        )
-        if not (isinstance(error, EXPECTED) or error.retriable or is_taken):
+        is_known = isinstance(error, EXPECTED) or error.retriable
+        if not (is_known or self._is_taken(error)):
             self._book.break_law("raised", f"{self.client_id}: {error!r}")
+
+    def _is_taken(self, error: KafkaError) -> bool:
+        """Whether the group believes somebody else to be this static member."""
+        if not (self._is_static and isinstance(error, BrokerError)):
+            return False
+        if error.code == ErrorCode.FENCED_INSTANCE_ID:
+            # Kafka writes a classic group down when its leader has shared out. If the
+            # coordinator moves before, the new one knows a member that joined anew,
+            # or its next life, by the id from before, and refuses the one it has.
+            assert self.session is not None
+            is_new = self.session.joins_as not in self._ids
+            return is_new and any(map(self._around.is_member, self._ids))
+        # As it was left by a crash, until its session ends.
+        return error.code == ErrorCode.UNRELEASED_INSTANCE_ID
 
     def _check_empty(self, consumer: Consumer) -> None:
         left = consumer.statistics()

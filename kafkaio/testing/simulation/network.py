@@ -16,8 +16,9 @@ from kafkaio.protocol.message import Buffer
 
 __all__ = ["Network", "OnWrite", "Weather"]
 
-#: Told of what a client writes: its name, the node's port, the bytes of the frame.
-OnWrite = Callable[[str, int, Sequence[Buffer]], None]
+#: Told of what a client writes: its name, its end of the connection, the node's port,
+#: the bytes of the frame.
+OnWrite = Callable[[str, MemoryTransport, int, Sequence[Buffer]], None]
 
 #: Two things never arrive at one moment on one connection: timers keep no order then.
 _TICK: Final = 1e-6
@@ -173,7 +174,7 @@ class Network(MemoryNetwork):
         there, back = _Way(dice, self._weather), _Way(dice, self._weather)
 
         def told(parts: Sequence[Buffer]) -> None:
-            self._on_write(client, port, parts)
+            self._on_write(client, near, port, parts)
 
         near = _ClientEnd(options.max_frame_size, there, told)
         far = MemoryTransport(options.max_frame_size, back.carry)

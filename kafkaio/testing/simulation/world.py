@@ -12,6 +12,7 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
+from kafkaio._net.memory import MemoryTransport
 from kafkaio._net.transport import Dial
 from kafkaio._records.batch import read_batches
 from kafkaio._runtime import clock
@@ -21,10 +22,11 @@ from kafkaio.protocol.message import Buffer
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
 )
+from kafkaio.protocol.messages.join_group import JoinGroupRequest
 from kafkaio.protocol.messages.offset_commit import OffsetCommitRequest
 from kafkaio.testing.embedded import Broker
 from kafkaio.testing.groups.config import GroupConfig
-from kafkaio.testing.simulation.book import Book, Session, Violation
+from kafkaio.testing.simulation.book import Book, Session
 from kafkaio.testing.simulation.desk import GROUP, TOPIC
 from kafkaio.testing.simulation.loop import VirtualClockLoop
 from kafkaio.testing.simulation.members import (
@@ -37,6 +39,7 @@ from kafkaio.testing.simulation.revokes import Watch
 from kafkaio.testing.simulation.saboteur import OTHER, Saboteur
 from kafkaio.testing.simulation.scenario import Fault, Scenario, draw_faults
 from kafkaio.testing.simulation.trace import Trace
+from kafkaio.testing.simulation.violation import Violation
 from kafkaio.testing.simulation.writer import Writer
 
 __all__ = ["Outcome", "run"]
@@ -229,15 +232,17 @@ class _World:
         error = context.get("exception")
         self.book.break_law("unhandled", f"{context.get('message')}: {error!r}")
 
-    def _on_write(self, client: str, port: int, parts: Sequence[Buffer]) -> None:
+    def _on_write(
+        self, client: str, end: MemoryTransport, port: int, parts: Sequence[Buffer]
+    ) -> None:
         frame = b"".join(parts)
         self.requests += 1
         self.trace.add(self._now(), f"{client} to {port}", frame)
         api = int.from_bytes(frame[_LENGTH_SIZE : _LENGTH_SIZE + 2], "big")
         if api in _WATCHED:
-            self._watch(client, frame[_LENGTH_SIZE:])
+            self._watch(client, frame[_LENGTH_SIZE:], lambda: end.is_open)
 
-    def _watch(self, client: str, frame: bytes) -> None:
+    def _watch(self, client: str, frame: bytes, is_open: Callable[[], bool]) -> None:
         session = next(
             (m.session for m in self._members if m.client_id == client), None
         )
@@ -251,10 +256,12 @@ class _World:
                 if topic.name != OTHER
                 for part in topic.partitions
             }
-            self.book.committing(session, offsets)
+            self.book.committing(session, offsets, is_open)
         elif isinstance(request, ConsumerGroupHeartbeatRequest):
             self._heard(session, request)
         else:
+            if isinstance(request, JoinGroupRequest):
+                session.joins_as = request.member_id
             self.book.told_group(session)
 
     def _heard(self, session: Session, beat: ConsumerGroupHeartbeatRequest) -> None:

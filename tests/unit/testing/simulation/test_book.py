@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kafkaio.testing.simulation.book import Book, Session, Violation
+from kafkaio.testing.simulation.book import Book, Session
+from kafkaio.testing.simulation.violation import Violation
 
 
 class Cluster:
@@ -46,6 +47,11 @@ class World:
             log.append(b"k%d:%d" % (partition, number))
             self.book.acked(number, (partition, len(log) - 1))
 
+    def commit(
+        self, session: Session, offsets: dict[int, int], *, is_open: bool = True
+    ) -> None:
+        self.book.committing(session, offsets, lambda: is_open)
+
     def read(self, session: Session, *offsets: int, partition: int = 0) -> None:
         for offset in offsets:
             value = self.cluster.logs[partition][offset]
@@ -62,7 +68,7 @@ def test_a_life_in_order_breaks_no_law(world: World) -> None:
     first = world.session("a", 0)
     world.read(first, 0, 1, 2)
     world.book.finished(first)
-    world.book.committing(first, {0: 3})
+    world.commit(first, {0: 3})
     world.cluster.commits[0] = 3
     world.book.asked_back(first, [0])
     world.book.told_group(first)
@@ -122,7 +128,7 @@ def test_offsets_follow_each_other(world: World) -> None:
 def test_reading_begins_at_the_commit(world: World) -> None:
     world.write(4)
     world.cluster.commits[0] = 2
-    world.read(world.session("a", 0), 1)
+    world.read(world.session("a", 0), 3)
     assert world.laws == ["wrong start", "left out"]
 
 
@@ -207,6 +213,38 @@ def test_who_is_taken_back_goes_on(world: World) -> None:
     assert world.laws == ["left out"]
 
 
+def test_what_was_committed_was_read(world: World) -> None:
+    world.write(4)
+    first = world.session("a", 0)
+    world.read(first, 0)
+    world.cluster.gone.add("a")
+    world.read(first, 1, 2)
+    world.book.finished(first)
+    world.cluster.gone.clear()
+    world.commit(first, {0: 3})
+    world.cluster.commits[0] = 3
+    assert world.book.unread() == {0: 1}
+    world.book.over(first, in_order=True)
+    world.read(world.session("b", 0), 3)
+    assert world.laws == []
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_commit_that_comes_late_explains_that_records_come_again(
+    world: World, *, is_open: bool
+) -> None:
+    world.write(4)
+    first = world.session("a", 0)
+    world.read(first, 0, 1, 2)
+    world.book.finished(first)
+    world.commit(first, {0: 2}, is_open=is_open)
+    world.commit(first, {0: 3})
+    world.book.over(first, in_order=True)
+    world.cluster.commits[0] = 2
+    world.read(world.session("b", 0), 2)
+    assert world.laws == (["repeated without need"] if is_open else [])
+
+
 def test_going_back_is_the_users_right(world: World) -> None:
     world.write(4)
     session = world.session("a", 0)
@@ -225,9 +263,9 @@ def test_commits_are_of_what_is_held_and_finished(world: World) -> None:
     world.read(session, 0, 1)
     world.book.finished(session)
     world.read(session, 2)
-    world.book.committing(session, {0: 2})
+    world.commit(session, {0: 2})
     assert world.laws == []
-    world.book.committing(session, {0: 3, 1: 0})
+    world.commit(session, {0: 3, 1: 0})
     assert world.laws == ["committed too much", "committed and given up"]
 
 
@@ -236,13 +274,13 @@ def test_what_is_asked_back_may_be_committed_till_the_group_is_told(
 ) -> None:
     session = world.session("a", 0, 1)
     world.book.asked_back(session, [0])
-    world.book.committing(session, {0: 0})
+    world.commit(session, {0: 0})
     assert world.laws == []
     world.book.told_group(session, still={0, 1})
-    world.book.committing(session, {0: 0})
+    world.commit(session, {0: 0})
     assert world.laws == []
     world.book.told_group(session, still={1})
-    world.book.committing(session, {0: 0, 1: 0})
+    world.commit(session, {0: 0, 1: 0})
     world.book.asked_back(session, [0])
     assert world.laws == ["committed and given up", "revoked and not held"]
 

@@ -35,8 +35,11 @@ class World:
         self.far: MemoryTransport
         self.network.listen("h", 1, self.accept)
 
-    def hear(self, client: str, port: int, parts: Sequence[Buffer]) -> None:
+    def hear(
+        self, client: str, end: MemoryTransport, port: int, parts: Sequence[Buffer]
+    ) -> None:
         del parts
+        assert end.is_open
         self.told.append((client, port))
 
     def accept(self, far: MemoryTransport) -> Sink:

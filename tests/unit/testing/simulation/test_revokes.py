@@ -2,8 +2,9 @@
 
 import pytest
 
-from kafkaio.testing.simulation.book import Book, Session, Violation
+from kafkaio.testing.simulation.book import Book, Session
 from kafkaio.testing.simulation.revokes import PATIENCE, Keep, Watch, keeping
+from kafkaio.testing.simulation.violation import Violation
 
 
 class World:
@@ -164,7 +165,7 @@ def test_commits_do_not_go_back(world: World) -> None:
     there = Committed()
     there.book.frontier[0] = 1
     there.read(0, 1)
-    there.book.committing(there.session, {0: 0})
+    there.book.committing(there.session, {0: 0}, lambda: True)
     there.book.sought(there.session, 0, 0)
-    there.book.committing(there.session, {0: 0})
+    there.book.committing(there.session, {0: 0}, lambda: True)
     assert there.laws == ["committed less"]
