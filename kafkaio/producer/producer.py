@@ -306,8 +306,8 @@ class Producer(ProducerLife):
         accumulator = self._accumulator
         at = self._now()
         receipt = accumulator.append_reserved(topic, partition, record, at, size)
-        if accumulator.has_news:
-            self._wake()
+        if accumulator.has_news and self._sender is not None:
+            self._sender.batch_begun()
         return Delivery(receipt, receipt.count - 1, record[0])
 
     async def send_many(

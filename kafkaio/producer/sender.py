@@ -90,6 +90,11 @@ class Sender:
         self._loop = asyncio.get_running_loop()
         # Whether the loop will call _look.
         self._is_called = False
+        # Whether records come one at a time, each after the answer to the one before.
+        self._is_lone = False
+        # Requests without an answer yet, and whether other records came meanwhile.
+        self._on_wire = 0
+        self._has_company = False
         self._failed = Wakeup()
         # Rings no later than the sender asked for; early is harmless.
         self._alarm: asyncio.TimerHandle | None = None
@@ -118,6 +123,19 @@ class Sender:
         if not self._is_called:
             self._is_called = True
             self._loop.call_soon(self._look)
+
+    def batch_begun(self) -> None:
+        """Look at a record that began a batch: soon, so that others can join it.
+
+        At once, where the one before went alone and was answered before another came:
+        waiting for company would cost such records a turn of the loop each.
+        """
+        self._has_company |= self._is_called or self._on_wire > 0
+        is_lone, self._is_lone = self._is_lone, False
+        if is_lone and not self._has_company:
+            self._look()
+        else:
+            self.wake()
 
     def stop(self) -> None:
         """Stop sending; what is on the wire is no longer waited for."""
@@ -266,6 +284,7 @@ class Sender:
             self._accumulator.node(connection.node_id).answered()
             self._replies.unacknowledged(batches)
             return
+        self._on_wire += 1
         reply = _Reply(self, connection.node_id, batches, ids)
         connection.submit_to(
             reply, request, timeout=self._request_timeout, max_version=max_version
@@ -316,6 +335,7 @@ class Sender:
         """Take the answer to a request, or the reason why there is none."""
         # An exception would end in the connection, and the batches would hang. So it
         # goes to the task, whose crash fails everything that waits.
+        self._on_wire -= 1
         try:
             self._accumulator.node(node).answered()
             if isinstance(answer, Exception):
@@ -326,7 +346,11 @@ class Sender:
                 self._room.grant()
         except Exception as failure:  # noqa: BLE001 - see above
             self._fail(failure)
-        self.wake()
+        if not self._accumulator.is_all_sent:
+            self.wake()
+        elif not self._on_wire:
+            is_one = len(batches) == 1 and batches[0].count == 1
+            self._is_lone, self._has_company = is_one and not self._has_company, False
 
     async def _open(self, node: int) -> None:
         try:

@@ -24,11 +24,15 @@ __all__ = [
     "FetchLimits",
     "answers",
     "fetch_request",
+    "is_small",
 ]
 
 #: Fetch names topics by id from version 13 on (KIP-516).
 FIRST_VERSION_BY_ID: Final = 13
 LAST_VERSION_BY_NAME: Final = 12
+#: A small answer has no more than this many partitions, and bytes of records.
+_FEW: Final = 32
+_SMALL: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +121,10 @@ def answers(
             )
             found[tp] = data
     return found
+
+
+def is_small(response: FetchResponse) -> bool:
+    """Whether an answer takes well under a millisecond to judge."""
+    partitions = [data for topic in response.responses for data in topic.partitions]
+    size = sum(len(data.records or b"") for data in partitions)
+    return len(partitions) <= _FEW and size <= _SMALL

@@ -21,10 +21,15 @@ from kafkaio.consumer.fetch.messages import (
     FetchLimits,
     answers,
     fetch_request,
+    is_small,
 )
 from kafkaio.errors import KafkaError, KafkaTimeout, NetworkError
 from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.messages.fetch import FetchRequest, FetchResponse
+from kafkaio.protocol.messages.fetch import (
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
 from kafkaio.protocol.schema import ZERO_UUID
 from kafkaio.types import TopicPartition
 
@@ -136,19 +141,22 @@ class NodeFetcher:
         self.count += 1
         self.asked = wanted.keys()
         self.asked_at = now()
+        arrival = _Arrival(self, plan, wanted)
         try:
             try:
-                response = await self._connection.call(
-                    fetch_request(plan, limits), timeout=timeout, max_version=cap
+                self._connection.submit_to(
+                    arrival,
+                    fetch_request(plan, limits),
+                    timeout=timeout,
+                    max_version=cap,
                 )
+                response = await arrival.ended
             except BaseException:
                 self._session.reset()
                 raise
-            if not response.error_code:
-                found = answers(plan, response)
-                if self._session.acked(plan, response.session_id, found):
-                    points = {point.tp: point for point in wanted}
-                    await fetcher.answered(points, found, response)
+            if arrival.is_left:
+                found = self.believed(plan, response)
+                await fetcher.answered(arrival.points, found, response)
         finally:
             self.reserved = 0
             fetcher.wake()  # others may have waited for the room that it kept
@@ -156,6 +164,23 @@ class NodeFetcher:
         if response.error_code:
             self._session.failed(response.error_code)
             await self._on_top_level(response.error_code, plan)
+
+    def take(self, arrival: _Arrival, response: FetchResponse) -> bool:
+        """Judge an answer where it arrives; False where that would take too long."""
+        if response.error_code:
+            return True  # the loop reads it
+        if not is_small(response):
+            return False
+        found = self.believed(arrival.plan, response)
+        self._fetcher.answered_at_once(arrival.points, found, response)
+        return True
+
+    def believed(
+        self, plan: FetchPlan, response: FetchResponse
+    ) -> dict[TopicPartition, PartitionData]:
+        """What an answer tells of the partitions; nothing where it fits no request."""
+        found = answers(plan, response)
+        return found if self._session.acked(plan, response.session_id, found) else {}
 
     def _plan(
         self, connection: Connection, wanted: dict[FetchPoint, FetchTarget]
@@ -228,6 +253,47 @@ class NodeFetcher:
             request = fetch_request(plan, limits)
             answer = connection.submit(request, timeout=1.0, max_version=cap)
             answer.add_done_callback(_ignore)
+
+
+class _Arrival:
+    """Hears of the answer to one fetch; see `kafkaio._net.connection.Reply`.
+
+    Whoever reads is woken before the loop is, which then sends the next fetch: a
+    record does not wait for that.
+    """
+
+    __slots__ = ("_node", "ended", "is_left", "plan", "points")
+
+    def __init__(
+        self, node: NodeFetcher, plan: FetchPlan, wanted: Collection[FetchPoint]
+    ) -> None:
+        self.plan = plan
+        self.points = {point.tp: point for point in wanted}
+        self.ended: asyncio.Future[FetchResponse] = _new_future()
+        #: Whether the answer came, and is still to be judged.
+        self.is_left = False
+        self._node = node
+
+    def done(self) -> bool:
+        """Whether the loop was cancelled."""
+        return self.ended.done()
+
+    def set_result(self, response: FetchResponse) -> None:
+        """Take the answer."""
+        try:
+            self.is_left = not self._node.take(self, response)
+        except Exception as failure:  # noqa: BLE001 - the loop raises it
+            self.ended.set_exception(failure)
+        else:
+            self.ended.set_result(response)
+
+    def set_exception(self, error: Exception) -> None:
+        """Take the reason why there is none."""
+        self.ended.set_exception(error)
+
+
+def _new_future() -> asyncio.Future[FetchResponse]:
+    return asyncio.get_running_loop().create_future()
 
 
 def _ignore(answer: asyncio.Future[FetchResponse]) -> None:

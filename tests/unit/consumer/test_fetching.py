@@ -59,6 +59,36 @@ async def test_fetches_while_there_is_data_to_read(
         assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
 
 
+async def test_a_record_does_not_wait_until_the_next_fetch_is_sent(
+    logs: FakeLogs, make: MakeConsumer
+):
+    async with make(assign=[ONE], auto_offset_reset="earliest") as consumer:
+        for n in range(3):
+            await asyncio.sleep(0.1)  # the fetch waits for data
+            node = consumer._engine.fetcher._nodes[0]
+            sent = node.count
+            fill(logs, count=1)
+            assert (await anext(consumer)).offset == n
+            assert node.count == sent
+            await asyncio.sleep(0)
+            assert node.count == sent + 1
+
+
+async def test_a_small_answer_that_cannot_be_judged_ends_the_consumer(
+    logs: FakeLogs, make: MakeConsumer, monkeypatch: pytest.MonkeyPatch
+):
+    consumer = make(assign=[ONE], auto_offset_reset="earliest")
+
+    def fail(tp: TopicPartition, fetched: Any) -> None:
+        raise RuntimeError("a bug of ours")
+
+    monkeypatch.setattr(consumer._engine.reader, "add", fail)
+    async with consumer:
+        fill(logs, count=1)
+        with pytest.raises(RuntimeError, match="a bug of ours"):
+            await anext(consumer)
+
+
 async def test_a_large_answer_is_worked_on_in_slices(
     cluster: FakeCluster,
     logs: FakeLogs,
@@ -67,6 +97,7 @@ async def test_a_large_answer_is_worked_on_in_slices(
 ):
     # As if every partition of an answer took longer than a slice.
     monkeypatch.setattr("kafkaio.consumer.fetch.fetcher._SLICE", -1.0)
+    monkeypatch.setattr("kafkaio.consumer.fetch.messages._SMALL", -1)
     orders = [TopicPartition("orders", n) for n in range(3)]
     for tp in orders:
         cluster.move_leader(*tp, 0)

@@ -175,6 +175,37 @@ async def test_full_batches_do_not_wait_and_five_requests_are_under_way(
     assert [b.base_sequence for b in logs.log("one").batches] == [0, *range(1, 31, 2)]
 
 
+async def test_a_record_that_comes_alone_leaves_at_once(make: MakeProducer) -> None:
+    def on_wire() -> int:
+        return producer.statistics().buffer.batches_on_wire
+
+    async with make(linger_ms=60_000) as producer:
+        for _ in range(2):  # the first asks for metadata too
+            await producer.send("one", b"alone")
+        for _ in range(3):
+            delivery = producer.enqueue_nowait("one", b"alone")
+            assert on_wire() == 1
+            assert (await delivery).offset >= 0
+            assert on_wire() == 0
+
+
+async def test_records_that_come_together_soon_leave_together(
+    make: MakeProducer, logs: Logs
+) -> None:
+    async with make() as producer:
+        for _ in range(3):
+            await producer.send("one", b"alone")
+        for _ in range(4):
+            pair = [producer.enqueue_nowait("one", b"of a pair") for _ in range(2)]
+            for delivery in pair:
+                await delivery
+        for _ in range(3):
+            await producer.send("one", b"alone")
+    counts = [batch.count for batch in logs.log("one").batches]
+    # The first of them still went alone; from then on they were waited for.
+    assert counts == [1, 1, 1, 1, 1, 2, 2, 2, 1, 1, 1]
+
+
 async def test_one_request_per_broker_carries_all_its_partitions(
     make: MakeProducer, cluster: FakeCluster
 ) -> None:
