@@ -90,8 +90,6 @@ class Sender:
         self._loop = asyncio.get_running_loop()
         # Whether the loop will call _look.
         self._is_called = False
-        # Whether records come one at a time, each after the answer to the one before.
-        self._is_lone = False
         # Requests without an answer yet, and whether other records came meanwhile.
         self._on_wire = 0
         self._has_company = False
@@ -131,7 +129,8 @@ class Sender:
         waiting for company would cost such records a turn of the loop each.
         """
         self._has_company |= self._is_called or self._on_wire > 0
-        is_lone, self._is_lone = self._is_lone, False
+        accumulator = self._accumulator
+        is_lone, accumulator.is_lone = accumulator.is_lone, False
         if is_lone and not self._has_company:
             self._look()
         else:
@@ -350,7 +349,8 @@ class Sender:
             self.wake()
         elif not self._on_wire:
             is_one = len(batches) == 1 and batches[0].count == 1
-            self._is_lone, self._has_company = is_one and not self._has_company, False
+            self._accumulator.is_lone = is_one and not self._has_company
+            self._has_company = False
 
     async def _open(self, node: int) -> None:
         try:

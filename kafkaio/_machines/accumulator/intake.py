@@ -61,6 +61,8 @@ class Intake:
         has_new_topic: set when metadata of another topic is needed; the sender
             clears it.
         is_urgent: whether every batch should leave now: somebody waits for room.
+        is_lone: whether the next record leaves before another can join it, so that
+            its batch needs no lease; set and ended by the sender.
         expires_at: before this time `expire` has nothing to do. It is not put off when
             what would have expired lands, which would cost a look at every batch.
         lanes: where records go in past the accumulator; set before the first one.
@@ -92,6 +94,7 @@ class Intake:
         self.has_news = False
         self.has_new_topic = False
         self.is_urgent = False
+        self.is_lone = False
         self.expires_at = _FOREVER
         self.lanes = Lanes(_no_clock, self._largest)
         self.wait: Wait | None = None
@@ -302,8 +305,10 @@ class Intake:
     # Leases.
 
     def _lease(self, topic: TopicQueues, batch: ProduceBatch) -> None:
+        if self.is_lone or not self._is_leasing or self._chooser.is_custom:
+            return
         room = self._limits.batch_size - batch.charged
-        if not self._is_leasing or room <= 0 or self._chooser.is_custom:
+        if room <= 0:
             return
         # With hundreds of partitions the buffer could not hold a whole batch for each.
         others = max(topic.partition_count, len(self._active))

@@ -1006,6 +1006,16 @@ def test_nothing_is_leased_while_it_is_forbidden() -> None:
     assert lane(h) is not None
 
 
+def test_a_batch_that_leaves_before_others_can_join_it_is_not_leased() -> None:
+    h = Harness()
+    h.acc.is_lone = True
+    h.put(None)
+    assert lane(h) is None
+    h.acc.is_lone = False
+    h.put(None)
+    assert lane(h) is not None
+
+
 def test_a_custom_partitioner_is_asked_about_every_record() -> None:
     h = Harness(custom=lambda *_: 1)
     h.put(None)
