@@ -119,7 +119,8 @@ class FetchSession:
         forgotten = tuple(
             (tp, target.topic_id)
             for tp, target in known.items()
-            if tp not in wanted or (by_id and wanted[tp].topic_id != target.topic_id)
+            if (new := wanted.get(tp)) is not target
+            and (new is None or (by_id and new.topic_id != target.topic_id))
         )
         changed = {
             tp: target

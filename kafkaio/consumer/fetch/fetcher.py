@@ -22,6 +22,7 @@ from typing import Final
 
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.fetch_session import FetchTarget
+from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.positions import FetchPoint, Stage
 from kafkaio._machines.reactions import Reaction, Step, reaction
 from kafkaio._machines.read_committed import ReadCommitted, ReadUncommitted
@@ -105,8 +106,10 @@ class Fetcher:
         self._reads_committed = config.isolation_level == "read_committed"
         # Larger limits for partitions whose next batch did not fit.
         self._max_bytes: dict[TopicPartition, int] = {}
-        # What was asked for last of each partition: most of it stays as it is.
-        self._targets: dict[TopicPartition, FetchTarget] = {}
+        # What was asked for last of each partition, and what followed from what.
+        self._asked: dict[
+            TopicPartition, tuple[FetchPoint, ClusterView, FetchTarget]
+        ] = {}
         # Followers that brokers told us to read from (KIP-392), and until when.
         self._replicas: dict[TopicPartition, tuple[int, float]] = {}
         reader.on_room = self.wake
@@ -163,7 +166,7 @@ class Fetcher:
         """A partition is not assigned any more."""
         self.ends.pop(tp, None)
         self._max_bytes.pop(tp, None)
-        self._targets.pop(tp, None)
+        self._asked.pop(tp, None)
         self._replicas.pop(tp, None)
 
     def close_sessions(self) -> None:
@@ -190,7 +193,8 @@ class Fetcher:
         is_short = len(open_points) < len(points)
         if is_short:
             self._wait_for_room()
-        return {point: self._target(point) for point in open_points}, is_short
+        cluster = self.client.cluster
+        return {p: self._target(p, cluster) for p in open_points}, is_short
 
     def room(self) -> int:
         """Bytes that the next fetch may bring: 0 while there is too little room.
@@ -248,22 +252,20 @@ class Fetcher:
         budget = self.config.fetch_buffer_bytes // max(1, len(self._reader.positions))
         return max(1, min(_DEPTH * self.config.max_partition_fetch_bytes, budget))
 
-    def _target(self, point: FetchPoint) -> FetchTarget:
-        tp, cluster = point.tp, self.client.cluster
+    def _target(self, point: FetchPoint, cluster: ClusterView) -> FetchTarget:
+        # Of many partitions few move from one fetch to the next.
+        tp = point.tp
+        size = self._max_bytes.get(tp, self.config.max_partition_fetch_bytes)
+        asked = self._asked.get(tp)
+        if asked is not None:
+            for_point, seen, target = asked
+            if for_point is point and seen is cluster and target.max_bytes == size:
+                return target
         view = cluster.partition(tp)
         epoch = -1 if view is None else view.leader_epoch
         topic_id = cluster.topic_id(tp.topic) or ZERO_UUID
-        size = self._max_bytes.get(tp, self.config.max_partition_fetch_bytes)
-        target = self._targets.get(tp)
-        if (
-            target is None
-            or target.offset != point.offset
-            or target.max_bytes != size
-            or target.leader_epoch != epoch
-            or target.topic_id is not topic_id
-        ):
-            target = FetchTarget(point.offset, size, epoch, topic_id)
-            self._targets[tp] = target
+        target = FetchTarget(point.offset, size, epoch, topic_id)
+        self._asked[tp] = point, cluster, target
         return target
 
     def _node_of(self, tp: TopicPartition) -> int | None:

@@ -107,19 +107,19 @@ def answers(
     A topic id that the plan does not know comes out as its text, which fits no
     partition asked for: the session takes that for what it is, a stray answer.
     """
+    # By their numbers, since the hash of a UUID is a call of Python.
     names = (
-        {target.topic_id: tp.topic for tp, target in plan.wanted.items()}
+        {target.topic_id.int: tp.topic for tp, target in plan.wanted.items()}
         if plan.by_id
         else {}
     )
     found: dict[TopicPartition, PartitionData] = {}
     for topic in response.responses:
-        name = names.get(topic.topic_id, str(topic.topic_id))
+        name = topic.topic
+        if plan.by_id:
+            name = names.get(topic.topic_id.int) or str(topic.topic_id)
         for data in topic.partitions:
-            tp = TopicPartition(
-                name if plan.by_id else topic.topic, data.partition_index
-            )
-            found[tp] = data
+            found[TopicPartition(name, data.partition_index)] = data
     return found
 
 

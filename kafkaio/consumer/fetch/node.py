@@ -30,7 +30,6 @@ from kafkaio.protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
-from kafkaio.protocol.schema import ZERO_UUID
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -188,7 +187,7 @@ class NodeFetcher:
         targets = {point.tp: target for point, target in wanted.items()}
         version = connection.versions.usable(FetchRequest)
         by_id = version >= FIRST_VERSION_BY_ID and all(
-            target.topic_id != ZERO_UUID for target in targets.values()
+            target.topic_id.int for target in targets.values()
         )
         if self._session.epoch == 0:
             # Without a session the broker serves in our order: take turns. With one
