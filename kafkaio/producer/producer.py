@@ -29,8 +29,8 @@ __all__ = ["Producer", "ProducerStatistics"]
 
 #: Bytes that may be taken in before the loop gets a turn, one record at a time, and
 #: many in one call: less than a millisecond's work.
-_MOST = 65_536
-_MOST_AT_ONCE = 1_048_576
+_TURN_BYTES = 65_536
+_TURN_BYTES_MANY = 1_048_576
 
 
 class Producer(ProducerLife):
@@ -146,13 +146,13 @@ class Producer(ProducerLife):
             ClosedError: the producer is not started, or closed.
         """
         delivery = None
-        if self._lanes.taken < _MOST:
+        if self._lanes.taken < _TURN_BYTES:
             delivery = self._take(topic, value, key, headers, timestamp, partition)
         if delivery is None:
             self._check_running()
             check_destination(topic, partition)
             record = self._make(key, value, headers, timestamp)
-            if self._lanes.taken < _MOST:
+            if self._lanes.taken < _TURN_BYTES:
                 delivery = self._enqueue_at_once(topic, partition, record)
             if delivery is None:
                 delivery = await self._enqueue_later(topic, partition, record)
@@ -191,24 +191,23 @@ class Producer(ProducerLife):
             KafkaTimeout: no buffer room within ``max_block_ms``.
             ClosedError: the producer is not started, or closed.
         """
-        if self._lanes.taken < _MOST:
+        if self._lanes.taken < _TURN_BYTES:
             delivery = self._take(topic, value, key, headers, timestamp, partition)
             if delivery is not None:
                 return delivery
         check_destination(topic, partition)
         record = self._make(key, value, headers, timestamp)
-        return await self._enqueue(topic, partition, record)
+        return await self._enqueue(topic, partition, record, _TURN_BYTES)
 
     async def _enqueue(
-        self, topic: str, partition: int | None, record: PlainRecord, most: int = _MOST
+        self, topic: str, partition: int | None, record: PlainRecord, limit: int
     ) -> Delivery:
         self._check_running()
-        delivery = None
-        if self._lanes.taken < most:
+        if self._lanes.taken < limit:
             delivery = self._enqueue_at_once(topic, partition, record)
-        if delivery is None:
-            delivery = await self._enqueue_later(topic, partition, record)
-        return delivery
+            if delivery is not None:
+                return delivery
+        return await self._enqueue_later(topic, partition, record)
 
     def _enqueue_at_once(
         self, topic: str, partition: int | None, record: PlainRecord
@@ -223,9 +222,8 @@ class Producer(ProducerLife):
     async def _enqueue_later(
         self, topic: str, partition: int | None, record: PlainRecord
     ) -> Delivery:
-        accumulator = self._accumulator
-        size = accumulator.size_of(record)
-        if self._lanes.taken >= _MOST:
+        size = self._accumulator.size_of(record)
+        if self._lanes.taken >= _TURN_BYTES:
             # A loop that only enqueues would otherwise fill the buffer before the
             # sender, or anybody else, gets a turn.
             await asyncio.sleep(0)
@@ -239,7 +237,7 @@ class Producer(ProducerLife):
         try:
             self._check_running()
         except BaseException:
-            accumulator.release(size)
+            self._accumulator.release(size)
             raise
         return self._take_in(topic, partition, record, size)
 
@@ -346,7 +344,7 @@ class Producer(ProducerLife):
         sent = Sent()
         try:
             for partition, record in planned:
-                sent.add(await self._enqueue(topic, partition, record))
+                sent.add(await self._enqueue(topic, partition, record, _TURN_BYTES))
         except Exception as error:  # noqa: BLE001 - told with the others
             sent.fail_rest(len(planned), error)
         return await sent.outcome()
@@ -359,11 +357,11 @@ class Producer(ProducerLife):
         try:
             while sent.count < len(values):
                 run = None
-                if lanes.taken < _MOST_AT_ONCE:
+                if lanes.taken < _TURN_BYTES_MANY:
                     run = lanes.take_values(topic, values, sent.count)
                 if run is None:
                     record = self._make(None, values[sent.count], (), None)
-                    sent.add(await self._enqueue(topic, None, record, _MOST_AT_ONCE))
+                    sent.add(await self._enqueue(topic, None, record, _TURN_BYTES_MANY))
                 else:
                     sent.add_run(run)
         except Exception as error:  # noqa: BLE001 - told with the others
@@ -440,11 +438,11 @@ class Producer(ProducerLife):
         lanes, start = self._lanes, 0
         while start < rows.length:
             taken = lanes.take_rows(
-                topic, partition, rows, start, sent.places, _MOST_AT_ONCE
+                topic, partition, rows, start, sent.places, _TURN_BYTES_MANY
             )
             if not taken:
-                record = rows.record(start)
-                sent.add(await self._enqueue(topic, partition, record, _MOST_AT_ONCE))
+                row = rows.record(start)
+                sent.add(await self._enqueue(topic, partition, row, _TURN_BYTES_MANY))
                 taken = 1
             start += taken
 
