@@ -74,11 +74,10 @@ class ProducerIdentity:
         current: the identity, None while one must be asked for.
     """
 
-    __slots__ = ("_bumps", "current")
+    __slots__ = ("current",)
 
     def __init__(self) -> None:
         self.current: Identity | None = None
-        self._bumps = 0
 
     def obtained(self, identity: Identity) -> None:
         """Note what the broker gave us."""
@@ -91,14 +90,8 @@ class ProducerIdentity:
         if self.current.epoch >= LAST_EPOCH:
             self.current = None
             return None
-        self._bumps += 1
         self.current = Identity(self.current.producer_id, self.current.epoch + 1)
         return self.current
-
-    @property
-    def bumps(self) -> int:
-        """How often the epoch was raised."""
-        return self._bumps
 
 
 class Numbered:

@@ -104,11 +104,6 @@ class Intake:
 
     # Taking records in.
 
-    @property
-    def fresh_bytes(self) -> int:
-        """Bytes taken in since the sender looked last."""
-        return self.lanes.taken
-
     def looked(self) -> None:
         """Note that the sender looks now."""
         self.has_news = False

@@ -158,9 +158,9 @@ def test_news_are_told_when_a_batch_begins_not_when_it_grows() -> None:
     h.acc.looked()
     h.put(0)
     assert h.acc.has_news
-    assert h.acc.fresh_bytes == h.used() > 0
+    assert h.acc.lanes.taken == h.used() > 0
     h.acc.looked()
-    assert h.acc.fresh_bytes == 0
+    assert h.acc.lanes.taken == 0
     h.put(0)
     assert not h.acc.has_news
 
@@ -882,7 +882,7 @@ def test_records_go_into_the_open_batch_by_themselves() -> None:
     assert delivery.place()[:2] == (first, 1)
     assert first.count == 2
     assert h.used() > used  # what is charged in advance is not told
-    assert h.acc.fresh_bytes == h.used()
+    assert h.acc.lanes.taken == h.used()
     batch = h.take()
     assert values(batch) == [b"v", b"w"]
     assert batch.charged == batch.builder.size_bytes == h.used()

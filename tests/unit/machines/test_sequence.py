@@ -137,7 +137,7 @@ def test_a_gap_before_the_next_batch_takes_a_new_epoch() -> None:
     assert sequence.sendable(three) is None
     sequence.acked(one)
     assert sequence.sendable(two) is two
-    assert producer.bumps == 1
+    assert producer.current == Identity(7, 1)
 
 
 def test_a_failed_batch_takes_a_new_epoch_for_those_behind_it() -> None:
@@ -178,7 +178,7 @@ def test_a_batch_that_expired_on_the_wire_may_turn_out_written() -> None:
     new = Batch()
     send_new(sequence, new)
     assert new.numbers == (0, 12)
-    assert producer.bumps == 0
+    assert producer.current == Identity(7, 0)
 
 
 def test_a_batch_that_expired_and_failed_takes_a_new_epoch() -> None:
@@ -260,7 +260,7 @@ def test_partitions_share_a_new_epoch_and_take_it_when_they_are_idle() -> None:
     for sequence, batch in zip((second, third), new, strict=True):
         send_new(sequence, batch)
     assert [b.numbers for b in new] == [(1, 0), (1, 0)]
-    assert producer.bumps == 1
+    assert producer.current == Identity(7, 1)
 
 
 def test_an_idle_partition_waits_for_the_new_id() -> None:
