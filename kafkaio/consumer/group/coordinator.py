@@ -115,7 +115,9 @@ class GroupCoordinator:
     @property
     def committable(self) -> Mapping[TopicPartition, int]:
         """What may be committed: what is owned, and what is withheld and free."""
-        return {**self.assignment, **self.free}
+        free = self.free
+        # Every commit asks, and hardly ever is something withheld.
+        return {**self.assignment, **free} if free else self.assignment
 
     @property
     def free(self) -> Mapping[TopicPartition, int]:
