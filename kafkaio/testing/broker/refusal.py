@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from kafkaio.protocol.error_codes import ErrorCode
 
 __all__ = ["Malformed", "Refusal"]
+
+
+class _Answer(Protocol):
+    error_code: int
+    error_message: str | None
 
 
 class Refusal(Exception):
@@ -28,6 +34,11 @@ class Refusal(Exception):
         self.code = code
         self.message = message
         self.bad_records = tuple(bad_records)
+
+    def write_to(self, answer: _Answer) -> None:
+        """Tell the code, and the message, in an answer that has room for both."""
+        answer.error_code = self.code
+        answer.error_message = self.message
 
 
 class Malformed(Refusal):

@@ -34,7 +34,6 @@ async def handle(
             values = {one.name: one.value or "" for one in asked.configs}
             change(node, asked, values, validate_only=request.validate_only)
         except Refusal as refusal:
-            result.error_code = refusal.code
-            result.error_message = refusal.message
+            refusal.write_to(result)
         response.responses.append(result)
     return response

@@ -48,8 +48,7 @@ def _one(
         if not validate_only:
             node.cluster.add_partitions(topic, assignment)
     except Refusal as refusal:
-        result.error_code = refusal.code
-        result.error_message = refusal.message
+        refusal.write_to(result)
     return result
 
 

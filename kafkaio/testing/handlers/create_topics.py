@@ -85,8 +85,7 @@ def _one(
             made = cluster.create_topic(asked.name, count, factor, values)
             result.topic_id = made.topic_id
     except Refusal as refusal:
-        result.error_code = refusal.code
-        result.error_message = refusal.message
+        refusal.write_to(result)
         return result
     result.num_partitions = count
     result.replication_factor = factor

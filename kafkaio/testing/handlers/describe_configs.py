@@ -74,16 +74,14 @@ def _one(
         resource_type=asked.resource_type, resource_name=asked.resource_name
     )
     if unknown is not None:
-        result.error_code = unknown.code
-        result.error_message = unknown.message
+        unknown.write_to(result)
         return result
     try:
         connection.check(asked.resource_name)
         check_name(node, asked.resource_type, asked.resource_name)
         values = need(node, asked.resource_type, asked.resource_name)
     except Refusal as refusal:
-        result.error_code = refusal.code
-        result.error_message = refusal.message
+        refusal.write_to(result)
         return result
     wanted = asked.configuration_keys
     source = _SOURCES[asked.resource_type]

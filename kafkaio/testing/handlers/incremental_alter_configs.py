@@ -71,8 +71,7 @@ def _told(
         resource_type=asked.resource_type, resource_name=asked.resource_name
     )
     if refusal is not None:
-        result.error_code = refusal.code
-        result.error_message = refusal.message
+        refusal.write_to(result)
     return result
 
 

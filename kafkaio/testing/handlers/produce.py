@@ -103,8 +103,7 @@ class _Call:
         refusal: Refusal,
         partition: Partition | None,
     ) -> None:
-        result.error_code = refusal.code
-        result.error_message = refusal.message
+        refusal.write_to(result)
         result.record_errors = [
             BatchIndexAndErrorMessage(
                 batch_index=index, batch_index_error_message=refusal.message
