@@ -1,25 +1,53 @@
-"""The table of a group member, pair by pair."""
+"""The tables of both kinds of group member, pair by pair."""
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
 
 import pytest
 
-from kafkaio._machines.membership.states import (
-    ENDED,
-    HEARTBEATING,
-    TRANSITIONS,
-    Event,
-    State,
-    transition,
-)
+from kafkaio._machines.membership import consumer_states, states
 from kafkaio.errors import InternalError
 
-# Columns in the order of State; a letter is the state that follows, "." no such pair.
-LETTERS = dict(zip("UTPJASBRQLXF", State, strict=True))
-GRID = """
-                   U T P J A S B R Q L X F
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as it is, and as it is to be.
+
+    In a grid the columns are the states in their order, by a letter each; a letter in
+    a row is the state that follows, and "." says that there is no such pair.
+    """
+
+    states: type[Enum]
+    events: type[Enum]
+    transitions: Mapping[Any, Enum]
+    transition: Callable[[Any, Any], Enum]
+    ended: frozenset[Enum]
+    speaking: frozenset[Enum]
+    grid: str
+
+    def pairs(self) -> Iterator[tuple[Enum, Enum, Enum | None]]:
+        """Every state with every event, and the state that is to follow."""
+        (_, *letters), *rows = [line.split() for line in self.grid.strip().splitlines()]
+        by_letter = {".": None, **dict(zip(letters, self.states, strict=True))}
+        assert [name for name, *_ in rows] == [event.name for event in self.events]
+        for name, *cells in rows:
+            for state, cell in zip(self.states, cells, strict=True):
+                yield state, self.events[name], by_letter[cell]
+
+
+CLASSIC = Table(
+    states.State,
+    states.Event,
+    states.TRANSITIONS,
+    states.transition,
+    states.ENDED,
+    states.HEARTBEATING,
+    """
+EVENT              U T P J A S B R Q L X F
 SUBSCRIBED         J T P J A S P P Q L . .
 UNSUBSCRIBED       U U Q Q Q Q Q Q Q L . .
 POLLED             . J . . . . . . . . . .
@@ -40,41 +68,67 @@ MEMBER_LOST        . . J J J J J J Q L . .
 REFUSED            . . F F F F F F Q L . .
 CLOSED             X X L L L L L L L L . .
 LEAVE_ENDED        . . . . . . . . . X . .
-"""
-
-
-def expected() -> dict[tuple[State, Event], State | None]:
-    header, *rows = [line.split() for line in GRID.strip().splitlines()]
-    return {
-        (LETTERS[column], Event[name]): LETTERS.get(cell)
-        for name, *cells in rows
-        for column, cell in zip(header, cells, strict=True)
-    }
+""",
+)
+CONSUMER = Table(
+    consumer_states.State,
+    consumer_states.Event,
+    consumer_states.TRANSITIONS,
+    consumer_states.transition,
+    consumer_states.ENDED,
+    consumer_states.SPEAKING,
+    """
+EVENT           U T J S R A Q L X F
+SUBSCRIBED      J T J S R A Q L . .
+UNSUBSCRIBED    U U Q Q Q Q Q L . .
+POLLED          . J . . . . . . . .
+POLL_EXPIRED    . . . T T T . . . .
+JOINED          . . S . . . . . . .
+DIVERGED        . . . R R R . . . .
+CONVERGED       . . . A A A . . . .
+ACKNOWLEDGED    . . . S S S . . . .
+FENCED          . . J J J J Q L . .
+REFUSED         . . F F F F Q L . .
+CLOSED          X X L L L L L L . .
+RELEASED        . . . . . . U L . .
+LEAVE_ENDED     . . . . . . . X . .
+""",
+)
+TABLES = {"classic": CLASSIC, "consumer": CONSUMER}
+BOTH = pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 
 
 @pytest.mark.parametrize(
-    ("state", "event"), list(itertools.product(State, Event)), ids=str
+    ("table", "state", "event", "after"),
+    [
+        pytest.param(table, *pair, id=f"{kind}-{pair[0].name}-{pair[1].name}")
+        for kind, table in TABLES.items()
+        for pair in table.pairs()
+    ],
 )
-def test_every_pair(state: State, event: Event) -> None:
-    after = expected()[state, event]
+def test_every_pair(table: Table, state: Enum, event: Enum, after: Enum | None) -> None:
     if after is None:
         with pytest.raises(InternalError, match=f"{event.name} while {state.name}"):
-            transition(state, event)
+            table.transition(state, event)
     else:
-        assert transition(state, event) is after
+        assert table.transition(state, event) is after
 
 
-def test_nothing_follows_the_end() -> None:
-    assert not [pair for pair in TRANSITIONS if pair[0] in ENDED]
-    assert not ENDED & HEARTBEATING
+@BOTH
+def test_nothing_follows_the_end(table: Table) -> None:
+    assert not [pair for pair in table.transitions if pair[0] in table.ended]
+    assert not table.ended & table.speaking
 
 
-def test_the_end_is_in_reach_from_everywhere() -> None:
-    for state in set(State) - ENDED:
+@BOTH
+def test_the_end_is_in_reach_from_everywhere(table: Table) -> None:
+    for state in set(table.states) - table.ended:
         reached = {state}
         while True:
-            more = {after for (s, _), after in TRANSITIONS.items() if s in reached}
+            more = {
+                after for (s, _), after in table.transitions.items() if s in reached
+            }
             if more <= reached:
                 break
             reached |= more
-        assert State.LEFT in reached
+        assert table.states["LEFT"] in reached
