@@ -6,10 +6,15 @@ on it, unchanged, but those that are marked as ``not_embedded``, with the reason
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import AsyncIterator, Iterator
 
+import pytest
+import pytest_asyncio
+
+from kafkaio.testing import Broker
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory, topic_factory
+from tests.integration.differential import brokers
 
 
 @pytest.fixture
@@ -24,3 +29,17 @@ def cluster_topic(
 ) -> TopicFactory:
     """Make topics with new names on `real_kafka_cluster`."""
     return topic_factory(real_kafka_cluster, request)
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Kafka]:
+    """Run a real Kafka that the module's tests have to themselves, to compare with."""
+    with brokers.real() as kafka:
+        yield kafka
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def embedded(kafka: Kafka) -> AsyncIterator[Broker]:
+    """Run the embedded broker that is compared with `kafka`."""
+    async with brokers.beside(kafka.bootstrap_servers) as broker:
+        yield broker

@@ -8,12 +8,10 @@ states what is not compared, and why. A failure names its script and seed: run i
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterator
 from random import Random
 from uuid import uuid4
 
 import pytest
-import pytest_asyncio
 
 from kafkaio.testing import Broker
 from kafkaio.testing.kafka import Kafka
@@ -35,18 +33,6 @@ SEEDS = 8
 def seeds() -> range:
     first, _, last = os.environ.get("KAFKAIO_SEEDS", f"0-{SEEDS - 1}").partition("-")
     return range(int(first), int(last or first) + 1)
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[Kafka]:
-    with brokers.real() as kafka:
-        yield kafka
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def embedded(kafka: Kafka) -> AsyncIterator[Broker]:
-    async with brokers.beside(kafka.bootstrap_servers) as broker:
-        yield broker
 
 
 @pytest.mark.timeout(3600)

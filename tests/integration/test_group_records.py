@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Self
 
 import pytest
-import pytest_asyncio
 
 from kafkaio._records.batch import read_batches
 from kafkaio._records.builder import encode_batch
@@ -41,7 +40,6 @@ from kafkaio.testing.broker.cluster import OFFSETS_TOPIC, java_hash
 from kafkaio.testing.groups.home import KeyValue
 from kafkaio.testing.kafka import Kafka, Toolbox
 from kafkaio.testing.kafka.releases import find_release
-from tests.integration.differential import brokers
 from tests.integration.differential.pair import Side
 
 pytestmark = [
@@ -56,18 +54,6 @@ ADMIN = "__admin_client"
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
 #: The kinds of records of a group of the consumer protocol.
 KINDS = {3, 5, 6, 7, 8, 16}
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[Kafka]:
-    with brokers.real() as kafka:
-        yield kafka
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def embedded(kafka: Kafka) -> AsyncIterator[Broker]:
-    async with brokers.beside(kafka.bootstrap_servers) as broker:
-        yield broker
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
