@@ -16,7 +16,6 @@ from kafkaio.protocol.codec import encode
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages import (
     ConsumerGroupDescribeRequest,
-    ConsumerGroupHeartbeatRequest,
     FetchRequest,
     FindCoordinatorRequest,
     JoinGroupRequest,
@@ -40,6 +39,7 @@ from kafkaio.testing.broker.cluster import OFFSETS_TOPIC, java_hash
 from kafkaio.testing.groups.home import KeyValue
 from kafkaio.testing.kafka import Kafka, Toolbox
 from kafkaio.testing.kafka.releases import find_release
+from tests.integration.differential.heartbeats import beat, joining
 from tests.integration.differential.pair import Side
 
 pytestmark = [
@@ -102,17 +102,11 @@ class Members:
     async def beat(
         self, member_id: str, epoch: int, **fields: object
     ) -> ConsumerGroupHeartbeatResponse:
-        request = ConsumerGroupHeartbeatRequest(
-            group_id=self.group,
-            member_id=member_id,
-            member_epoch=epoch,
-            rebalance_timeout_ms=-1,
-            topic_partitions=None,
-        )
+        request = beat(self.group, member_id, epoch)
         if epoch == 0:
+            request = joining(self.group, member_id)
             request.rebalance_timeout_ms = 300_000
             request.server_assignor = "range"
-            request.topic_partitions = []
         for name, value in fields.items():
             setattr(request, name, value)
         answer = await self.side.ask(request, 1)

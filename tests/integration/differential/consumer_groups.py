@@ -21,6 +21,7 @@ from kafkaio.protocol.messages.consumer_group_heartbeat import (
 )
 from kafkaio.protocol.messages.leave_group import MemberIdentity
 from kafkaio.testing.groups.java import text_hash
+from tests.integration.differential.heartbeats import beat
 from tests.integration.differential.offsets import commit, delete_offsets, fetch
 from tests.integration.differential.pair import Pair
 from tests.integration.differential.plain import Plain
@@ -115,14 +116,7 @@ class ConsumerScript:
             }
 
     def _request(self, actor: Actor, epoch: int) -> ConsumerGroupHeartbeatRequest:
-        return ConsumerGroupHeartbeatRequest(
-            group_id=self.group,
-            member_id=actor.member_id,
-            member_epoch=epoch,
-            instance_id=actor.instance,
-            rebalance_timeout_ms=-1,
-            topic_partitions=None,
-        )
+        return beat(self.group, actor.member_id, epoch, actor.instance)
 
     def _subscribe(self, request: ConsumerGroupHeartbeatRequest) -> None:
         request.subscribed_topic_names = list(self.dice.choice(self.names))

@@ -43,6 +43,7 @@ from kafkaio.protocol.messages.join_group import JoinGroupRequestProtocol
 from kafkaio.protocol.messages.leave_group import MemberIdentity
 from kafkaio.protocol.messages.sync_group import SyncGroupRequestAssignment
 from kafkaio.testing.groups.embedded_protocol import read_assignment
+from tests.integration.differential.heartbeats import beat, joining
 from tests.integration.differential.offsets import PARTITIONS, TOPICS, commit, fetch
 from tests.integration.differential.pair import Pair, Waiting
 from tests.integration.differential.plain import Plain
@@ -251,22 +252,13 @@ class MigrationScript:
             return
         if actor.speaks != _CONSUMER:
             actor.member_id = actor.fixed_id
-        request = self._beat(actor, 0)
-        request.rebalance_timeout_ms = 60_000
+        request = joining(self.group, actor.member_id, actor.instance)
         request.subscribed_topic_names = self.dice.choice([["t"], ["t", "u"]])
         request.server_assignor = "range"
-        request.topic_partitions = []
         await self._send_beat(actor, request)
 
     def _beat(self, actor: Actor, epoch: int) -> ConsumerGroupHeartbeatRequest:
-        return ConsumerGroupHeartbeatRequest(
-            group_id=self.group,
-            member_id=actor.member_id,
-            member_epoch=epoch,
-            instance_id=actor.instance,
-            rebalance_timeout_ms=-1,
-            topic_partitions=None,
-        )
+        return beat(self.group, actor.member_id, epoch, actor.instance)
 
     async def _send_beat(
         self, actor: Actor, request: ConsumerGroupHeartbeatRequest
@@ -403,16 +395,10 @@ async def migrations(pair: Pair, dice: Random, prefix: str) -> None:
 async def late_members(pair: Pair, group: str) -> None:
     """Let classic members be late: to sync, and to join again when they are told to."""
 
-    async def beat(member_id: str) -> None:
-        request = ConsumerGroupHeartbeatRequest(
-            group_id=group,
-            member_id=member_id,
-            member_epoch=0,
-            rebalance_timeout_ms=60_000,
-            subscribed_topic_names=["t"],
-            server_assignor="range",
-            topic_partitions=[],
-        )
+    async def join_consumer(member_id: str) -> None:
+        request = joining(group, member_id)
+        request.subscribed_topic_names = ["t"]
+        request.server_assignor = "range"
         assert not (await pair.ask(request, 1))["error_code"]
 
     async def join() -> int:
@@ -443,13 +429,13 @@ async def late_members(pair: Pair, group: str) -> None:
                 await asyncio.sleep(0.05)
         assert loop.time() - since > _SHORT_MS / 2000
 
-    await beat("a")
+    await join_consumer("a")
     await join()
     await removed()
     epoch = await join()
     sync = SyncGroupRequest(group_id=group, generation_id=epoch, member_id="c")
     assert not (await pair.ask(sync, 4))["error_code"]
-    await beat("b")
+    await join_consumer("b")
     heard = HeartbeatRequest(group_id=group, generation_id=epoch, member_id="c")
     assert (await pair.ask(heard, 4))["error_code"] == _REBALANCE
     await removed()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-from kafkaio.protocol.messages import ConsumerGroupHeartbeatRequest
+from tests.integration.differential.heartbeats import joining
 from tests.integration.differential.pair import Pair
 
 _ATOMS: Final = (
@@ -23,15 +23,8 @@ async def patterns(pair: Pair, dice: Random, prefix: str) -> None:
             dice.choice(_ATOMS) + dice.choice(_REPEATS) + dice.choice(_LINKS)
             for _ in range(dice.randint(1, 3))
         ]
-        join = ConsumerGroupHeartbeatRequest(
-            group_id=f"{prefix}-{number}",
-            member_id=f"{prefix}-member",
-            member_epoch=0,
-            rebalance_timeout_ms=60_000,
-            subscribed_topic_names=None,
-            subscribed_topic_regex=f"(?:{''.join(parts)}){{0,2}}",
-            topic_partitions=[],
-        )
+        join = joining(f"{prefix}-{number}", f"{prefix}-member")
+        join.subscribed_topic_regex = f"(?:{''.join(parts)}){{0,2}}"
         answer = await pair.ask(join, 1)
         if not answer["error_code"]:
             # It is matched after the answer; who joins again is told all it has.
