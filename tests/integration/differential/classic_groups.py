@@ -18,7 +18,7 @@ from kafkaio.protocol.messages.join_group import JoinGroupRequestProtocol
 from kafkaio.protocol.messages.leave_group import MemberIdentity
 from kafkaio.protocol.messages.sync_group import SyncGroupRequestAssignment
 from tests.integration.differential.offsets import commit, delete_offsets, fetch
-from tests.integration.differential.pair import Pair, Waiting
+from tests.integration.differential.pair import Pair, Question, Waiting
 from tests.integration.differential.plain import Plain
 
 #: Of version 0, to topic "t", without user data.
@@ -124,7 +124,7 @@ class ClassicScript:
             protocol_type="connect" if self.wrong(0.05) else "consumer",
             protocols=list(self.dice.choice(_MIXES[: 6 if self.wrong(0.3) else 4])),
         )
-        actor.waiting = await self.pair.start(request, version, actor.name)
+        actor.waiting = await self.pair.start(Question(request, version, actor.name))
 
     async def sync(self, actor: Actor) -> None:
         """Ask for the assignment; as the leader, make it."""
@@ -143,7 +143,7 @@ class ClassicScript:
                 if not self.wrong(0.05)
             ],
         )
-        actor.waiting = await self.pair.start(request, version, actor.name)
+        actor.waiting = await self.pair.start(Question(request, version, actor.name))
 
     async def heartbeat(self, actor: Actor) -> None:
         """Say that it is alive."""

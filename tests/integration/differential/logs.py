@@ -42,7 +42,7 @@ from kafkaio.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from kafkaio.protocol.messages.produce import PartitionProduceData, TopicProduceData
-from tests.integration.differential.pair import Ask, Pair
+from tests.integration.differential.pair import Ask, Pair, Question
 from tests.integration.differential.plain import Names, without_disk
 
 _NOW: Final = 1_790_000_000_000
@@ -240,7 +240,8 @@ class LogScript:
         part = ListOffsetsPartition(partition_index=index, timestamp=-1)
         topic = ListOffsetsTopic(name=self.topic, partitions=[part])
         request = ListOffsetsRequest(replica_id=-1, topics=[topic])
-        answer = await self.pair.ask(request, 5, before=(ask, version))
+        question = Question(request, 5, before=(ask, version))
+        answer = await self.pair.answer(question)
         if answer == "hung up":
             return False
         (told,) = answer["topics"][0]["partitions"]

@@ -45,7 +45,7 @@ from kafkaio.protocol.messages.sync_group import SyncGroupRequestAssignment
 from kafkaio.testing.groups.embedded_protocol import read_assignment
 from tests.integration.differential.heartbeats import beat, joining
 from tests.integration.differential.offsets import PARTITIONS, TOPICS, commit, fetch
-from tests.integration.differential.pair import Pair, Waiting
+from tests.integration.differential.pair import Pair, Question, Waiting
 from tests.integration.differential.plain import Plain
 
 _VERSION = 1
@@ -178,9 +178,8 @@ class MigrationScript:
             ],
         )
         version = self.dice.randint(5, 9)
-        actor.waiting = await self.pair.start(
-            request, version, actor.name, _without_leader
-        )
+        question = Question(request, version, actor.name, _without_leader)
+        actor.waiting = await self.pair.start(question)
 
     def _subscription(self, actor: Actor) -> bytes:
         topics = self.dice.choice([["t"], ["t", "u"], ["t", "u"]])
@@ -209,7 +208,8 @@ class MigrationScript:
                 protocol_name="range",
                 assignments=assignments,
             )
-            actor.waiting = await self.pair.start(request, 5, actor.name, _by_topic)
+            question = Question(request, 5, actor.name, _by_topic)
+            actor.waiting = await self.pair.start(question)
 
     def _assignments(self, actors: Sequence[Actor]) -> list[SyncGroupRequestAssignment]:
         version = _VERSION.to_bytes(2)

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
@@ -107,22 +108,32 @@ class Side:
                 link.close()
 
 
-class Waiting:
-    """A request that was sent to both and may not have been answered yet."""
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What both are asked, and how.
 
-    def __init__(
-        self,
-        request: Request[Response],
-        version: int,
-        who: str,
-        pick: Pick | None,
-        before: tuple[Ask, int] | None,
-    ) -> None:
-        self.request = request
-        self.version = version
-        self.who = who
-        self.pick = pick
-        self._before = before
+    Attributes:
+        ask: the request.
+        version: in which version.
+        who: on whose connection, with ``@`` and the number of a node.
+        pick: leaves out of an answer what is not this script's.
+        before: a request that is not answered, sent in front, and its version.
+    """
+
+    ask: Ask
+    version: int
+    who: str = "anyone"
+    pick: Pick | None = None
+    before: tuple[Ask, int] | None = None
+
+
+class Waiting:
+    """A question that was put to both and may not have been answered yet."""
+
+    def __init__(self, question: Question) -> None:
+        ask = question.ask
+        self.question = question
+        self.request = ask if isinstance(ask, Request) else ask(Names())
         #: The answer, once both have given the same.
         self.answer: Plain = None
         self._links: list[Link] = []
@@ -131,29 +142,31 @@ class Waiting:
     @property
     def label(self) -> str:
         """What was asked, on one line."""
-        told = f"{self.who} v{self.version} {_short(self.request)}"
-        if self._before is None:
+        who, before = self.question.who, self.question.before
+        told = f"{who} v{self.question.version} {_short(self.request)}"
+        if before is None:
             return told
-        ask, version = self._before
+        ask, version = before
         first = ask if isinstance(ask, Request) else ask(Names())
-        return f"{self.who} v{version} {_short(first)}, then {told}"
+        return f"{who} v{version} {_short(first)}, then {told}"
 
     def answered(self) -> list[bool]:
         """Say which of the two have answered, or hung up."""
         return [bool(one.frames) or one.is_lost for one in self._links]
 
-    async def send(self, side: Side, ask: Ask) -> None:
-        link = await side.link(self.who)
-        asks = [(ask, self.version)]
-        if self._before is not None:
-            asks.insert(0, self._before)
+    async def send(self, side: Side) -> None:
+        question = self.question
+        link = await side.link(question.who)
+        asks = [(question.ask, question.version)]
+        if question.before is not None:
+            asks.insert(0, question.before)
         link.send(b"".join(self._frame(side.names, *one) for one in asks))
         self._links.append(link)
         self._sides.append(side)
 
     def _frame(self, names: Names, ask: Ask, version: int) -> bytes:
         request = deepcopy(ask) if isinstance(ask, Request) else ask(names)
-        return encode_request(names.real(request), version, 7, self.who)
+        return encode_request(names.real(request), version, 7, self.question.who)
 
     def take(self) -> list[Plain]:
         """Return both answers; a broken connection is one, too."""
@@ -163,10 +176,11 @@ class Waiting:
         ]
 
     def _read(self, side: Side, frame: bytes) -> Plain:
+        version = self.question.version
         if isinstance(self.request, ApiVersionsRequest):
-            return side.names.plain(decode_api_versions(self.version, frame))
+            return side.names.plain(decode_api_versions(version, frame))
         kind = self.request.response_type()
-        return side.names.plain(decode_response(kind, self.version, frame)[1])
+        return side.names.plain(decode_response(kind, version, frame)[1])
 
 
 class Pair:
@@ -179,62 +193,34 @@ class Pair:
         self._waiting: list[Waiting] = []
         self._told: deque[str] = deque(maxlen=_TOLD)
 
-    async def start(
-        self,
-        ask: Ask,
-        version: int,
-        who: str = "anyone",
-        pick: Pick | None = None,
-        before: tuple[Ask, int] | None = None,
-    ) -> Waiting:
-        """Send a request whose answer may take its time; then ``settle``.
-
-        Args:
-            ask: the request.
-            version: in which version.
-            who: on whose connection, with ``@`` and the number of a node.
-            pick: leaves out of an answer what is not this script's.
-            before: a request that is not answered, sent in front, and its version.
-        """
-        request = ask if isinstance(ask, Request) else ask(Names())
-        waiting = Waiting(request, version, who, pick, before)
+    async def start(self, question: Question) -> Waiting:
+        """Ask both something whose answer may take its time; then ``settle``."""
+        waiting = Waiting(question)
         self._told.append(waiting.label)
         for side in self.sides:
-            await waiting.send(side, ask)
+            await waiting.send(side)
         self._waiting.append(waiting)
         return waiting
 
     async def ask(
-        self,
-        ask: Ask,
-        version: int,
-        who: str = "anyone",
-        pick: Pick | None = None,
-        before: tuple[Ask, int] | None = None,
+        self, ask: Ask, version: int, who: str = "anyone", pick: Pick | None = None
     ) -> Plain:
-        """Ask both something that is answered at once.
+        """Put a `Question` of these to both, as `answer` does."""
+        return await self.answer(Question(ask, version, who, pick))
 
-        Args:
-            ask: the request.
-            version: in which version.
-            who: on whose connection, with ``@`` and the number of a node.
-            pick: leaves out of an answer what is not this script's.
-            before: a request that is not answered, sent in front, and its version.
+    async def answer(self, question: Question) -> Plain:
+        """Ask both something that is answered at once.
 
         Raises:
             Difference: the answers are not the same.
         """
-        waiting = await self.start(ask, version, who, pick, before)
+        waiting = await self.start(question)
         await self._until(lambda: all(waiting.answered()), waiting)
         self._compare(waiting)
         return waiting.answer
 
     async def agree(
-        self,
-        ask: Ask,
-        version: int,
-        who: str = "anyone",
-        pick: Pick | None = None,
+        self, ask: Ask, version: int, who: str = "anyone", pick: Pick | None = None
     ) -> Plain:
         """Ask until both answer the same: of what takes its time to get round.
 
@@ -299,8 +285,9 @@ class Pair:
     def _compare(self, waiting: Waiting) -> None:
         self._waiting.remove(waiting)
         ours, real = waiting.take()
-        if waiting.pick is not None and "hung up" not in {str(ours), str(real)}:
-            ours, real = waiting.pick(ours), waiting.pick(real)
+        pick = waiting.question.pick
+        if pick is not None and "hung up" not in {str(ours), str(real)}:
+            ours, real = pick(ours), pick(real)
         found = differences(ours, real, type(waiting.request).__name__)
         if found:
             raise self._difference([waiting.label, *found])
