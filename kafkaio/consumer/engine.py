@@ -304,8 +304,6 @@ class Engine:
             return
         if self._takes_part and self.coordinator is not None:
             self.coordinator.unsubscribe()
-            if wish.partitions is None:
-                return  # what there is goes the group's way
         if not wish.is_subscription:
             self.host.assign_fixed(wish.partitions or ())
         self._assigner.wake()

@@ -55,6 +55,8 @@ class Host:
         self._is_user_waiting = False
         # Lost, and the user has heard neither of that nor of a new assignment.
         self._unheard: frozenset[TopicPartition] = _NOTHING
+        # What the group assigned: it goes the group's way, whatever is wanted by now.
+        self._of_group: frozenset[TopicPartition] = _NOTHING
 
     # What the user hears and says
 
@@ -205,6 +207,7 @@ class Host:
         left = frozenset(tp for tp in partitions if before.get(tp) == after.get(tp))
         await self.callbacks.revoked(left & set(engine.reader.positions))
         self._let_go(left)
+        self._assign_left_over()
         self.feed.revoked(left)
 
     async def lost(self, partitions: frozenset[TopicPartition]) -> None:
@@ -214,6 +217,7 @@ class Host:
         self._lost_since |= mine
         self._unheard |= mine
         self._let_go(partitions)
+        self._assign_left_over()
         self.feed.lost(mine)
         self.engine.reader.tell()
         await self.callbacks.lost(mine)
@@ -223,6 +227,7 @@ class Host:
     ) -> None:
         """Partitions were added to the assignment, which now is ``owned``."""
         self._watch(owned)
+        self._of_group |= added
         for tp in sorted(added):
             self.engine.reader.assign(tp, has_commits=True)
         if self.callbacks.on_assigned or self.feed.is_heard:
@@ -241,9 +246,13 @@ class Host:
     # Without a group
 
     def assign_fixed(self, partitions: Collection[TopicPartition]) -> None:
-        """Read exactly these partitions; those read already go on undisturbed."""
+        """Read exactly these partitions; those read already go on undisturbed.
+
+        What the group has not got back yet is committed and given up first.
+        """
         reader = self.engine.reader
-        self._let_go([tp for tp in reader.positions if tp not in partitions])
+        kept = self._of_group.union(partitions)
+        self._let_go([tp for tp in reader.positions if tp not in kept])
         self._watch(partitions)
         for tp in partitions:
             if tp not in reader.positions:
@@ -272,6 +281,11 @@ class Host:
         await self.callbacks.revoked(gone)
         await self.callbacks.assigned(added)
 
+    def _assign_left_over(self) -> None:
+        # Fixed partitions may have had to wait until the group had them back.
+        if self.engine.wish.partitions is not None:
+            self.assign_fixed(self.engine.wish.partitions)
+
     def _numbers(self) -> Mapping[TopicPartition, int]:
         group = self.engine.coordinator
         return {} if group is None else group.assignment
@@ -292,6 +306,7 @@ class Host:
 
     def _let_go(self, partitions: Collection[TopicPartition]) -> None:
         engine = self.engine
+        self._of_group -= frozenset(partitions)
         for tp in partitions:
             engine.reader.unassign(tp)
             engine.fetcher.forget(tp)

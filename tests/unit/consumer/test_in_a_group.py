@@ -207,6 +207,35 @@ async def test_subscribing_to_something_else(
         assert (await anext(consumer)).value == b"y"
 
 
+@pytest.mark.parametrize("begins_early", [False, True])
+async def test_partitions_fixed_while_the_group_still_has_them(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer, *, begins_early: bool
+):
+    for tp in ORDERS:
+        logs.append(*tp, b"x", b"y")
+    revoked: list[object] = []
+    async with make(**MEMBER, on_revoked=revoked.append) as consumer:
+        read = 0
+        while not begins_early and read < 6:
+            read += len((await consumer.poll(timeout=1)).records)
+        await consumer.poll(timeout=0, max_records=1)
+        consumer.unsubscribe()
+        consumer.assign(ORDERS[:2])
+        for tp in ORDERS:
+            logs.append(*tp, b"z")
+        values: list[bytes | None] = []
+        while values.count(b"z") < 2:
+            values += [r.value for r in (await consumer.poll(timeout=1)).records]
+        assert consumer.assignment == set(ORDERS[:2])
+        assert revoked == [set(ORDERS)]
+        if not begins_early:
+            assert values == [b"z", b"z"]
+            # Before the group had them back, not after.
+            assert offsets(group) == dict.fromkeys(ORDERS, 2)
+        consumer.unsubscribe()
+        assert consumer.assignment == frozenset()
+
+
 async def test_what_the_group_refuses_ends_the_reader(
     group: FakeGroup, cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
 ):
