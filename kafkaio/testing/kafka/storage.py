@@ -13,7 +13,9 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from crc32c import crc32c
+from kafkaio._records._impl import crc32c
+from kafkaio._records._pure import encode_varint
+from kafkaio.protocol.primitives import uvarint
 
 _CONTROL_ATTRIBUTE: Final = 0x20
 _SNAPSHOT_HEADER_KEY: Final = struct.pack(">hh", 0, 3)
@@ -34,37 +36,24 @@ def random_uuid() -> str:
     return text.replace("-", "A", 1) if text.startswith("-") else text
 
 
-def _unsigned_varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-def _varint(number: int) -> bytes:
-    return _unsigned_varint((number << 1) ^ (number >> 63))
-
-
 def _compact(data: bytes) -> bytes:
-    return _unsigned_varint(len(data) + 1) + data
+    return uvarint(len(data) + 1) + data
 
 
 def _record(delta: int, key: bytes | None, value: bytes) -> bytes:
-    spelled_key = _varint(-1) if key is None else _varint(len(key)) + key
+    spelled_key = encode_varint(-1) if key is None else encode_varint(len(key)) + key
     body = b"".join(
         (
             b"\0",
-            _varint(0),
-            _varint(delta),
+            encode_varint(0),
+            encode_varint(delta),
             spelled_key,
-            _varint(len(value)),
+            encode_varint(len(value)),
             value,
-            _varint(0),
+            encode_varint(0),
         )
     )
-    return _varint(len(body)) + body
+    return encode_varint(len(body)) + body
 
 
 def _batch(

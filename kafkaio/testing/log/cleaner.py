@@ -15,6 +15,7 @@ from kafkaio._records._layout import (
     DELETE_HORIZON,
     LENGTH_END,
 )
+from kafkaio._records._pure import encode_varint
 from kafkaio._records.compression import Compression, Compressor
 from kafkaio.testing.log.config import LogConfig
 from kafkaio.testing.log.epochs import LeaderEpochs
@@ -38,33 +39,23 @@ _HEADER = struct.Struct(BATCH_HEADER)
 _CRC = struct.Struct(">I")
 
 
-def _varint(number: int) -> bytes:
-    raw = number << 1 if number >= 0 else (-number << 1) - 1
-    encoded = bytearray()
-    while raw > 127:
-        encoded.append(raw & 127 | 128)
-        raw >>= 7
-    encoded.append(raw)
-    return bytes(encoded)
-
-
 def _field(data: bytes | None) -> bytes:
-    return _varint(-1) if data is None else _varint(len(data)) + data
+    return encode_varint(-1) if data is None else encode_varint(len(data)) + data
 
 
 def _encode(record: Record, base_offset: int, base_timestamp: int) -> bytes:
     parts = [
         b"\0",
-        _varint(record.timestamp - base_timestamp),
-        _varint(record.offset - base_offset),
+        encode_varint(record.timestamp - base_timestamp),
+        encode_varint(record.offset - base_offset),
         _field(record.key),
         _field(record.value),
-        _varint(len(record.headers)),
+        encode_varint(len(record.headers)),
     ]
     for name, value in record.headers:
         parts += (_field(name.encode()), _field(value))
     body = b"".join(parts)
-    return _varint(len(body)) + body
+    return encode_varint(len(body)) + body
 
 
 def rewrite(
