@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -44,33 +46,27 @@ REFUSED: list[tuple[list[Asked], list[ErrorCode]]] = [
 ]
 
 
+def resources(api: ModuleType, asked: list[Asked]) -> list[Any]:
+    """What is to be set, in the words of one of the two APIs."""
+    return [
+        api.AlterConfigsResource(
+            resource_type=kind,
+            resource_name=name,
+            configs=[api.AlterableConfig(name=n, value=v) for n, v in new],
+        )
+        for kind, name, new in asked
+    ]
+
+
 @pytest.mark.parametrize(("asked", "codes"), REFUSED)
 async def test_configs_that_cannot_be_set(
     asked: list[Asked], codes: list[ErrorCode]
 ) -> None:
     async with started(topics={"t": 1}, nodes=2) as (broker, caller):
-        some = single.IncrementalAlterConfigsRequest(
-            resources=[
-                single.AlterConfigsResource(
-                    resource_type=kind,
-                    resource_name=name,
-                    configs=[single.AlterableConfig(name=n, value=v) for n, v in new],
-                )
-                for kind, name, new in asked
-            ]
-        )
+        some = single.IncrementalAlterConfigsRequest(resources=resources(single, asked))
         answer = await caller.call(some, 1)
         assert [one.error_code for one in answer.responses] == codes
-        all_ = whole.AlterConfigsRequest(
-            resources=[
-                whole.AlterConfigsResource(
-                    resource_type=kind,
-                    resource_name=name,
-                    configs=[whole.AlterableConfig(name=n, value=v) for n, v in new],
-                )
-                for kind, name, new in asked
-            ]
-        )
+        all_ = whole.AlterConfigsRequest(resources=resources(whole, asked))
         told = await caller.call(all_, 2)
         assert [one.error_code for one in told.responses] == codes
         assert broker.topics["t"].settings.values == {}

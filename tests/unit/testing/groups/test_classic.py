@@ -72,14 +72,19 @@ class Driver:
             generation = self.group.generation
         return self.group.check_commit(member_id, None, generation, self.now)
 
-    def pair(self) -> tuple[str, str]:
-        """A stable group of a leader and a follower."""
+    def two_joined(self) -> tuple[str, str]:
+        """A leader and a follower that have both to sync."""
         leader = self.joined().member_id
         second = self.join()
         again = self.join(leader)
         answers = self.answers()
         follower = answers[second].member_id  # type: ignore[union-attr]
         assert answers[again].member_id == leader  # type: ignore[union-attr]
+        return leader, follower
+
+    def pair(self) -> tuple[str, str]:
+        """A stable group of a leader and a follower."""
+        leader, follower = self.two_joined()
         self.sync(follower)
         self.sync(leader, assignments={leader: b"L", follower: b"F"})
         assert self.group.state is State.STABLE
@@ -231,10 +236,7 @@ def test_the_wait_for_more_members_ends_with_the_rebalance_timeout() -> None:
 
 def test_followers_get_their_part_when_the_leader_syncs() -> None:
     driver = Driver()
-    leader = driver.joined().member_id
-    second = driver.join()
-    driver.join(leader)
-    follower = driver.answers()[second].member_id  # type: ignore[union-attr]
+    leader, follower = driver.two_joined()
     waiting = driver.sync(follower)
     assert not driver.answers()
     assert driver.beat(follower) == ErrorCode.NONE
@@ -258,10 +260,7 @@ def test_only_the_leader_is_told_the_members() -> None:
 
 def test_a_session_does_not_end_while_its_sync_waits() -> None:
     driver = Driver()
-    leader = driver.joined().member_id
-    second = driver.join()
-    driver.join(leader)
-    follower = driver.answers()[second].member_id  # type: ignore[union-attr]
+    leader, follower = driver.two_joined()
     waiting = driver.sync(follower)
     driver.beat(follower)
     driver.now = 9.0
@@ -301,10 +300,7 @@ def test_a_sync_in_the_middle_of_a_rebalance_says_so() -> None:
 
 def test_a_sync_that_waits_ends_with_the_next_rebalance() -> None:
     driver = Driver()
-    leader = driver.joined().member_id
-    second = driver.join()
-    driver.join(leader)
-    follower = driver.answers()[second].member_id  # type: ignore[union-attr]
+    _, follower = driver.two_joined()
     waiting = driver.sync(follower)
     driver.join()
     assert driver.answers()[waiting].error_code == ErrorCode.REBALANCE_IN_PROGRESS
