@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import cycle, islice
 
@@ -147,6 +147,16 @@ async def at_work(consumer: Consumer, handler: object) -> AsyncIterator[None]:
             yield
         finally:
             await consumer.close()
+
+
+@asynccontextmanager
+async def all_at_work(crew: Sequence[Consumer], ledger: Ledger) -> AsyncIterator[None]:
+    """Have each keep its own account in the ledger."""
+    async with AsyncExitStack() as stack:
+        for n, consumer in enumerate(crew):
+            work = at_work(consumer, ledger.handler(f"m-{n}"))
+            await stack.enter_async_context(work)
+        yield
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -307,13 +317,10 @@ async def test_faults_that_cost_no_membership_repeat_nothing(
     faults.on("Fetch", disconnect_after_write(rate=0.05, seed=2))
     faults.on("Heartbeat", delay(0.3, rate=0.2, seed=3))
     crew = [member(kafka_broker, kafka_topic, group, f"m-{n}") for n in range(3)]
-    async with AsyncExitStack() as stack:
-        producer = await stack.enter_async_context(
-            Producer(kafka_broker.bootstrap_servers)
-        )
-        for n, consumer in enumerate(crew):
-            work = at_work(consumer, ledger.handler(f"m-{n}"))
-            await stack.enter_async_context(work)
+    async with (
+        Producer(kafka_broker.bootstrap_servers) as producer,
+        all_at_work(crew, ledger),
+    ):
         nodes = cycle(range(3))
         for number in range(12):
             await producer.send_many(
@@ -395,13 +402,10 @@ async def test_members_that_are_expelled_lose_nothing(
 ) -> None:
     ledger.may_repeat = True
     crew = [member(kafka_broker, kafka_topic, group, f"m-{n}") for n in range(2)]
-    async with AsyncExitStack() as stack:
-        producer = await stack.enter_async_context(
-            Producer(kafka_broker.bootstrap_servers)
-        )
-        for n, consumer in enumerate(crew):
-            work = at_work(consumer, ledger.handler(f"m-{n}"))
-            await stack.enter_async_context(work)
+    async with (
+        Producer(kafka_broker.bootstrap_servers) as producer,
+        all_at_work(crew, ledger),
+    ):
         for number, consumer in enumerate(islice(cycle(crew), 6)):
             await producer.send_many(
                 kafka_topic, records(range(10 * number, 10 * number + 10))
