@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import anyio
 
@@ -22,12 +22,19 @@ from kafkaio.errors import ClosedError
 __all__ = ["LoopThread", "caller", "when_done"]
 
 T = TypeVar("T")
-_caller: ContextVar[asyncio.Task[object] | None] = ContextVar("caller", default=None)
+_Task: TypeAlias = asyncio.Task[object]
+#: The task that does what crossed, and the one over there that it does it for. Tasks
+#: that the former starts inherit this, and do their own work.
+_crossing: ContextVar[tuple[_Task | None, _Task | None]] = ContextVar(
+    "crossing", default=(None, None)
+)
 
 
 def caller() -> asyncio.Task[object] | None:
     """The task that this is done for: in a call that crossed, the one over there."""
-    return _caller.get() or asyncio.current_task()
+    current = asyncio.current_task()
+    task, asker = _crossing.get()
+    return asker if asker is not None and task is current else current
 
 
 def when_done(task: asyncio.Task[object], tell: Callable[[], None]) -> None:
@@ -223,7 +230,7 @@ class _Call(Generic[T]):
     def __init__(self, work: Callable[[], Awaitable[T]]) -> None:
         self._work = work
         self._asker = asyncio.get_running_loop()
-        self._task = asyncio.current_task()
+        self._task = caller()
         self._scope: anyio.CancelScope | None = None
         self._is_cancelled = False
         self._result: list[T] = []
@@ -232,7 +239,7 @@ class _Call(Generic[T]):
 
     async def run(self) -> None:
         """Do the work; on the other loop."""
-        _caller.set(self._task)
+        _crossing.set((asyncio.current_task(), self._task))
         try:
             with anyio.CancelScope() as self._scope:
                 if self._is_cancelled:

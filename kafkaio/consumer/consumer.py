@@ -220,11 +220,16 @@ class Consumer(Places, InParallel):
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Commit finished records (with auto-commit), leave the group, disconnect.
 
-        May be called again, and in every state. Whoever reads gets a ClosedError. If
-        the call is cancelled, everything ends all the same, without the commit.
+        May be called again, by several, and in every state; it returns when all has
+        ended. Whoever reads gets a ClosedError. If the call is cancelled, everything
+        ends all the same, without the commit.
 
         Args:
             timeout: seconds that it takes at most; 30 by default.
+
+        Raises:
+            UsageError: it is called in a callback or in a handler of `run`, and would
+                wait for that; start it in another task.
         """
         await self._engine.close(timeout)
 

@@ -34,14 +34,10 @@ from kafkaio.consumer.host import Assigner, Host
 from kafkaio.consumer.keeper import Keeper
 from kafkaio.consumer.presence import wait_for_partitions
 from kafkaio.consumer.reader import Reader
-from kafkaio.consumer.reading import Reading
+from kafkaio.consumer.reading import Insiders, Reading
 from kafkaio.consumer.sharing import drained
 from kafkaio.consumer.wish import Wish
-from kafkaio.errors import (
-    ClosedError,
-    RequestTimeout,
-    UsageError,
-)
+from kafkaio.errors import ClosedError, RequestTimeout, UsageError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, Record, TopicPartition
 
 __all__ = ["CLOSE_TIMEOUT", "Engine"]
@@ -92,7 +88,11 @@ class Engine:
         self.fetcher = Fetcher(client, config, self.reader, self._supervisor.start_soon)
         isolation = int(config.isolation_level == "read_committed")
         self.lookup = OffsetLookup(client, isolation)
-        callbacks = Callbacks(on_assigned, on_revoked, on_lost, self.reader.fail)
+        #: Who runs the user's callbacks and handlers.
+        self.insiders = Insiders()
+        callbacks = Callbacks(
+            on_assigned, on_revoked, on_lost, self.reader.fail, self.insiders
+        )
         self.host = Host(self, callbacks)
         #: Whether the user polled when it read last: None before it ever read.
         self.polls: bool | None = None
@@ -123,6 +123,7 @@ class Engine:
         self._undo: list[Callable[[], None]] = []
         self._is_looking = False
         self.reading = Reading()
+        self._has_closed = asyncio.Event()
         #: Whether finished records are committed without being asked to.
         self.auto_commits = config.enable_auto_commit and config.group_id is not None
 
@@ -211,15 +212,28 @@ class Engine:
         self.reader.raise_errors()
 
     async def close(self, within: float | None = None) -> None:
-        """End, in bounded time and in every state. May be called again."""
+        """End, in bounded time and in every state. May be called again.
+
+        Raises:
+            UsageError: it would wait for its caller.
+        """
+        limit = CLOSE_TIMEOUT if within is None else within
         if self._state in {"closing", "closed"}:
+            if not self.insiders.have_caller:
+                with anyio.move_on_after(limit):
+                    await self._has_closed.wait()
             return
+        if self.insiders.have_caller:
+            raise UsageError(
+                "close() waits for handlers and callbacks to end, and for this one, "
+                "too: call it in another task"
+            )
         was_running = self._state == "running" and self._fatal is None
         self._state = "closing"
         self.reader.must_look()
         self._news.notify()
         self._positioned.fail(_closed)
-        deadline = now() + (CLOSE_TIMEOUT if within is None else within)
+        deadline = now() + limit
         try:
             if was_running:
                 await drained(self.reader.sharing, deadline - now())
@@ -231,18 +245,24 @@ class Engine:
                 undo()
             self.client.watch_topics(self, None)
             try:
-                # A callback of the user's that does not let itself be cancelled holds
-                # nobody up: its task ends when it does.
-                with anyio.CancelScope(deadline=max(deadline, now() + _ENDING)):
-                    await self._supervisor.aclose()
+                await self._end(deadline)
             finally:
-                self.host.feed.end()
-                for tp in list(self.reader.positions):  # no time was left for these
-                    self.reader.unassign(tp)
-                if self._owns_client:
-                    await self.client.close(max(0.0, deadline - now()))
-                else:
-                    self._end_lanes()
+                self._has_closed.set()
+
+    async def _end(self, deadline: float) -> None:
+        try:
+            # A callback of the user's that does not let itself be cancelled holds
+            # nobody up: its task ends when it does.
+            with anyio.CancelScope(deadline=max(deadline, now() + _ENDING)):
+                await self._supervisor.aclose()
+        finally:
+            self.host.feed.end()
+            for tp in list(self.reader.positions):  # no time was left for these
+                self.reader.unassign(tp)
+            if self._owns_client:
+                await self.client.close(max(0.0, deadline - now()))
+            else:
+                self._end_lanes()
 
     def _end_lanes(self) -> None:
         self.client.end_lane(self.fetcher.lane)

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from kafkaio.consumer.reading import Insiders
 from kafkaio.types import TopicPartition
 
 __all__ = ["Callbacks", "PartitionsCallback"]
@@ -27,12 +28,14 @@ class Callbacks:
         on_revoked: partitions are about to be given up; commits of them still count.
         on_lost: partitions are gone already.
         report: hears what a callback raised; the consumer's next call raises it.
+        insiders: what the tasks are among that call back, while they do.
     """
 
     on_assigned: PartitionsCallback | None
     on_revoked: PartitionsCallback | None
     on_lost: PartitionsCallback | None
     report: Callable[[BaseException], None]
+    insiders: Insiders
 
     async def assigned(self, partitions: AbstractSet[TopicPartition]) -> None:
         """Tell of an assignment."""
@@ -54,8 +57,9 @@ class Callbacks:
         if callback is None or not partitions:
             return
         try:
-            outcome = callback(frozenset(partitions))
-            if inspect.isawaitable(outcome):
-                await outcome
+            with self.insiders.entered():
+                outcome = callback(frozenset(partitions))
+                if inspect.isawaitable(outcome):
+                    await outcome
         except Exception as error:  # noqa: BLE001  (it belongs to the user's next call)
             self.report(error)

@@ -21,6 +21,7 @@ from kafkaio.errors import ClosedError, PartitionLost, UsageError
 from kafkaio.types import TopicPartition
 
 __all__ = [
+    "GRACE",
     "Assigned",
     "Hold",
     "Lost",
@@ -29,11 +30,12 @@ __all__ = [
     "Rebalances",
     "RevokeRequested",
     "Revoked",
+    "after_turns",
 ]
 
-#: Turns of the loop that a request returned by `RebalanceFeed.next_request` is kept:
+#: Turns of the loop that a request returned by `Consumer.wait_for_revoke` is kept:
 #: enough to come through the tasks that may be wrapped around the call.
-_GRACE: Final = 8
+GRACE: Final = 8
 
 
 class HoldingGroup(Protocol):
@@ -415,14 +417,15 @@ class RebalanceFeed:
     def _return(self, event: RevokeRequested, offer: Hold | None) -> RevokeRequested:
         assert offer is not None
         self._returned |= {c for c in self._pending if c.partition in event.partitions}
-        _after_turns(asyncio.get_running_loop(), _GRACE, offer.release)
+        after_turns(asyncio.get_running_loop(), GRACE, offer.release)
         return event
 
 
-def _after_turns(
+def after_turns(
     loop: asyncio.AbstractEventLoop, turns: int, call: Callable[[], None]
 ) -> None:
+    """Call something when the loop has had so many turns."""
     if turns:
-        loop.call_soon(_after_turns, loop, turns - 1, call)
+        loop.call_soon(after_turns, loop, turns - 1, call)
     else:
         call()

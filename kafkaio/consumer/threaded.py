@@ -30,7 +30,12 @@ from kafkaio.consumer.iteration import BatchIterator, TableIterator
 from kafkaio.consumer.parallel.lanes import LaneIterator, Lanes
 from kafkaio.consumer.parallel.run import Handler, OnDead
 from kafkaio.consumer.poll import Poll
-from kafkaio.consumer.rebalances import Rebalances, RevokeRequested
+from kafkaio.consumer.rebalances import (
+    GRACE,
+    Rebalances,
+    RevokeRequested,
+    after_turns,
+)
 from kafkaio.consumer.stream import PlainStream
 from kafkaio.consumer.window import Window
 from kafkaio.consumer.wish import Wish
@@ -100,6 +105,7 @@ class ThreadedConsumer(Consumer, in_thread=True):
             self._at_home(callbacks.on_revoked),
             self._at_home(callbacks.on_lost),
             callbacks.report,
+            callbacks.insiders,
         )
         if engine.coordinator is not None:
             host.feed.attach(GroupAcross(self, engine.coordinator))
@@ -158,7 +164,8 @@ class ThreadedConsumer(Consumer, in_thread=True):
         try:
             await self.call(partial(super().close, timeout))
         finally:
-            await self.thread.aclose(max(_ENDING, deadline - now()))
+            if self._engine.state == "closed":  # else whoever closes it does that
+                await self.thread.aclose(max(_ENDING, deadline - now()))
 
     # Reading
 
@@ -281,8 +288,7 @@ class ThreadedConsumer(Consumer, in_thread=True):
                 self.ask(release)
             raise
         request, release = self._requests.popleft()
-        # Kept till here; the caller may take a hold before its next await.
-        asyncio.get_running_loop().call_soon(release)
+        after_turns(asyncio.get_running_loop(), GRACE, release)
         return request
 
     # Everything else runs there as it is

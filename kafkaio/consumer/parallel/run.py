@@ -215,6 +215,10 @@ class Runner:
 
     async def _work(self, worker: _Worker) -> None:
         self._is_waking = False
+        with self._engine.insiders.entered():
+            await self._serve(worker)
+
+    async def _serve(self, worker: _Worker) -> None:
         while True:
             with worker.scope as scope:
                 while not scope.cancel_called:

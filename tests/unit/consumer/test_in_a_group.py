@@ -9,7 +9,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from kafkaio.consumer import Consumer
-from kafkaio.errors import AuthorizationError, PartitionLost, RequestTimeout
+from kafkaio.errors import (
+    AuthorizationError,
+    PartitionLost,
+    RequestTimeout,
+    UsageError,
+)
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
@@ -234,6 +239,60 @@ async def test_partitions_fixed_while_the_group_still_has_them(
             assert offsets(group) == dict.fromkeys(ORDERS, 2)
         consumer.unsubscribe()
         assert consumer.assignment == frozenset()
+
+
+async def test_several_close_it_and_all_wait(group: FakeGroup, make: MakeConsumer):
+    async def hang(partitions: object) -> None:
+        await asyncio.sleep(5)
+
+    consumer = make(**MEMBER, on_revoked=hang)
+    await consumer.start()
+    first = asyncio.create_task(consumer.close())
+    await asyncio.sleep(1)
+    await consumer.close(timeout=1)
+    assert not first.done()
+    await consumer.close()
+    assert consumer.statistics().state == "closed"
+    assert len(group.left) == 1
+    await first
+
+
+async def test_closing_does_not_wait_for_itself(group: FakeGroup, make: MakeConsumer):
+    calls: list[str] = []
+
+    async def close(partitions: object) -> None:
+        calls.append(consumer.statistics().state)
+        await consumer.close()
+
+    consumer = make(**MEMBER, on_revoked=close)
+    await consumer.start()
+    consumer.unsubscribe()
+    with pytest.raises(UsageError, match="in another task"):
+        await anext(consumer)
+    consumer.subscribe("orders")
+    await settle(consumer)
+    begun = asyncio.get_running_loop().time()
+    await consumer.close()
+    assert asyncio.get_running_loop().time() - begun < 1
+    assert calls == ["running", "closing"]
+    assert len(group.left) == 2
+
+
+async def test_a_handler_does_not_close_what_waits_for_it(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+):
+    logs.append(*ORDERS[0], b"x")
+    async with make(**MEMBER) as consumer:
+
+        async def close(record: object) -> None:
+            await consumer.close()
+
+        begun = asyncio.get_running_loop().time()
+        with pytest.raises(UsageError, match="in another task"):
+            await consumer.run(close)
+        assert asyncio.get_running_loop().time() - begun < 5
+        assert consumer.statistics().state == "running"
+    assert len(group.left) == 1
 
 
 async def test_what_the_group_refuses_ends_the_reader(

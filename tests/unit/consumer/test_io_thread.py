@@ -439,10 +439,52 @@ async def test_a_request_is_kept_till_its_caller_can_hold() -> None:
 
 
 async def hold_next(consumer: Consumer) -> Hold:
-    request = await consumer.wait_for_revoke()
+    # A task between the request and who holds it costs a turn of the loop.
+    request = await asyncio.create_task(consumer.wait_for_revoke())
     hold = request.hold()
     assert hold.take() == request.partitions
     return hold
+
+
+@real
+async def test_several_close_it() -> None:
+    async with cluster() as at:
+        begun, gate = asyncio.Event(), asyncio.Event()
+
+        async def on_revoked(partitions: object) -> None:
+            begun.set()
+            await gate.wait()
+
+        consumer = at.consumer(on_revoked=on_revoked)
+        await consumer.start()
+        first = asyncio.ensure_future(consumer.close())
+        await begun.wait()
+        await consumer.close(timeout=0.01)
+        assert not first.done()
+        assert consumer.statistics().state == "closing"
+        second = asyncio.ensure_future(consumer.close())
+        gate.set()
+        await second
+        assert consumer.statistics().state == "closed"
+        await first
+        assert at.members() == []
+
+
+@real
+async def test_a_handler_cannot_wait_for_the_end_but_begin_it() -> None:
+    async with cluster() as at:
+        consumer = at.consumer()
+        await consumer.start()
+        closing: list[asyncio.Task[None]] = []
+
+        async def handle(record: Record) -> None:
+            with pytest.raises(UsageError, match="in another task"):
+                await consumer.close()
+            closing.append(asyncio.create_task(consumer.close()))
+
+        await consumer.run(handle, concurrency=2)
+        await asyncio.wait(closing)
+        assert at.members() == []
 
 
 @real

@@ -155,7 +155,13 @@ async def test_who_called_is_known_over_there() -> None:
         return await thread.call_home(who)
 
     assert await thread.call(who) is me
-    assert await thread.call(home_again) is not me
+
+    async def in_a_task_of_its_own() -> bool:
+        task = asyncio.create_task(who())
+        return await task is task
+
+    assert await thread.call(home_again) is me
+    assert await thread.call(in_a_task_of_its_own)
     await thread.aclose()
 
 
