@@ -11,6 +11,9 @@ from kafkaio.types import Header, Headers
 
 __all__ = ["RecordMaker", "check_destination"]
 
+#: The first timestamp that a record cannot have.
+_NO_TIME = 2**63 - 1
+
 
 class RecordMaker:
     """Turns what users pass into records, with the serializers of a producer.
@@ -31,7 +34,7 @@ class RecordMaker:
 
         Raises:
             TypeError: an argument is of the wrong type.
-            ValueError: the timestamp is negative.
+            ValueError: the timestamp, or a header's name, cannot be written.
             Exception: whatever a serializer raises.
         """
         if type(value) is not bytes or self._serialize_value is not None:
@@ -44,8 +47,10 @@ class RecordMaker:
             raise TypeError(
                 f"timestamp must be int milliseconds or None, not {_name(timestamp)}"
             )
-        elif timestamp < 0:
-            raise ValueError(f"timestamp must not be negative: {timestamp}")
+        elif not 0 <= timestamp < _NO_TIME:
+            raise ValueError(
+                f"timestamp must be from 0 to {_NO_TIME - 1} milliseconds: {timestamp}"
+            )
         plain = _plain_headers(headers) if headers else ()
         return timestamp, key, value, plain
 
@@ -102,11 +107,21 @@ def _plain_header(pair: object) -> Header:
     name, value = pair
     if not isinstance(name, str):
         raise TypeError(f"a header's name must be str, not {_name(name)}")
+    if not name.isascii():
+        _check_unicode(name)
     if isinstance(value, bytearray | memoryview):
         value = bytes(value)
     if value is not None and not isinstance(value, bytes):
         raise TypeError(f"the value of header {name!r} must be bytes or None")
     return name, value
+
+
+def _check_unicode(name: str) -> None:
+    # A str may hold lone surrogates, which UTF-8 has no bytes for.
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"the header name {name!r} is not Unicode text") from error
 
 
 def _name(value: object) -> str:

@@ -341,6 +341,9 @@ def answer_all(request: ProduceRequest, **fields: Any) -> ProduceResponse:
         ({"headers": [("a", "b")]}, TypeError),
         ({"timestamp": 1.5}, TypeError),
         ({"timestamp": -1}, ValueError),
+        ({"timestamp": 2**63 - 1}, ValueError),
+        ({"timestamp": 2**63}, ValueError),
+        ({"headers": [("\ud800", b"a")]}, ValueError),
         ({"partition": -1}, ValueError),
         ({"partition": True}, TypeError),
         ({"partition": "0"}, TypeError),
@@ -351,11 +354,17 @@ async def test_wrong_arguments_raise_before_anything_is_queued(
 ) -> None:
     arguments = {"topic": "one", "value": b"v", **arguments}
     async with make() as producer:
-        with pytest.raises(error):
-            await producer.send(**arguments)
-        with pytest.raises(error):
-            producer.enqueue_nowait(**arguments)
-        assert producer.statistics().buffer.used_bytes == 0
+        for _ in range(2):  # also when the topic is known and its batch is open
+            with pytest.raises(error):
+                await producer.send(**arguments)
+            with pytest.raises(error):
+                producer.enqueue_nowait(**arguments)
+            assert producer.statistics().buffer.used_bytes == 0
+            await producer.send("one", b"good")
+            producer.enqueue_nowait("one", b"good")
+            with pytest.raises(error):
+                producer.enqueue_nowait(**arguments)
+            await producer.flush()
 
 
 async def test_serializers(make: MakeProducer, logs: Logs) -> None:
@@ -507,6 +516,9 @@ async def test_send_many_checks_all_before_it_takes_in_one(make: MakeProducer) -
             await producer.send_many("one", b"abc")
         with pytest.raises(RecordTooLarge):
             await producer.send_many("one", [b"a", b"x" * (2 << 20)])
+        for bad in ({"timestamp": 2**63 - 1}, {"headers": [("\ud800", b"")]}):
+            with pytest.raises(ValueError, match=r"timestamp|Unicode"):
+                await producer.send_many("one", [b"a", NewRecord(b"b", **bad)])
         assert producer.statistics().buffer.used_bytes == 0
 
 
