@@ -39,6 +39,8 @@ class Compression(IntEnum):
 
 
 _CHUNK = 256 * 1024
+#: Bytes that gzip is given at a time.
+_GZIP_PIECE = 16 * 1024
 _SNAPPY_BLOCK = 32 * 1024
 _XERIAL_MAGIC = b"\x82SNAPPY\0"
 # Version and oldest version that can read it, both 1.
@@ -223,19 +225,22 @@ def _check_limit(size: int, limit: int) -> None:
 
 def _gunzip(data: BytesLike, limit: int) -> bytes:
     parts: list[bytes] = []
-    total = 0
-    rest: BytesLike = data
-    while rest:  # one member after the other
+    total = position = 0
+    view = memoryview(data)
+    while position < len(view):  # one member after the other
         stream = zlib.decompressobj(_GZIP_WBITS)
         while not stream.eof:
-            chunk = stream.decompress(rest, _CHUNK)
-            rest = stream.unconsumed_tail
-            if not chunk and not rest and not stream.eof:
+            # In pieces, for what a call leaves of its input is copied: with as many
+            # members as fit, all of it as often.
+            piece = view[position : position + _GZIP_PIECE]
+            chunk = stream.decompress(piece, _CHUNK)
+            left = stream.unused_data or stream.unconsumed_tail
+            position += len(piece) - len(left)
+            if not chunk and len(left) == len(piece) and not stream.eof:
                 raise CorruptRecord("the gzip data of a batch ends too early")
             total += len(chunk)
             _check_limit(total, limit)
             parts.append(chunk)
-        rest = stream.unused_data
     return b"".join(parts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import tracemalloc
 import zlib
 
@@ -133,6 +134,41 @@ def test_gzip_members_may_follow_each_other(decompressor: Decompressor) -> None:
     data = gzip.compress(b"one") + gzip.compress(b"") + gzip.compress(b"two" * 90_000)
     expected = b"one" + b"two" * 90_000
     assert decompressor.decompress(Compression.GZIP, data) == expected
+
+
+def test_gzip_members_are_not_copied_as_often_as_there_are_members(
+    decompressor: Decompressor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = 0
+
+    class Stream:
+        def __init__(self, wbits: int) -> None:
+            self._stream = zlib_stream(wbits)
+
+        def decompress(self, data: bytes, most: int) -> bytes:
+            nonlocal left
+            made = self._stream.decompress(data, most)
+            left += len(self._stream.unused_data) + len(self._stream.unconsumed_tail)
+            return made
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._stream, name)
+
+    zlib_stream = zlib.decompressobj
+    monkeypatch.setattr(zlib, "decompressobj", Stream)
+    members = gzip.compress(b"") * 5_000
+    assert decompressor.decompress(Compression.GZIP, members) == b""
+    assert left < 5_000 * 16 * 1024 < 5_000 * len(members) / 2
+
+
+def test_gzip_data_may_end_where_a_piece_of_it_does(decompressor: Decompressor) -> None:
+    data = random.Random(5).randbytes(70_000)
+    for level in (0, 1):
+        once = gzip.compress(data, level)
+        for cut in range(3):
+            twice = once + gzip.compress(data[: 16_384 - cut], 0)
+            found = decompressor.decompress(Compression.GZIP, twice)
+            assert found == data + data[: 16_384 - cut]
 
 
 def test_gzip_with_garbage_behind_it(decompressor: Decompressor) -> None:
