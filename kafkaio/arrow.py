@@ -78,6 +78,13 @@ _SCHEMA_WITH_HEADERS = pa.schema(
     [*_COLUMNS, pa.field("headers", pa.list_(_HEADER), nullable=False)]
 )
 _NO_TIME = -1
+#: What columns of bytes are read as; by name, since an older Arrow has no views.
+_LAYOUTS = {
+    **dict.fromkeys(("binary", "string", "fixed_size_binary"), pa.binary()),
+    **dict.fromkeys(("large_binary", "large_string"), pa.large_binary()),
+    **dict.fromkeys(("binary_view", "string_view"), pa.large_binary()),
+    "null": pa.null(),
+}
 #: Records, and bytes of them, that memory is set aside for before they come.
 _AHEAD, _BYTES_AHEAD = 2**20, 32 * 2**20
 
@@ -152,15 +159,13 @@ class TableBuilder:
         """Returns the table, and begins anew."""
         if self._columns.length:
             self._close_chunk()
-        self._runs = []
-        chunks, self._chunks = self._chunks, []
+        chunks, self._chunks, self._runs = self._chunks, [], []
         self.length = 0
         return pa.Table.from_batches(chunks, schema(headers=self._headers))
 
     def _close_chunk(self) -> None:
-        columns, runs = self._columns.finish(), self._runs
+        arrays = [*_places(self._runs), *_arrays(self._columns.finish())]
         self._runs = []
-        arrays = [*_places(runs), *_arrays(columns)]
         self._chunks.append(
             pa.RecordBatch.from_arrays(arrays, schema=schema(headers=self._headers))
         )
@@ -195,8 +200,8 @@ def _places(runs: Sequence[tuple[TopicPartition, int]]) -> tuple[pa.Array, pa.Ar
         partitions.append(partition.to_bytes(4, sys.byteorder) * count)
     numbers = _fixed(pa.int32(), b"".join(indices), 4)
     names = pa.array(topics, pa.string())
-    places = _fixed(pa.int32(), b"".join(partitions), 4)
-    return pa.DictionaryArray.from_arrays(numbers, names), places
+    dictionary = pa.DictionaryArray.from_arrays(numbers, names)
+    return dictionary, _fixed(pa.int32(), b"".join(partitions), 4)
 
 
 def _arrays(columns: Columns) -> list[pa.Array]:
@@ -281,9 +286,8 @@ def records_to_table(records: Sequence[Record], *, headers: bool = False) -> pa.
 
 
 def _objects(values: Sequence[object]) -> pa.Array:
-    if all(value is None or isinstance(value, bytes) for value in values):
-        return pa.array(values, pa.binary())
-    return pa.array(values)
+    are_bytes = all(value is None or isinstance(value, bytes) for value in values)
+    return pa.array(values, pa.binary() if are_bytes else None)
 
 
 def rows_from_table(
@@ -398,6 +402,8 @@ def split_by_key(
 def _chunks(
     table: pa.Table | pa.RecordBatch, *names: str | None
 ) -> Iterator[pa.RecordBatch]:
+    if not isinstance(table, pa.Table | pa.RecordBatch):
+        raise TypeError(f"a table is a Table or RecordBatch of pyarrow: {type(table)}")
     for name in names:
         if name is not None and table.schema.get_field_index(name) < 0:
             raise KeyError(f"the table has no column {name!r}, or several of the name")
@@ -421,7 +427,10 @@ def _milliseconds(chunk: pa.RecordBatch, name: str) -> pa.Array:
             f"column {name!r} is {column.type}; timestamps are of Arrow's type, or "
             "integers that count milliseconds"
         )
-    return column.cast(pa.int64())
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid as error:
+        raise UsageError(f"column {name!r}: {error}") from error
 
 
 def _header_view(chunk: pa.RecordBatch, name: str) -> HeaderView | None:
@@ -469,22 +478,13 @@ def _bytes(chunk: pa.RecordBatch, name: str) -> pa.Array:
 def _as_bytes(column: pa.Array, name: str) -> pa.Array:
     # As binary or large_binary; null where there is no value at all.
     if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    kind = column.type
-    if pa.types.is_null(kind) or pa.types.is_binary(kind):
-        return column
-    if pa.types.is_large_binary(kind) or pa.types.is_large_string(kind):
-        return column.cast(pa.large_binary())
-    # The last two are layouts that came with later versions of Arrow.
-    if (
-        pa.types.is_string(kind)
-        or pa.types.is_fixed_size_binary(kind)
-        or str(kind) in {"binary_view", "string_view"}
-    ):
-        return column.cast(pa.binary())
-    raise UsageError(
-        f"column {name!r} is {kind}; keys, values and headers are binary or text"
-    )
+        # Arrow itself decodes none of views, nor more than 2 GiB of rows.
+        words = _as_bytes(column.dictionary, name).cast(pa.large_binary())
+        return words.take(column.indices)
+    layout = _LAYOUTS.get(str(column.type).partition("[")[0])
+    if layout is None:
+        raise UsageError(f"column {name!r} is {column.type}, not binary or text")
+    return column.cast(layout)
 
 
 def _view(column: pa.Array) -> BinaryView | None:

@@ -162,7 +162,11 @@ BINARY = [
     pa.string(),
     pa.large_string(),
     pa.dictionary(pa.int8(), pa.string()),
+    pa.dictionary(pa.int64(), pa.large_binary()),
 ]
+
+
+WORD = b"longer than what a view holds in itself"
 
 
 def sent(table: object, **names: object) -> list[Record]:
@@ -199,6 +203,16 @@ def test_other_types_of_bytes() -> None:
     if hasattr(pa, "binary_view"):
         views = pa.table({"value": pa.array([b"ab", None], pa.binary_view())})
         assert [record.value for record in sent(views)] == [b"ab", None]
+
+
+@pytest.mark.skipif(not hasattr(pa, "string_view"), reason="this Arrow has no views")
+@pytest.mark.parametrize("kind", ["string_view", "binary_view"])
+def test_a_dictionary_of_views(kind: str) -> None:
+    words = pa.array([b"ab", None, WORD]).view(pa.string())
+    places = pa.array([2, 0, None, 1, 2], pa.uint32())
+    column = pa.DictionaryArray.from_arrays(places, words.cast(getattr(pa, kind)()))
+    table = pa.table({"value": column}).slice(1)
+    assert [record.value for record in sent(table)] == [b"ab", None, None, WORD]
 
 
 def test_empty_values() -> None:
@@ -310,10 +324,18 @@ def test_columns_that_cannot_be_sent() -> None:
         list(arrow.rows_from_table(table, now=NOW, key="n"))
     with pytest.raises(UsageError, match="column 'x' is double"):
         list(arrow.records_from_table(table, timestamp="x"))
+    late = pa.table({"value": [b"v"], "t": pa.array([2**64 - 1], pa.uint64())})
+    with pytest.raises(UsageError, match=r"column 't': .* not in range"):
+        list(arrow.rows_from_table(late, now=NOW, timestamp="t"))
     with pytest.raises(KeyError, match="no column 'y'"):
         list(arrow.rows_from_table(table, now=NOW, key="y"))
     with pytest.raises(KeyError, match="no column 'y'"):
         arrow.split_by_key(table, "y", 3)
+
+
+def test_what_is_no_table() -> None:
+    with pytest.raises(TypeError, match=r"RecordBatch of pyarrow: .*dict"):
+        list(arrow.rows_from_table({"value": [b"v"]}, now=NOW))
 
 
 def test_split_by_key() -> None:
