@@ -81,8 +81,11 @@ def error(
 
     Where an answer has a code for each partition, every partition that the rule
     covers gets it, and the others are served.
+
+    Raises:
+        ValueError: there is no such code.
     """
-    return Fault(Action.ERROR, times, rate, seed, code=code)
+    return Fault(Action.ERROR, times, rate, seed, code=ErrorCode(code))
 
 
 def delay(

@@ -255,6 +255,12 @@ async def test_what_has_no_room_for_an_error() -> None:
             broker.faults.on("DescribeTopicPartitions", error(ErrorCode.NOT_CONTROLLER))
 
 
+@pytest.mark.parametrize("code", ["NOT_CONTROLLER", None])
+def test_an_error_that_is_none(code: Any) -> None:
+    with pytest.raises(ValueError, match="is not a valid ErrorCode"):
+        error(code)
+
+
 def strikes(faults: Faults, count: int) -> list[bool]:
     return [bool(faults.striking(0, 0, None, lambda *_: True)) for _ in range(count)]
 
