@@ -57,6 +57,8 @@ class Host:
         self._unheard: frozenset[TopicPartition] = _NOTHING
         # What the group assigned: it goes the group's way, whatever is wanted by now.
         self._of_group: frozenset[TopicPartition] = _NOTHING
+        # And what it had assigned once: others may have been further since.
+        self._given_back: frozenset[TopicPartition] = _NOTHING
 
     # What the user hears and says
 
@@ -86,15 +88,29 @@ class Host:
             if tp not in ledger or is_unheard:
                 raise _lost(tp, "is not assigned to this consumer any more")
 
+    def fence_lost(self, partitions: Collection[TopicPartition]) -> None:
+        """Refuse what was lost, and not given up, before the consumer was closed.
+
+        Raises:
+            PartitionLost: a partition was lost since the last poll.
+        """
+        for tp in sorted(self.lost_now.intersection(partitions)):
+            raise _lost(tp, "was lost before the consumer was closed")
+
     def fence_record(self, record: Record) -> None:
-        """Refuse a record of an assignment that has ended, if there is another now.
+        """Refuse a record of an assignment by the group that has ended.
 
         Raises:
             PartitionLost: it was not handed out under the present assignment.
         """
-        tp = record.topic_partition
-        if self._is_member and self.engine.reader.ledger.is_of_old(tp, record.offset):
-            raise _lost(tp, "was taken, and given back, since the record was read")
+        tp, ledger = record.topic_partition, self.engine.reader.ledger
+        is_of_old = (
+            ledger.is_of_old(tp, record.offset)
+            if self._is_member
+            else tp in self._given_back and tp not in ledger
+        )
+        if is_of_old:
+            raise _lost(tp, "was given back, or taken, since the record was read")
 
     @property
     def _is_member(self) -> bool:
@@ -306,6 +322,7 @@ class Host:
 
     def _let_go(self, partitions: Collection[TopicPartition]) -> None:
         engine = self.engine
+        self._given_back |= self._of_group.intersection(partitions)
         self._of_group -= frozenset(partitions)
         for tp in partitions:
             engine.reader.unassign(tp)

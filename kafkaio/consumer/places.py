@@ -13,7 +13,7 @@ from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.engine import Engine
 from kafkaio.consumer.fetch.lookup import EARLIEST, LATEST
 from kafkaio.consumer.presence import wait_for_partitions
-from kafkaio.errors import PartitionLost, UsageError
+from kafkaio.errors import ClosedError, PartitionLost, UsageError
 from kafkaio.types import (
     OffsetAndMetadata,
     OffsetAndTimestamp,
@@ -61,7 +61,8 @@ class Places:
             RequestTimeout: it is not known in time.
             OffsetOutOfRange: there is none, and no policy to find one.
         """
-        return await self._engine.position(partition, self._within(timeout))
+        tp = TopicPartition(*partition)
+        return await self._engine.position(tp, self._within(timeout))
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Read on at an offset; it takes effect with the next record handed out.
@@ -103,7 +104,8 @@ class Places:
         """
         if any(time < 0 for time in times.values()):
             raise UsageError("times are milliseconds since 1970, and not negative")
-        return await self._look_up(times, self._within(timeout))
+        chosen = {TopicPartition(*tp): time for tp, time in times.items()}
+        return await self._look_up(chosen, self._within(timeout))
 
     async def beginning_offsets(
         self,
@@ -170,7 +172,9 @@ class Places:
         Args:
             what: a record or batch that is done, which commits the offset after it;
                 or offsets of the next record by partition; or None for every record
-                that is finished, which leaves out those handed out last.
+                that is finished, which leaves out those handed out last. Who is no
+                member (after `unsubscribe`, say) may commit any offsets while the group
+                has no members at all.
             timeout: seconds, ``default_api_timeout_ms`` by default.
 
         Raises:
@@ -179,10 +183,14 @@ class Places:
             CommitFailed: the group has moved on without this member.
             BrokerError: the coordinator refused for another reason.
             RequestTimeout: time ran out; the offsets may be committed all the same.
-            UsageError: there is no group.
+            UsageError: there is no group, or ``what`` is nothing that can be committed.
         """
         engine = self._engine
-        engine.check(is_parting_ok=True)
+        try:
+            engine.check(is_parting_ok=True)
+        except ClosedError:
+            engine.host.fence_lost(_partitions(what))
+            raise
         if what is None:
             await engine.commit_finished(self._within(timeout))
             return
@@ -207,8 +215,9 @@ class Places:
             UsageError: there is no group.
         """
         engine = self._engine
-        engine.check()
-        chosen = list(self.assignment if partitions is None else partitions)
+        engine.check(is_parting_ok=True)
+        named = self.assignment if partitions is None else partitions
+        chosen = [TopicPartition(*tp) for tp in named]
         committer = engine.group_committer()
         if not chosen:
             return {}
@@ -290,7 +299,7 @@ class Places:
         self, times: Mapping[TopicPartition, int], within: float
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         engine = self._engine
-        engine.check()
+        engine.check(is_parting_ok=True)
         deadline = now() + within
         await wait_for_partitions(engine.client, times, within)
         return await engine.lookup.offsets(times, within=deadline - now())
@@ -322,9 +331,20 @@ class Places:
             self._engine.host.fence_record(what)
             after = OffsetAndMetadata(what.offset + 1, leader_epoch=what.leader_epoch)
             return ledger.commit_of({what.topic_partition: after})
+        if not isinstance(what, Mapping):
+            raise UsageError(
+                f"commit() takes a record, a batch or offsets by partition, and no "
+                f"{type(what).__name__}"
+            )
         return ledger.commit_of(
             {TopicPartition(*tp): _next_record(at) for tp, at in what.items()}
         )
+
+
+def _partitions(what: ToCommit | None) -> Collection[TopicPartition]:
+    if isinstance(what, Record | Batch):
+        return {what.topic_partition}
+    return {TopicPartition(*tp) for tp in what or ()}
 
 
 def _reset_of(place: str) -> Reset | None:

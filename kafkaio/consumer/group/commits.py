@@ -136,7 +136,11 @@ class OffsetCommitter:
             RebalanceInProgress: the group is still rebalancing when time is up.
             RequestTimeout: the coordinator did not acknowledge it in time.
             BrokerError: it was refused for another reason.
+            UsageError: an offset is negative.
         """
+        for tp, at in offsets.items():
+            if at.offset < 0:  # a broker would take it, and have none from then on
+                raise UsageError(f"{tp.topic}-{tp.partition} has no offset {at.offset}")
         if not offsets:
             return
         numbers = self._numbers(offsets)

@@ -196,7 +196,8 @@ class Lanes:
         engine = self.engine
         if within is None:
             within = engine.config.default_api_timeout_ms / 1000
-        engine.check(is_parting_ok=True)
+        if not track.is_lost:  # else that is what to tell
+            engine.check(is_parting_ok=True)
         after = None if what is None else offset_after(track.tp, what)
         check_current(track, what)
         if after is None:

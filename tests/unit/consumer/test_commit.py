@@ -158,3 +158,32 @@ async def test_without_a_group_there_is_nothing_to_commit_to(
     async with make(**GROUP) as consumer:
         assert consumer.group_metadata.group_id == "g"
         assert consumer.group_metadata.generation == -1
+
+
+async def test_what_cannot_be_committed(logs: FakeLogs, make: MakeConsumer) -> None:
+    five(logs)
+    async with make(**GROUP) as consumer:
+        record = await anext(consumer)
+        with pytest.raises(UsageError, match="no list"):
+            await consumer.commit([record])  # type: ignore[arg-type]
+        # A broker takes it, and then there is no offset to begin at.
+        with pytest.raises(UsageError, match="one-0 has no offset -1"):
+            await consumer.commit({ONE: -1})
+        assert logs.commits == []
+
+
+async def test_partitions_may_be_plain_tuples(
+    logs: FakeLogs, make: MakeConsumer
+) -> None:
+    five(logs)
+    plain = ("one", 0)
+    async with make(**GROUP) as consumer:
+        await consumer.commit({plain: 3})  # type: ignore[dict-item]
+        at = (await consumer.committed([plain]))[ONE]  # type: ignore[list-item]
+        assert at is not None
+        assert at.offset == 3
+        found = await consumer.offsets_for_times({plain: 0})  # type: ignore[dict-item]
+        assert list(found) == [ONE]
+        assert await consumer.position(plain) == 0  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match="one-1 is not assigned"):
+            await consumer.position(("one", 1))  # type: ignore[arg-type]

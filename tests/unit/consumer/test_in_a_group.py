@@ -11,6 +11,7 @@ import pytest
 from kafkaio.consumer import Consumer
 from kafkaio.errors import (
     AuthorizationError,
+    CommitFailed,
     PartitionLost,
     RequestTimeout,
     UsageError,
@@ -293,6 +294,47 @@ async def test_a_handler_does_not_close_what_waits_for_it(
         assert asyncio.get_running_loop().time() - begun < 5
         assert consumer.statistics().state == "running"
     assert len(group.left) == 1
+
+
+async def test_who_has_unsubscribed_commits_as_an_outsider(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+):
+    logs.append(*ORDERS[0], b"x", b"y")
+    async with make(**MEMBER, enable_auto_commit=False) as consumer:
+        record = await anext(consumer)
+        batch = await anext(consumer.batches())
+        consumer.unsubscribe()
+        await asyncio.sleep(5)
+        assert consumer.assignment == frozenset()
+        # Others may have had it, and may have been further.
+        for done in (record, batch):
+            with pytest.raises(PartitionLost):
+                await consumer.commit(done)
+        await consumer.commit({ORDERS[0]: 1})  # as Java does: the group has no member
+        assert offsets(group) == {ORDERS[0]: 1}
+        async with make(**MEMBER):
+            with pytest.raises(CommitFailed):
+                await consumer.commit({ORDERS[0]: 2})
+        assert offsets(group)[ORDERS[0]] == 1
+
+
+async def test_a_callback_in_closing_may_look_things_up(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+):
+    logs.append(*ORDERS[0], b"x", b"y")
+    found: list[object] = []
+
+    async def look(partitions: object) -> None:
+        found.append((await consumer.committed())[ORDERS[0]])
+        found.append((await consumer.end_offsets([ORDERS[0]]))[ORDERS[0]])
+        found.append((await consumer.lag(ORDERS[0]))[ORDERS[0]])
+
+    consumer = make(**MEMBER, on_revoked=look)
+    await consumer.start()
+    await anext(consumer)
+    await anext(consumer)
+    await consumer.close()
+    assert found == [OffsetAndMetadata(1, leader_epoch=0), 2, 0]
 
 
 async def test_what_the_group_refuses_ends_the_reader(

@@ -11,8 +11,9 @@ import pytest
 from kafkaio import Assigned, Lost, Revoked, RevokeRequested
 from kafkaio.consumer import Consumer, Rebalance
 from kafkaio.errors import ClosedError, PartitionLost, UsageError
+from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.types import TopicPartition
-from tests.fakes.broker import FakeCluster
+from tests.fakes.broker import HANG, FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer
 from tests.unit.consumer.fake_log import FakeLogs
 from tests.unit.consumer.group_fakes import FakeGroup
@@ -534,6 +535,39 @@ async def test_closing_waits_for_the_holds_and_they_may_commit(
         ORDERS, 2
     )
     assert len(group.left) == 1
+
+
+@pytest.mark.parametrize("how", ["late", "expelled", "in flight", "before the end"])
+async def test_a_commit_of_what_is_lost_while_it_is_held_in_closing(
+    group: FakeGroup, make: MakeConsumer, cluster: FakeCluster, how: str
+) -> None:
+    one = make(**MEMBER, enable_auto_commit=False)
+    await one.start()
+    held, failures = asyncio.Event(), list[BaseException]()
+    wait = {"late": 20.0, "expelled": 6.0, "in flight": 0.0, "before the end": 4.0}
+
+    async def listen() -> None:
+        request = await one.wait_for_revoke()
+        async with request.hold():
+            held.set()
+            await asyncio.sleep(wait[how])
+            try:
+                await one.commit(dict.fromkeys(request.partitions, 1))
+            except Exception as error:  # noqa: BLE001
+                failures.append(error)
+
+    listening = asyncio.create_task(listen())
+    await drink(one)
+    if how in {"in flight", "before the end"}:
+        cluster.on(ApiKey.OFFSET_COMMIT, HANG)
+    closing = asyncio.create_task(one.close(timeout=5))
+    await held.wait()
+    if how == "expelled":
+        (member,) = group.members
+        group.forget(member)
+    await closing
+    await listening
+    assert [type(failure) for failure in failures] == [PartitionLost]
 
 
 async def test_closing_does_not_wait_for_ever(
