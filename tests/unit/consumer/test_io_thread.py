@@ -478,11 +478,14 @@ async def test_a_handler_cannot_wait_for_the_end_but_begin_it() -> None:
         closing: list[asyncio.Task[None]] = []
 
         async def handle(record: Record) -> None:
+            if closing:
+                await consumer.close()  # it goes on by itself
+                return
             with pytest.raises(UsageError, match="in another task"):
                 await consumer.close()
             closing.append(asyncio.create_task(consumer.close()))
 
-        await consumer.run(handle, concurrency=2)
+        await consumer.run(handle, concurrency=1)
         await asyncio.wait(closing)
         assert at.members() == []
 
