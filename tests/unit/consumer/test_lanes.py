@@ -483,7 +483,7 @@ async def test_closing_has_its_bound_and_waits_for_nobody_who_has_left(
         await consumer.close(timeout=10)
         assert loop.time() - began == pytest.approx(8, abs=1)
         assert lane.is_lost
-        with pytest.raises(ClosedError):
+        with pytest.raises(PartitionLost):
             await lane.commit()
 
 
