@@ -189,6 +189,9 @@ class Sender:
             return
         try:
             wake_at = self._turn(self._loop.time())
+            if self._room.is_awaited:
+                # What asks for no answer, or could not be sent, made room already.
+                self._room.grant()
         except Exception as failure:  # noqa: BLE001 - the task raises it
             self._fail(failure)
             return

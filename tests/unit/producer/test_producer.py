@@ -574,6 +574,22 @@ async def test_enqueue_waits_for_room_first_come_first_served(
     assert [int(v[:3]) for v in logs.values("one")] == order
 
 
+async def test_room_that_sending_alone_makes_is_given_out(
+    make: MakeProducer, logs: Logs
+) -> None:
+    # With acks=0 there is no answer after which those who wait could be looked at.
+    async with make(acks=0, enable_idempotence=False, buffer_memory=200) as producer:
+        for number in range(3):  # a connection that opens would be news, too
+            await producer.send("orders", b"first", partition=number)
+        await asyncio.sleep(1)
+        start = elapsed()
+        await asyncio.gather(
+            *(producer.send("orders", b"v" * 20, partition=n % 3) for n in range(9))
+        )
+        assert elapsed() - start < 1
+    assert [len(logs.log("orders", n).values) for n in range(3)] == [4] * 3
+
+
 async def test_waiting_for_room_ends_after_max_block(
     make: MakeProducer, cluster: FakeCluster
 ) -> None:
