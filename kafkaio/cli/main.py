@@ -17,7 +17,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: the words after the command's name, by default the process's own.
     """
-    parser = argparse.ArgumentParser(prog="kafkaio", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="kafkaio", description="Tools of kafkaio, the Kafka client for asyncio."
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     broker.add_command(commands)
     log.add_commands(commands)
