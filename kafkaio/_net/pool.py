@@ -74,6 +74,8 @@ class Pool:
         # Attempts whose task runs, given up or not.
         self._attempts: dict[_Opening, None] = {}
         self._attempt_ended = Wakeup()
+        # Several may close at once, and one at a time waits for that.
+        self._ending = asyncio.Lock()
         self._closing: list[Connection] = []
         self._is_closed = False
 
@@ -205,8 +207,9 @@ class Pool:
         May be called again. If the call is cancelled, nothing stays open.
         """
         self.close()
-        while self._attempts:
-            await self._attempt_ended.wait()
+        async with self._ending:
+            while self._attempts:
+                await self._attempt_ended.wait()
         until = now() + LINGER
         while self._closing:
             await self._closing.pop().wait_gone(until)

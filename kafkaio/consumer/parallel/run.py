@@ -330,7 +330,9 @@ class Runner:
         if self._failure is None:
             self._failure = error
         elif error is not self._failure:
-            self._failure.add_note(f"and another: {error!r}")
+            note = f"and another: {error!r}"  # once, where all fail alike
+            if note not in self._failure.__notes__:
+                self._failure.add_note(note)
         self.stop()
 
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from kafkaio.consumer import Consumer
+from kafkaio.errors import ClosedError
 from kafkaio.types import Record, TopicPartition
 from tests.unit.consumer.conftest import MakeConsumer
 from tests.unit.consumer.fake_log import FakeLogs
@@ -133,6 +134,28 @@ async def test_starting_can_be_cancelled_anywhere(logs: FakeLogs, make: MakeCons
     await consumer.close()
     others = asyncio.all_tasks() - {asyncio.current_task()}
     assert not [t for t in others if "kafkaio" in t.get_name()]
+
+
+async def test_it_can_be_closed_anywhere_in_starting(
+    logs: FakeLogs, make: MakeConsumer
+):
+    logs.append("one", 0, b"x")
+    steps = 0
+    while True:
+        steps += 1
+        consumer = make(assign=[ONE], group_id="g", auto_offset_reset="earliest")
+        task = asyncio.create_task(consumer.start())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        if task.done():
+            break
+        await consumer.close()
+        assert consumer.statistics().state == "closed"
+        await asyncio.wait([task])
+        failure = task.exception()  # none where it had just been ready
+        assert failure is None or isinstance(failure, ClosedError), failure
+    await task
+    await consumer.close()
 
 
 async def test_a_close_that_is_cut_short_leaves_nothing_buffered(

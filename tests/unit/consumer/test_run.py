@@ -217,6 +217,26 @@ async def test_a_failure_ends_the_run_with_its_cause(
         ]
 
 
+async def test_failures_of_one_kind_are_named_once(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    begun: list[Record] = []
+    all_begun = asyncio.Event()
+
+    async def handle(record: Record) -> None:
+        begun.append(record)
+        if len(begun) == 5:
+            all_begun.set()
+        await all_begun.wait()
+        raise ValueError("down")
+
+    fill(logs, ORDERS[0], *[None] * 5)
+    async with make(**MEMBER) as consumer:
+        with pytest.raises(ValueError, match="down") as failed:
+            await consumer.run(handle)
+    assert failed.value.__notes__[1:] == ["and another: ValueError('down')"]
+
+
 async def test_cancelling_acknowledges_nothing(
     group: FakeGroup, logs: FakeLogs, make: MakeConsumer
 ) -> None:
