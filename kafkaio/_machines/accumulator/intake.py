@@ -84,6 +84,9 @@ class Intake:
         self._on_lost = on_lost
         self._largest = min(limits.max_request_size, limits.buffer_memory)
         self._topics: dict[str, TopicQueues] = {}
+        # Invariant: all topics with undesignated records; some may have none any more.
+        # The sender asks with every answer, and there may be thousands of topics.
+        self._unknown: dict[str, TopicQueues] = {}
         # Queues with a batch that waits or is on the wire, in order of appearance.
         self._active: dict[TopicPartition, PartitionQueue] = {}
         self._nodes: dict[int, NodeState] = {}
@@ -175,6 +178,7 @@ class Intake:
         self.has_new_topic = True
         receipt = self._new_receipt(topic, -1 if partition is None else partition, 1)
         queues.undesignated.append(Undesignated(receipt, partition, record, now, size))
+        self._unknown[topic] = queues
         self._expire_by(now + self._limits.max_block)
         self.has_news = True
         return receipt
@@ -369,7 +373,13 @@ class Intake:
 
     def unknown_topics(self) -> list[str]:
         """Topics for whose metadata records wait."""
-        return [name for name, topic in self._topics.items() if topic.undesignated]
+        if self._unknown:
+            self._unknown = {
+                name: topic
+                for name, topic in self._unknown.items()
+                if topic.undesignated
+            }
+        return list(self._unknown)
 
     def learn(self, view: ClusterView) -> None:
         """Take over new metadata: leaders move, waiting records get partitions."""
