@@ -197,7 +197,12 @@ class Consumer(Places, InParallel):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self.close()
+        try:
+            await self.close()
+        except Exception as failure:
+            if error is None:
+                raise
+            error.add_note(f"and in closing: {failure!r}")
 
     async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Connect, join, and find every position; then records can be read.
@@ -230,8 +235,10 @@ class Consumer(Places, InParallel):
         Raises:
             UsageError: it is called in a callback or in a handler of `run`, and would
                 wait for that; start it in another task.
+            Exception: what a callback raised meanwhile; all has ended even so.
         """
         await self._engine.close(timeout)
+        self._engine.host.raise_parting_failure()
 
     # Reading
 
@@ -476,9 +483,7 @@ class Consumer(Places, InParallel):
             generation=-1 if group is None else group.generation,
             assigned=len(self._reader.positions),
             paused=len(self.paused),
-            to_be_revoked=(
-                0 if coordinator is None else len(coordinator.to_be_revoked)
-            ),
+            to_be_revoked=0 if group is None else group.to_be_revoked,
             fetches_in_flight=engine.fetcher.in_flight,
             buffered_bytes=self._reader.buffers.unread,
             stale_answers=engine.fetcher.stale_answers,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import anyio
+
 from kafkaio.consumer.reading import Insiders
+from kafkaio.errors import UsageError
 from kafkaio.types import TopicPartition
 
 __all__ = ["Callbacks", "PartitionsCallback"]
@@ -63,3 +67,12 @@ class Callbacks:
                     await outcome
         except Exception as error:  # noqa: BLE001  (it belongs to the user's next call)
             self.report(error)
+        except BaseException as error:
+            task = asyncio.current_task()
+            is_other = isinstance(error, anyio.get_cancelled_exc_class())
+            if not is_other or task is None or task.cancelling():
+                raise
+            # Not this task was cancelled, but what the callback waited for.
+            failure = UsageError("a callback waited for something that was cancelled")
+            failure.__cause__ = error
+            self.report(failure)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import anyio
@@ -43,7 +44,8 @@ class Host:
 
     def __init__(self, engine: Engine, callbacks: Callbacks) -> None:
         self.engine = engine
-        self.callbacks = callbacks
+        self.callbacks = replace(callbacks, report=self._callback_failed)
+        self._parting_failure: BaseException | None = None
         #: What listeners hear.
         self.feed = RebalanceFeed()
         #: Whether partitions were asked back or lost since the last poll returned.
@@ -296,6 +298,19 @@ class Host:
         self.feed.assigned(added)
         await self.callbacks.revoked(gone)
         await self.callbacks.assigned(added)
+
+    def raise_parting_failure(self) -> None:
+        """Raise what a callback raised while the consumer closed; once."""
+        failure, self._parting_failure = self._parting_failure, None
+        if failure is not None:
+            raise failure
+
+    def _callback_failed(self, error: BaseException) -> None:
+        # It belongs to the user's next call, and while that closes there is no other.
+        if self.engine.state == "closing":
+            self._parting_failure = self._parting_failure or error
+        else:
+            self.engine.reader.fail(error)
 
     def _assign_left_over(self) -> None:
         # Fixed partitions may have had to wait until the group had them back.

@@ -318,6 +318,44 @@ async def test_who_has_unsubscribed_commits_as_an_outsider(
         assert offsets(group)[ORDERS[0]] == 1
 
 
+async def test_what_a_callback_raises_in_closing_reaches_the_caller(
+    group: FakeGroup, make: MakeConsumer
+):
+    async def fail(partitions: object) -> None:
+        raise ZeroDivisionError("mine")
+
+    consumer = make(**MEMBER, on_revoked=fail)
+    await consumer.start()
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        await consumer.close()
+    await consumer.close()
+    with pytest.raises(KeyError) as left_by:
+        async with make(**MEMBER, on_revoked=fail):
+            raise KeyError
+    assert left_by.value.__notes__ == ["and in closing: ZeroDivisionError('mine')"]
+    assert len(group.left) == 2
+
+
+async def test_a_callback_that_waits_for_what_is_cancelled_is_not_cancelled(
+    group: FakeGroup, make: MakeConsumer
+):
+    async def wait(partitions: object) -> None:
+        task = asyncio.create_task(asyncio.sleep(5))
+        task.cancel()
+        await task
+
+    consumer = make(**MEMBER, on_revoked=wait)
+    await consumer.start()
+    consumer.unsubscribe()
+    with pytest.raises(UsageError, match="waited for something that was cancelled"):
+        await anext(consumer)
+    consumer.subscribe("orders")
+    await settle(consumer)
+    with pytest.raises(UsageError, match="waited for something that was cancelled"):
+        await consumer.close()
+    assert len(group.left) == 2
+
+
 async def test_a_callback_in_closing_may_look_things_up(
     group: FakeGroup, logs: FakeLogs, make: MakeConsumer
 ):
