@@ -24,7 +24,10 @@ nitpick_ignore_regex = [
     # type variables, and the private halves of public names.
     (r"py:(class|obj|data|exc|func|meth|attr)", r"(?!kafkaio\.).*"),
     (r"py:.*", r"kafkaio\.(_|.*\._).*"),
-    (r"py:class", r"kafkaio\.(protocol|config|client|consumer|producer|testing)\..*"),
+    (
+        r"py:(class|attr)",
+        r"kafkaio\.(protocol|config|client|consumer|producer|testing)\..*",
+    ),
 ]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_fence_as_directive = ["mermaid"]
