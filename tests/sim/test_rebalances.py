@@ -125,7 +125,7 @@ def test_a_failure_is_repeated_exactly_and_shrunk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     a_delay_that_is_forgotten(monkeypatch)
-    failed = run(rebalancing(0))
+    failed = run(rebalancing(1))
     assert failed.violations
     assert run(failed.scenario, failed.faults) == failed
     short = shrink(failed, most_runs=20)
