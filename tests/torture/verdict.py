@@ -97,6 +97,8 @@ class _Lives:
     def __init__(self, lines: Iterable[Line]) -> None:
         self._deaths: dict[str, str] = {}
         self._stalls: dict[str, float] = {}
+        # Of records that took long: when the work on them began, and was to end.
+        self._long_works: dict[tuple[str, Place], tuple[float, float]] = {}
         self._classic: set[str] = set()
         # When brokers went, and with one of them perhaps the group's coordinator.
         self._broker_deaths: list[float] = []
@@ -113,6 +115,11 @@ class _Lives:
                 self._deaths.setdefault(line.member, line.word)
             case "stalling":
                 self._stalls.setdefault(line.member, line.at)
+                seconds, *place = line.details
+                if place:
+                    work = line.member, Place(*map(int, place))
+                    # The clock was read before it was told to wait.
+                    self._long_works[work] = line.at, line.at + float(seconds) - 0.1
             case "broker-killed" | "broker-stopped":
                 self._broker_deaths.append(line.at)
             case _:
@@ -134,9 +141,12 @@ class _Lives:
                 pass
 
     def _term(self, deed: Deed, place: Place) -> _Term:
-        """The last that had begun by then."""
+        """The last that had begun when the work did."""
         terms = self._terms[deed.member, place.partition]
-        return [term for term in terms if term.began <= deed.at][-1]
+        began, due = self._long_works.get((deed.member, place), (deed.at, deed.at))
+        if deed.at < due:  # it lost and got the partition, and did it anew meanwhile
+            began = deed.at
+        return [term for term in terms if term.began <= began][-1]
 
     def has_committed(self, deed: Deed, place: Place) -> bool:
         """Whether what a member did was committed by it, to its knowledge."""

@@ -51,7 +51,7 @@ class Member:
         """Work on a record: a moment, most often."""
         stall, self._stall = self._stall, 0.0
         if stall:
-            self.tell("stalling", f"{stall:.1f}")
+            self.tell("stalling", f"{stall:.1f}", record.partition, record.offset)
         pause = stall or self._dice.choice((0, 0, 0, 0, 0.001, 0.01))
         await asyncio.sleep(pause)
         assert record.value is not None

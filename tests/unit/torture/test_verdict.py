@@ -78,6 +78,15 @@ def test_again_after_a_death(first: tuple[str, ...], why: str) -> None:
     assert verdict.duplicates == {f"after a member was {why}": 1}
 
 
+def test_what_a_member_had_begun_before_it_lost_and_got_the_partition_again() -> None:
+    # The fourth line is at second 5: the work that began at 2 was to end there.
+    verdict = judged("a stalling 3.0 0 0", "a lost 0", "a assigned 0", "a did 0", *DONE)
+    assert verdict.duplicates == {"after a member was stalled": 1}
+    assert not verdict.wrong
+    early = judged("a stalling 9.0 0 0", "a lost 0", "a assigned 0", "a did 0", *DONE)
+    assert early.duplicates == {"unexplained": 1}
+
+
 @pytest.mark.parametrize(
     "first",
     [
