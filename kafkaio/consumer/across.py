@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from kafkaio._machines.membership.revoke_ledger import Claim
+from kafkaio.consumer.arguments import most_of
 from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.engine import Engine
 from kafkaio.consumer.iteration import BatchIterator, TableIterator
@@ -220,7 +221,8 @@ class _LaneAcross(_OfLane[Record], Lane):
         self, *, max_records: int | None = None, max_wait: float = 0.0
     ) -> LaneBatches:
         """Iterate over batches instead, as `Lane.batches` says."""
-        most = max_records or self._track.lanes.engine.config.max_poll_records
+        default = self._track.lanes.engine.config.max_poll_records
+        most = most_of(max_records, default)
         return _LaneBatchesAcross(self._consumer, self, self._track, most, max_wait)
 
     async def commit(

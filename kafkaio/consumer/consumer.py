@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final, Self, Unpack
 from kafkaio._runtime.clock import now
 from kafkaio.client.client import Client
 from kafkaio.config import ClientConfig, ConsumerConfig, ConsumerOptions
+from kafkaio.consumer.arguments import most_of, seconds_of
 from kafkaio.consumer.engine import Engine
 from kafkaio.consumer.events import PartitionsCallback
 from kafkaio.consumer.iteration import BatchIterator, TableIterator
@@ -282,12 +283,14 @@ class Consumer(Places, InParallel):
             max_records: most records to take, ``max_poll_records`` by default.
 
         Raises:
+            UsageError: the arguments leave nothing to take, or are no time to wait.
             KafkaError: as iterating does.
         """
         engine, host = self._engine, self._engine.host
-        limit = self._limit(max_records, engine.config.max_poll_records)
+        limit = most_of(max_records, engine.config.max_poll_records)
+        wait = None if timeout is None else seconds_of("timeout", timeout)
         engine.check()
-        deadline = None if timeout is None else now() + timeout
+        deadline = None if wait is None else now() + wait
 
         def take() -> list[Record] | None:
             records = self._reader.take(limit)
@@ -310,7 +313,7 @@ class Consumer(Places, InParallel):
             max_records: most records of a batch, ``max_poll_records`` by default.
             max_wait: seconds to wait for a full batch.
         """
-        limit = self._limit(max_records, self._engine.config.max_poll_records)
+        limit = most_of(max_records, self._engine.config.max_poll_records)
         return BatchIterator(self._engine, limit, max_wait)
 
     def arrow_batches(
@@ -336,13 +339,8 @@ class Consumer(Places, InParallel):
         Raises:
             ImportError: pyarrow is not installed: ``pip install 'kafkaio[arrow]'``.
         """
-        limit = self._limit(max_records, TABLE_ROWS)
+        limit = most_of(max_records, TABLE_ROWS)
         return TableIterator(self._engine, limit, max_wait, headers=headers)
-
-    def _limit(self, max_records: int | None, default: int) -> int:
-        if max_records is not None and max_records < 1:
-            raise UsageError(f"max_records={max_records} leaves nothing to take")
-        return default if max_records is None else max_records
 
     # What to read
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 from weakref import ref
 
 from kafkaio._runtime.clock import now
+from kafkaio.consumer.arguments import seconds_of
 from kafkaio.consumer.batch import Batch, Piece, first_of, to_table
 from kafkaio.consumer.engine import Engine
 from kafkaio.types import TopicPartition
@@ -26,7 +27,7 @@ class _Gathering(Generic[T]):
         self._engine = engine
         self._reader = engine.reader
         self._max_records = max_records
-        self._max_wait = max_wait
+        self._max_wait = seconds_of("max_wait", max_wait)
         # When what there is has waited long enough; None while there is nothing at
         # hand. Full ones do not put it off, so none waits for ever.
         self._until: float | None = None

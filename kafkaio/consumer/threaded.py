@@ -23,6 +23,7 @@ from kafkaio.consumer.across import (
     LanesAcross,
     TablesAcross,
 )
+from kafkaio.consumer.arguments import most_of
 from kafkaio.consumer.consumer import TABLE_ROWS, Consumer
 from kafkaio.consumer.engine import CLOSE_TIMEOUT, Engine
 from kafkaio.consumer.events import Callbacks, PartitionsCallback
@@ -222,7 +223,7 @@ class ThreadedConsumer(Consumer, in_thread=True):
         self, *, max_records: int | None = None, max_wait: float = 0.0
     ) -> BatchIterator:
         """Iterate over batches, as `Consumer.batches` says."""
-        limit = self._limit(max_records, self._engine.config.max_poll_records)
+        limit = most_of(max_records, self._engine.config.max_poll_records)
         return BatchesAcross(self, self._engine, limit, max_wait)
 
     def arrow_batches(
@@ -233,7 +234,7 @@ class ThreadedConsumer(Consumer, in_thread=True):
         headers: bool = False,
     ) -> TableIterator:
         """Iterate over tables, as `Consumer.arrow_batches` says."""
-        limit = self._limit(max_records, TABLE_ROWS)
+        limit = most_of(max_records, TABLE_ROWS)
         return TablesAcross(self, self._engine, limit, max_wait, headers=headers)
 
     def partitions(self) -> LaneIterator:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.thread import caller
 from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.consumer.arguments import most_of, seconds_of
 from kafkaio.consumer.batch import Batch, Piece, size_of
 from kafkaio.errors import PartitionLost, UsageError
 from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
@@ -239,7 +240,8 @@ class Lane:
             max_wait: seconds to wait for that many, once there are any.
         """
         default = self._track.lanes.engine.config.max_poll_records
-        return LaneBatches(self, self._track, max_records or default, max_wait)
+        most = most_of(max_records, default)
+        return LaneBatches(self, self._track, most, max_wait)
 
     async def commit(
         self,
@@ -276,12 +278,10 @@ class LaneBatches:
     def __init__(
         self, lane: Lane, track: Track, max_records: int, max_wait: float
     ) -> None:
-        if max_records < 1:
-            raise UsageError(f"max_records={max_records} leaves nothing to take")
         self._lane = lane
         self._track = track
         self._max_records = max_records
-        self._max_wait = max_wait
+        self._max_wait = seconds_of("max_wait", max_wait)
 
     def __aiter__(self) -> Self:
         return self
