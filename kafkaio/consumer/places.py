@@ -164,10 +164,11 @@ class Places:
     ) -> None:
         """Commit offsets for the group; returns when the coordinator has them.
 
-        Commits take effect in the order of the calls. If the call is cancelled, the
-        offsets may be committed all the same. One whose connection broke may come
-        through late, and set back what was committed after it: Kafka tells the two
-        apart by the generation of the group only.
+        Commits take effect in the order of the calls; those called for while one is on
+        its way go out together, and each is told of its own partitions. If the call is
+        cancelled, the offsets may be committed all the same. One whose connection broke
+        may come through late, and set back what was committed after it: Kafka tells the
+        two apart by the generation of the group only.
 
         Args:
             what: a record or batch that is done, which commits the offset after it;

@@ -146,8 +146,8 @@ async def test_commits_take_effect_in_the_order_of_the_calls() -> None:
         async with alone(cluster) as committer, asyncio.TaskGroup() as tasks:
             for offset in range(5):
                 tasks.create_task(committer.commit({A: at(offset)}, timeout=50))
-                await asyncio.sleep(0)
-            await until(lambda: gate.waiting == 1)
+                await until(lambda: gate.waiting == 1)
+            await asyncio.sleep(0)
             assert len(cluster.requests(OffsetCommitRequest)) == 1
             cluster.reset(ApiKey.OFFSET_COMMIT)
             cluster.on(ApiKey.OFFSET_COMMIT, group._commit)
@@ -160,8 +160,151 @@ async def test_commits_take_effect_in_the_order_of_the_calls() -> None:
             r.topics[0].partitions[0].committed_offset
             for r in cluster.requests(OffsetCommitRequest)
         ]
-        # The first one was refused and tried again before the others.
-        assert sent == [0, 0, 1, 2, 3, 4]
+        # The first one was refused; what is tried again has those that came since.
+        assert sent == [0, 4]
+        assert group.offsets[A] == at(4)
+        group.close()
+
+
+@virtual
+async def test_commits_called_at_once_go_out_together() -> None:
+    async with FakeCluster(topics={"t": 2}) as cluster:
+        group = FakeGroup(cluster)
+        async with alone(cluster) as committer, asyncio.TaskGroup() as tasks:
+            for offset in range(1000):
+                what = {TopicPartition("t", offset % 2): at(offset)}
+                tasks.create_task(committer.commit(what, timeout=50))
+        assert len(cluster.requests(OffsetCommitRequest)) == 1
+        assert group.offsets == {A: at(998), B: at(999)}
+        group.close()
+
+
+@virtual
+async def test_metadata_and_epochs_go_with_their_offset() -> None:
+    async with FakeCluster(topics={"t": 2}) as cluster:
+        group = FakeGroup(cluster)
+        early, late = OffsetAndMetadata(9, "early", 3), OffsetAndMetadata(2, "late", 1)
+        async with alone(cluster) as committer, asyncio.TaskGroup() as tasks:
+            for what in ({A: at(1)}, {A: early, B: early}, {A: late}):
+                tasks.create_task(committer.commit(what, timeout=50))
+        assert len(cluster.requests(OffsetCommitRequest)) == 1
+        assert group.offsets == {A: late, B: early}
+        group.close()
+
+
+@virtual
+async def test_of_commits_sent_together_each_is_told_of_its_own_partitions() -> None:
+    async with FakeCluster(topics={"t": 2}) as cluster:
+        group = FakeGroup(cluster)
+        gate = cluster.hold(ApiKey.OFFSET_COMMIT)
+        async with alone(cluster) as committer, asyncio.TaskGroup() as tasks:
+            first = tasks.create_task(committer.commit({A: at(1)}, timeout=50))
+            await until(lambda: gate.waiting == 1)
+            fine = tasks.create_task(committer.commit({A: at(2)}, timeout=50))
+            both = {A: at(3), B: at(3)}
+            tasks.create_task(_refused(committer, AuthorizationError, both))
+            cluster.reset(ApiKey.OFFSET_COMMIT)
+            refused = refuse(E.NONE, E.TOPIC_AUTHORIZATION_FAILED)
+            cluster.on(ApiKey.OFFSET_COMMIT, refused)
+            gate.release()
+        assert first.done()
+        assert fine.done()
+        assert len(cluster.requests(OffsetCommitRequest)) == 2
+        group.close()
+
+
+@virtual
+async def test_metadata_that_is_refused_fails_nobody_elses_offset() -> None:
+    async with FakeCluster(topics={"t": 2}) as cluster:
+        group = FakeGroup(cluster)
+        gate = cluster.hold(ApiKey.OFFSET_COMMIT)
+        async with alone(cluster) as committer, asyncio.TaskGroup() as tasks:
+            tasks.create_task(committer.commit({B: at(1)}, timeout=50))
+            await until(lambda: gate.waiting == 1)
+            tasks.create_task(committer.commit({A: at(2)}, timeout=50))
+            much = {A: OffsetAndMetadata(3, "m" * 5000)}
+            tasks.create_task(_refused(committer, BrokerError, much))
+            cluster.reset(ApiKey.OFFSET_COMMIT)
+            cluster.on(ApiKey.OFFSET_COMMIT, group._commit)
+            unfit = refuse(E.OFFSET_METADATA_TOO_LARGE)
+            cluster.on(ApiKey.OFFSET_COMMIT, unfit, times=1)
+            gate.release()
+        assert group.offsets[A] == at(2)
+        group.close()
+
+
+@virtual
+async def test_who_is_cancelled_takes_back_its_own_wish_alone() -> None:
+    async with FakeCluster(topics={"t": 2}) as cluster:
+        group = FakeGroup(cluster)
+        gate = cluster.hold(ApiKey.OFFSET_COMMIT)
+        async with alone(cluster) as committer, asyncio.TaskGroup() as tasks:
+            sender = tasks.create_task(committer.commit({A: at(1)}, timeout=50))
+            await until(lambda: gate.waiting == 1)
+            tasks.create_task(committer.commit({A: at(2)}, timeout=50))
+            gone = tasks.create_task(committer.commit({A: at(3), B: at(3)}, timeout=50))
+            await asyncio.sleep(0)
+            gone.cancel()
+            cluster.reset(ApiKey.OFFSET_COMMIT)
+            cluster.on(ApiKey.OFFSET_COMMIT, group._commit)
+            sender.cancel()  # another sends in its place
+            gate.release()
+        assert group.offsets == {A: at(2)}
+        group.close()
+
+
+@virtual
+async def test_a_refusal_of_the_group_is_told_to_each_that_it_met() -> None:
+    async with FakeCluster(topics={"t": 2}) as cluster:
+        FakeGroup(cluster)
+        async with alone(cluster) as committer:
+            cluster.on(ApiKey.OFFSET_COMMIT, refuse(E.UNKNOWN_MEMBER_ID))
+            calls = [committer.commit({A: at(n)}, timeout=50) for n in range(5)]
+            told = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(error) for error in told] == [CommitFailed] * 5
+        assert len(set(map(id, told))) == 5
+        assert len(cluster.requests(OffsetCommitRequest)) == 1
+
+
+@virtual
+async def test_an_assignment_that_ended_fails_its_commits_and_no_others() -> None:
+    async with FakeCluster(topics={"t": 2}) as cluster:
+        group = FakeGroup(cluster)
+        gate = cluster.hold(ApiKey.OFFSET_COMMIT)
+        owner = Owner(is_subscribed=True)
+        owner.committable = {A: 1, B: 1}
+        async with alone(cluster) as committer, asyncio.TaskGroup() as tasks:
+            committer.attach(owner)
+            tasks.create_task(committer.commit({A: at(1)}, timeout=50))
+            await until(lambda: gate.waiting == 1)
+            tasks.create_task(committer.commit({A: at(2)}, timeout=50))
+            both = {A: at(3), B: at(3)}
+            tasks.create_task(_refused(committer, PartitionLost, both))
+            await asyncio.sleep(0)
+            owner.committable = {A: 1}
+            cluster.reset(ApiKey.OFFSET_COMMIT)
+            cluster.on(ApiKey.OFFSET_COMMIT, group._commit)
+            gate.release()
+        assert group.offsets == {A: at(2)}
+        group.close()
+
+
+@virtual
+async def test_each_of_those_that_wait_has_its_own_time() -> None:
+    async with FakeCluster(topics={"t": 2}) as cluster:
+        group = FakeGroup(cluster)
+        gate = cluster.hold(ApiKey.OFFSET_COMMIT)
+        async with alone(cluster) as committer, asyncio.TaskGroup() as tasks:
+            brief = tasks.create_task(_fails(committer, RequestTimeout, 2))
+            await until(lambda: gate.waiting == 1)
+            patient = tasks.create_task(committer.commit({A: at(5)}, timeout=50))
+            await _fails(committer, RequestTimeout, 1)
+            assert not brief.done()
+            cluster.reset(ApiKey.OFFSET_COMMIT)
+            cluster.on(ApiKey.OFFSET_COMMIT, group._commit)
+            await brief
+            assert not patient.done()
+        assert group.offsets == {A: at(5)}
         group.close()
 
 
@@ -259,6 +402,15 @@ async def test_time_runs_out() -> None:
                 # Its turn never comes.
                 await _fails(committer, RequestTimeout, 3)
                 assert not slow.done()
+
+
+async def _refused(
+    committer: OffsetCommitter,
+    kind: type[Exception],
+    what: dict[TopicPartition, OffsetAndMetadata],
+) -> None:
+    with pytest.raises(kind, match="t-"):
+        await committer.commit(what, timeout=50)
 
 
 async def _fails(
