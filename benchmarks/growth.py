@@ -31,7 +31,7 @@ class Bounds:
     def tell(self, what: str, figure: float, bound: float, unit: str) -> None:
         is_held = figure <= bound
         self.held &= is_held
-        mark = "" if is_held else "   PASSED"
+        mark = "" if is_held else "   EXCEEDED"
         print(f"{what:52} {figure:9.2f} of {bound:7.2f} {unit}{mark}", flush=True)
 
 
