@@ -29,7 +29,7 @@ from kafkaio.consumer.engine import CLOSE_TIMEOUT, Engine
 from kafkaio.consumer.events import Callbacks, PartitionsCallback
 from kafkaio.consumer.iteration import BatchIterator, TableIterator
 from kafkaio.consumer.parallel.lanes import LaneIterator, Lanes
-from kafkaio.consumer.parallel.run import Handler, OnDead
+from kafkaio.consumer.parallel.run import Handler, OnDead, work_of
 from kafkaio.consumer.poll import Poll
 from kafkaio.consumer.rebalances import (
     GRACE,
@@ -253,7 +253,7 @@ class ThreadedConsumer(Consumer, in_thread=True):
         """
 
         async def cross(record: Record) -> None:
-            await self.thread.call_home(lambda: handler(record))
+            await self.thread.call_home(lambda: work_of(handler, record))
 
         if (dead_letter := options.get("dead_letter")) is not None:
             options["dead_letter"] = _dead_across(self.thread, dead_letter)

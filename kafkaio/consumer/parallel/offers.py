@@ -87,7 +87,9 @@ class InParallel:
             Exception: what a handler raised for the last time without a
                 ``dead_letter``, or what that raised. Nothing from that record on is
                 committed of its partition.
-            UsageError: an argument is impossible, or another task reads.
+            UsageError: an argument is impossible, or another task reads. The handler is
+                no coroutine function (a TypeError, too): told by the first record,
+                which is not finished, whatever ``retry`` and ``dead_letter`` say.
             ClosedError: the consumer is not running.
             KafkaError: as iterating does.
         """

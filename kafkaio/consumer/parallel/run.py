@@ -9,6 +9,8 @@ scope, by which the handler of a partition that was lost is cancelled.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from types import CoroutineType
 from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
@@ -20,18 +22,38 @@ from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
 from kafkaio.consumer.sharing import let_go, shared
-from kafkaio.errors import ClosedError
+from kafkaio.errors import ClosedError, UsageError
 from kafkaio.types import Record, TopicPartition
 
 if TYPE_CHECKING:
     from kafkaio.consumer.engine import Engine
 
-__all__ = ["Handler", "OnDead", "Runner"]
+__all__ = ["Handler", "OnDead", "Runner", "work_of"]
 
 #: Works on one record.
 Handler: TypeAlias = Callable[[Record], Awaitable[object]]
 #: Takes a record whose handler has failed for good; it is finished when that returns.
 OnDead: TypeAlias = Callable[[Record, Exception], Awaitable[object]]
+
+
+class _NotAwaitable(UsageError, TypeError):
+    """A handler is no coroutine function: no record can be worked on."""
+
+
+def work_of(handler: Handler, record: Record) -> Awaitable[object]:
+    """Call a handler.
+
+    Raises:
+        UsageError: it gave nothing to wait for, a TypeError, too.
+        Exception: what it raised at once.
+    """
+    work = handler(record)
+    if type(work) is not CoroutineType and not isawaitable(work):
+        raise _NotAwaitable(
+            f"run() needs a coroutine function: {handler!r} returned {work!r}, which "
+            f"cannot be awaited"
+        )
+    return work
 
 
 class _Worker:
@@ -240,13 +262,14 @@ class Runner:
     async def _take_jobs(self, worker: _Worker) -> None:
         turns, schedule = self._engine.turns, self._schedule
         handler, convert = self._handler, self._convert
-        while (job := schedule.next()) is not None:
+        # Handlers that do not wait leave a cancellation no turn to stop them.
+        while self._failure is None and (job := schedule.next()) is not None:
             if schedule.ready and not self._is_waking:
                 self._wake_worker()
             worker.job = job
             record = job.record
             try:
-                await handler(record if convert is None else convert(record))
+                await work_of(handler, record if convert is None else convert(record))
             except Exception as error:  # noqa: BLE001  (retried, buried, or raised)
                 await self._failed(worker, job, error)
             except BaseException:
@@ -279,6 +302,9 @@ class Runner:
 
     async def _failed(self, worker: _Worker, job: Job, error: Exception) -> None:
         schedule, delay = self._schedule, None
+        if isinstance(error, _NotAwaitable):  # the next record would fare no better
+            self._give_up(job, error)
+            return
         if self._retry is not None:
             delay = self._retry.delay(error, job.attempts, roll())
         if not schedule.is_current(job):

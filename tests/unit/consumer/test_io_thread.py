@@ -305,6 +305,21 @@ async def test_what_a_handler_raises_comes_out_of_run() -> None:
         assert len(buried) == 5
 
 
+@real
+async def test_a_handler_that_is_no_coroutine_function_ends_the_run() -> None:
+    async with cluster() as at, at.consumer() as consumer:
+        seen: list[Record] = []
+        buried: list[Record] = []
+
+        async def bury(record: Record, error: Exception) -> None:
+            buried.append(record)
+
+        handle: Any = seen.append
+        with pytest.raises(UsageError, match="needs a coroutine function"):
+            await consumer.run(handle, dead_letter=bury, concurrency=1)
+        assert (len(seen), buried) == (1, [])
+
+
 @pytest.mark.parametrize("in_batches", [False, True])
 @real
 async def test_lanes_have_their_bodies_in_the_users_loop(*, in_batches: bool) -> None:

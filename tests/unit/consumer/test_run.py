@@ -368,6 +368,29 @@ async def test_a_grave_that_refuses_ends_the_run(
         assert committed(group, ORDERS[0]) == 0
 
 
+async def test_a_handler_that_is_no_coroutine_function_ends_the_run(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    seen: list[Record] = []
+    buried: list[Record] = []
+
+    async def bury(record: Record, error: Exception) -> None:
+        buried.append(record)
+
+    handle: Any = seen.append
+    fill(logs, ORDERS[0], b"a", b"b", b"c")
+    async with make(**MEMBER) as consumer:
+        with pytest.raises(UsageError, match="a coroutine function: ") as failed:
+            await consumer.run(
+                handle, retry=Retry(attempts=5), dead_letter=bury, ordering="none"
+            )
+        assert isinstance(failed.value, TypeError)
+        await consumer.commit()
+        assert committed(group, ORDERS[0]) == 0
+    assert len(seen) == 1
+    assert buried == []
+
+
 async def test_burying_may_be_cancelled(
     group: FakeGroup, logs: FakeLogs, make: MakeConsumer
 ) -> None:
