@@ -28,7 +28,7 @@ from kafkaio.protocol.schema import ZERO_UUID
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka.releases import find_release
 from kafkaio.testing.pytest_plugin import TopicFactory
-from kafkaio.types import TopicPartition
+from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -141,6 +141,32 @@ async def test_auto_commit_and_resume(real_kafka: Kafka, topic: TopicFactory):
             await second.commit({tp: 5})
         async with consumer() as third:
             assert await third.position(tp) == 5
+
+
+async def test_a_thousand_commits_at_once(real_kafka: Kafka, topic: TopicFactory):
+    heard: list[dict[TopicPartition, OffsetAndMetadata]] = []
+
+    class Listener:
+        def offsets_committed(
+            self, offsets: dict[TopicPartition, OffsetAndMetadata]
+        ) -> None:
+            heard.append(offsets)
+
+    name = topic(partitions=3)
+    tps = [TopicPartition(name, number) for number in range(3)]
+    group = f"group-{uuid.uuid4().hex[:8]}"
+    async with (
+        Client(real_kafka.bootstrap_servers, observer=Listener()) as client,
+        Consumer(client, topics=name, group_id=group) as consumer,
+    ):
+        async with asyncio.TaskGroup() as tasks:
+            for n in range(999):
+                what = {tps[n % 3]: OffsetAndMetadata(n, f"call {n}")}
+                tasks.create_task(consumer.commit(what))
+        last = {tp: OffsetAndMetadata(n, f"call {n}") for n, tp in enumerate(tps, 996)}
+        assert await consumer.committed() == last
+        assert len(heard) <= 2
+        assert heard[-1] == last
 
 
 async def test_pause_resume_and_seek(real_kafka: Kafka, topic: TopicFactory):
