@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self, Unpack
 
 from kafkaio._runtime.clock import now
 from kafkaio.client.client import Client
-from kafkaio.config import ClientConfig, ConsumerConfig, ConsumerOptions
-from kafkaio.consumer.arguments import most_of, seconds_of
+from kafkaio.config import ConsumerConfig, ConsumerOptions
+from kafkaio.consumer.arguments import most_of, seconds_of, shared_config
 from kafkaio.consumer.engine import Engine
 from kafkaio.consumer.events import PartitionsCallback
 from kafkaio.consumer.iteration import BatchIterator, TableIterator
@@ -101,7 +100,7 @@ class Consumer(Places, InParallel):
     ) -> None:
         client: Client | None = None
         if isinstance(bootstrap, Client):
-            client, config = bootstrap, _shared(bootstrap.config, options)
+            client, config = bootstrap, shared_config(bootstrap.config, options)
         else:
             config = ConsumerConfig.of(bootstrap, options)
         engine = Engine(
@@ -421,11 +420,16 @@ class Consumer(Places, InParallel):
 
         Raises:
             UsageError: partitions are assigned; unsubscribe first.
+            ClosedError: the consumer is closed.
         """
         self._engine.apply(Wish.of(topics, None))
 
     def unsubscribe(self) -> None:
-        """Read nothing any more: topics, pattern and fixed partitions are given up."""
+        """Read nothing any more: topics, pattern and fixed partitions are given up.
+
+        Raises:
+            ClosedError: the consumer is closed.
+        """
         self._engine.apply(Wish())
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
@@ -438,6 +442,7 @@ class Consumer(Places, InParallel):
 
         Raises:
             UsageError: topics are subscribed to; unsubscribe first.
+            ClosedError: the consumer is closed.
         """
         self._engine.apply(Wish.of(None, partitions))
 
@@ -446,7 +451,9 @@ class Consumer(Places, InParallel):
 
         Raises:
             UsageError: this consumer is not a member of a group.
+            ClosedError: it is closed.
         """
+        self._engine.check_open()
         if self._engine.coordinator is None or not self._engine.wish.is_subscription:
             raise UsageError("only a member of a group can ask for a rebalance")
         self._engine.coordinator.enforce_rebalance(reason)
@@ -486,13 +493,3 @@ class Consumer(Places, InParallel):
             buffered_bytes=self._reader.buffers.unread,
             stale_answers=engine.fetcher.stale_answers,
         )
-
-
-def _shared(config: ClientConfig, options: Mapping[str, object]) -> ConsumerConfig:
-    """The options of a consumer that shares a client: the client's own stand."""
-    own = {field.name for field in fields(ClientConfig)}
-    for name in options:
-        if name in own:
-            raise UsageError(f"{name} is an option of the client, which is shared")
-    base = ConsumerConfig.of("localhost", options)
-    return replace(base, **{name: getattr(config, name) for name in own})

@@ -61,9 +61,7 @@ class Engine:
         client: the way to the cluster.
         owns_client: whether to start and close it.
         config: the consumer's options.
-        on_assigned: the user's callback, or None.
-        on_revoked: the user's callback, or None.
-        on_lost: the user's callback, or None.
+        on_assigned, on_revoked, on_lost: the user's callbacks, or None.
     """
 
     def __init__(
@@ -232,7 +230,7 @@ class Engine:
         self._state = "closing"
         self.reader.must_look()
         self._news.notify()
-        self._positioned.fail(_closed)
+        self._positioned.fail(lambda: ClosedError("the consumer is closed"))
         deadline = now() + limit
         try:
             if was_running:
@@ -278,6 +276,11 @@ class Engine:
             await self.coordinator.leave(left - min(_LEAVING, left / 4))
         await self.host.left()
 
+    def check_open(self) -> None:
+        """Raise ClosedError if it is closed; it need not have been started."""
+        if self._state in {"closing", "closed"}:
+            raise ClosedError(f"the consumer is {self._state}")
+
     def check(self, *, is_parting_ok: bool = False) -> None:
         """Raise unless the consumer is running.
 
@@ -294,11 +297,8 @@ class Engine:
             return
         if is_parting_ok and self._state == "closing":
             return
-        raise ClosedError(
-            "the consumer was not started"
-            if self._state == "new"
-            else f"the consumer is {self._state}"
-        )
+        self.check_open()
+        raise ClosedError("the consumer was not started")
 
     def _crashed(self, cause: BaseException) -> None:
         if self._fatal is None:
@@ -312,6 +312,7 @@ class Engine:
 
     def apply(self, wish: Wish) -> None:
         """Take up what the user wants to read; in the background if need be."""
+        self.check_open()
         if wish.is_subscription and self.wish.partitions is not None:
             raise UsageError("partitions are assigned: unsubscribe first")
         if wish.partitions is not None and self.wish.is_subscription:
@@ -494,7 +495,3 @@ class Engine:
 
 def _never() -> None:
     """No time limit."""
-
-
-def _closed() -> Exception:
-    return ClosedError("the consumer is closed")

@@ -261,6 +261,33 @@ CLASSIC_STATES = [*STATES, *map(waiting_for, ["JoinGroup", "SyncGroup"])]
 NEWER_STATES = [*STATES, waiting_for("ConsumerGroupHeartbeat")]
 
 
+def refuses_changes(consumer: Consumer) -> None:
+    changes: list[Callable[[], None]] = [
+        lambda: consumer.subscribe("u"),
+        consumer.unsubscribe,
+        lambda: consumer.assign([TopicPartition("t", 0)]),
+        consumer.enforce_rebalance,
+    ]
+    for change in changes:
+        with pytest.raises(ClosedError, match="consumer is closed"):
+            change()
+
+
+@virtual
+async def test_what_is_closed_takes_up_no_other_topics() -> None:
+    async with scene(NEWER) as at:
+        consumer = await at.started()
+        await consumer.close()
+        refuses_changes(consumer)
+
+
+@pytest.mark.parametrize("io_thread", [False, True])
+async def test_nor_does_what_was_closed_before_it_began(*, io_thread: bool) -> None:
+    consumer = Consumer(group_id="g", topics="t", io_thread=io_thread)
+    await consumer.close()
+    refuses_changes(consumer)
+
+
 @pytest.mark.parametrize(
     ("protocol", "state", "limit"),
     [
