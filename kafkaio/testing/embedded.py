@@ -120,7 +120,9 @@ class Broker:
             self._cluster, self.nodes, lambda: self._coordinator().levers
         )
         handlers = handlers_of(as_version)
-        self.faults = Faults(lambda api: api in handlers and handlers[api].can_refuse)
+        self.faults = Faults(
+            lambda api: api in handlers and handlers[api].can_refuse, self.nodes.keys()
+        )
         for index in range(nodes):
             listener = self._listener(host, port, index)
             node_id = first_node_id + index

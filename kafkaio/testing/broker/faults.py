@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
@@ -203,11 +203,17 @@ class Faults:
 
     Args:
         can_refuse: whether an API has answers that a fault can put an error in.
+        nodes: the ids of the nodes there are; None for any.
     """
 
-    def __init__(self, can_refuse: Callable[[ApiKey], bool] = lambda _: True) -> None:
+    def __init__(
+        self,
+        can_refuse: Callable[[ApiKey], bool] = lambda _: True,
+        nodes: Collection[int] | None = None,
+    ) -> None:
         self._rules: list[Rule] = []
         self._can_refuse = can_refuse
+        self._nodes = nodes
 
     def on(
         self,
@@ -233,7 +239,8 @@ class Faults:
             The rule, whose ``count`` tells how often it has struck.
 
         Raises:
-            ValueError: if there is no such API, or it cannot fail in this way.
+            ValueError: if there is no such API or node, or the API cannot fail in this
+                way.
         """
         if isinstance(api, str):
             key = _NAMES.get(api.lower())
@@ -241,6 +248,9 @@ class Faults:
                 raise ValueError(f"there is no API {api!r}")
         else:
             key = api
+        if node is not None and self._nodes is not None and node not in self._nodes:
+            there = ", ".join(str(known) for known in sorted(self._nodes))
+            raise ValueError(f"there is no node {node!r}: the nodes are {there}")
         topic, index = partition or (None, None)
         if fault.action is Action.ERROR and not self._can_refuse(key):
             raise ValueError(f"{key.name} has no room for an error of its own")

@@ -9,7 +9,7 @@ import kafkaio
 
 async def test_it_serves_until_it_is_told_to_end() -> None:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "kafkaio.cli", "broker", "--port", "0", "--nodes", "2"),
+        *(sys.executable, "-m", "kafkaio", "broker", "--port", "0", "--nodes", "2"),
         stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdout is not None

@@ -21,6 +21,7 @@ from kafkaio.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kafkaio.protocol.messages.produce import ProduceRequest
+from kafkaio.testing import Broker
 from kafkaio.testing.broker.faults import (
     Fault,
     Faults,
@@ -295,6 +296,8 @@ def test_rules_come_and_go() -> None:
 def test_what_cannot_be_asked_for() -> None:
     with pytest.raises(ValueError, match="no API 'Produse'"):
         Faults().on("Produse", drop())
+    with pytest.raises(ValueError, match="no node 17: the nodes are 0, 1"):
+        Broker(nodes=2).faults.on("Produce", drop(), node=17)
 
 
 async def test_the_effect_stays_when_versions_are_told() -> None:

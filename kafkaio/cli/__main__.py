@@ -1,7 +1,0 @@
-"""``python -m kafkaio.cli``."""
-
-import sys
-
-from kafkaio.cli.main import main
-
-sys.exit(main())
