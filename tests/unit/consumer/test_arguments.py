@@ -25,14 +25,10 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("arguments", "error"), WRONG)
-@pytest.mark.parametrize("has_thread", [False, True])
 async def test_no_batches_without_sense(
-    make: MakeConsumer,
-    arguments: dict[str, Any],
-    error: type[Exception],
-    has_thread: bool,
+    make: MakeConsumer, arguments: dict[str, Any], error: type[Exception]
 ) -> None:
-    async with make(assign=ORDERS, io_thread=has_thread) as consumer:
+    async with make(assign=ORDERS) as consumer:
         for batches in (consumer.batches, consumer.arrow_batches):
             with pytest.raises(error, match=next(iter(arguments))):
                 batches(**arguments)

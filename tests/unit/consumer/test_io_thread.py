@@ -128,6 +128,19 @@ def in_order(records: list[Record]) -> bool:
 
 
 @real
+async def test_no_batches_without_sense() -> None:
+    async with cluster(1) as kafka, kafka.consumer() as consumer:
+        async for lane in consumer.partitions():
+            async with lane:
+                for batches in (consumer.batches, consumer.arrow_batches, lane.batches):
+                    with pytest.raises(UsageError, match="max_records"):
+                        batches(max_records=0)
+                    with pytest.raises(UsageError, match="max_wait"):
+                        batches(max_wait=float("nan"))
+            break
+
+
+@real
 async def test_every_record_once_and_commits_of_what_is_finished() -> None:
     async with cluster() as at, at.consumer() as consumer:
         assert isinstance(consumer, ThreadedConsumer)
