@@ -13,7 +13,7 @@ import os
 import statistics
 import uuid
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -27,17 +27,20 @@ from tests.integration.groups import until
 from tests.integration.keepers import BROKERS, COOPERATIVE, Log, Member
 
 MEASURES: Final = bool(os.environ.get("KAFKAIO_FULL_SPEED"))
-ROUNDS: Final = 3 if MEASURES else 1
+ROUNDS: Final = 8 if MEASURES else 1
 SECONDS: Final = 10.0 if MEASURES else 3.0
 COUNT: Final = 16
-#: Rounds of one record to each partition, in a second: 2,000 records.
-PACE: Final = 125
-#: Records until brokers and clients have run everything once.
-WARM: Final = 20_000 if MEASURES else 8_000
+#: Bursts of `EACH` records to each partition, in a second: 1,600 records. More than
+#: two cores bear beside three brokers is no steady traffic, but a queue.
+PACE: Final = 20
+EACH: Final = 5
+BURST: Final = COUNT * EACH
+#: Records until brokers and clients have run everything, and Java has compiled it.
+WARM: Final = 64_000 if MEASURES else 8_000
 TOLERANCE: Final = 0.10 if MEASURES else 0.30
 
 pytestmark = [
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(600 if MEASURES else 180),
     pytest.mark.not_embedded("measures a real Kafka"),
 ]
 
@@ -70,7 +73,7 @@ class Traffic:
         began, rounds = loop.time(), 0
         while not is_over.is_set():
             while rounds < (loop.time() - began) * PACE:
-                for number in range(COUNT):
+                for number in (n for n in range(COUNT) for _ in range(EACH)):
                     await producer.enqueue(self.topic, b"%d" % rounds, partition=number)
                     self.sent[number].append(loop.time())
                 rounds += 1
@@ -93,16 +96,26 @@ class Window:
     """Some partitions for some time.
 
     Attributes:
-        throughput: records a second.
-        p99: seconds from sending to handing out that 99 % were below.
-        worst: the longest.
-        worst_at: seconds into the window when it was handed out.
+        seconds: how long it was.
+        latencies: seconds from sending to handing out, of every record.
     """
 
-    throughput: float
-    p99: float
-    worst: float
-    worst_at: float
+    seconds: float
+    latencies: list[float] = field(repr=False)
+
+    @property
+    def throughput(self) -> float:
+        """Records a second."""
+        return len(self.latencies) / self.seconds
+
+    @property
+    def p99(self) -> float:
+        """Seconds that 99 % of the records were handed out within."""
+        return statistics.quantiles(self.latencies, n=100)[-1]
+
+    def __str__(self) -> str:
+        worst = max(self.latencies)
+        return f"{self.throughput:.0f}/s, {self.p99 * 1e3:.1f} ({worst * 1e3:.0f}) ms"
 
     @classmethod
     def of(
@@ -115,29 +128,29 @@ class Window:
     ) -> Window:
         """What was handed out of these partitions in that time."""
         latencies = [
-            (at - traffic.sent[tp.partition][offset], at - began)
+            at - traffic.sent[tp.partition][offset]
             for at, _, tp, offset in log.entries
             if began < at <= ended and tp.partition in numbers
         ]
-        p99 = statistics.quantiles([seconds for seconds, _ in latencies], n=100)[-1]
-        return cls(len(latencies) / (ended - began), p99, *max(latencies))
+        return cls(ended - began, latencies)
+
+    @classmethod
+    def all(cls, windows: Iterable[Window]) -> Window:
+        """Several as one: what a single stall of a broker weighs little in."""
+        windows = list(windows)
+        latencies = [each for window in windows for each in window.latencies]
+        return cls(sum(window.seconds for window in windows), latencies)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Round:
     """A time in which nothing happened, and one in which a third member joined."""
 
     before: Window
     during: Window
-    moved: int
 
-    @property
-    def throughput(self) -> float:
-        return self.during.throughput / self.before.throughput
-
-    @property
-    def p99(self) -> float:
-        return self.during.p99 / self.before.p99
+    def __str__(self) -> str:
+        return f"before {self.before}, during {self.during}"
 
 
 class Group:
@@ -199,7 +212,6 @@ class Group:
         return Round(
             Window.of(self.log, self.traffic, stay, began, joined),
             Window.of(self.log, self.traffic, stay, joined, ended),
-            len(moved),
         )
 
 
@@ -216,15 +228,19 @@ async def test_the_others_keep_their_pace(
         await group.settle()
         async with group.traffic.flowing(real_kafka_cluster):
             await until(lambda: len(group.log.entries) > WARM)
-            await until(lambda: group.traffic.total - len(group.log.entries) < PACE)
+            await until(lambda: group.traffic.total - len(group.log.entries) < BURST)
             for _ in range(ROUNDS):
                 rounds.append(await group.round())
                 await asyncio.sleep(1.0)
         await until(lambda: len(group.all().entries) >= group.traffic.total)
     group.all().check(group.traffic.topic, COUNT, group.traffic.total)
+    before, during = (
+        Window.all(each.before for each in rounds),
+        Window.all(each.during for each in rounds),
+    )
     with capsys.disabled():
-        for each in rounds:
-            print(f"\n{assignor}: {each}")  # noqa: T201
-    assert statistics.median(each.throughput for each in rounds) > 1 - TOLERANCE
+        for each in [*rounds, Round(before, during)]:
+            print(f"\n{assignor}: {each}", end="")  # noqa: T201
+    assert during.throughput > before.throughput * (1 - TOLERANCE)
     if MEASURES:
-        assert statistics.median(each.p99 for each in rounds) < 1 + TOLERANCE
+        assert during.p99 < before.p99 * (1 + TOLERANCE)
