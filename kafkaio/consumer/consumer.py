@@ -26,7 +26,7 @@ from kafkaio.types import GroupMetadata, Record, TopicPartition
 __all__ = ["TABLE_ROWS", "Consumer", "ConsumerStatistics", "ToCommit"]
 
 #: Rows of a table: what takes about a millisecond to make.
-TABLE_ROWS: Final = 65_536
+TABLE_ROWS: Final = 32_768
 
 
 class Consumer(Places, InParallel):
@@ -331,7 +331,7 @@ class Consumer(Places, InParallel):
         have the types that Arrow finds for their objects.
 
         Args:
-            max_records: most rows of a table, 65,536 by default.
+            max_records: most rows of a table, 32,768 by default.
             max_wait: seconds to wait for that many.
             headers: whether the tables have the records' headers.
 
