@@ -24,13 +24,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
-from typing import Final, Generic, TypeAlias
+from typing import Final, Generic, NamedTuple, TypeAlias
 
-from kafkaio._machines.api_versions import (
-    THROTTLED_FROM,
-    ApiVersions,
-    next_attempt,
-)
+from kafkaio._machines.api_versions import THROTTLED_FROM, ApiVersions, next_attempt
 from kafkaio.errors import (
     ConnectionLost,
     InternalError,
@@ -46,9 +42,7 @@ from kafkaio.protocol.headers import (
     peek_correlation_id,
 )
 from kafkaio.protocol.message import Buffer, Request, Response, ResponseT
-from kafkaio.protocol.messages.api_versions import (
-    ApiVersionsRequest,
-)
+from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 
 __all__ = [
     "Answer",
@@ -71,6 +65,11 @@ class ConnectionState(Enum):
     NEGOTIATING = auto()
     READY = auto()
     CLOSED = auto()
+
+
+# Every request asks for these two; from a module they come in a fifth of the time.
+_READY: Final = ConnectionState.READY
+_CLOSED: Final = ConnectionState.CLOSED
 
 
 class _Event(Enum):
@@ -137,8 +136,7 @@ class Ticket(Generic[ResponseT]):
 AnyTicket: TypeAlias = Ticket[Response]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """A ticket that ended well.
 
     Attributes:
@@ -254,7 +252,6 @@ class ConnectionMachine:
         """
         version = self._version(type(request), max_version)
         parts = self._encode(request, version)
-        self._last_used = now
         self._put(None, parts, now)
         return version
 
@@ -289,17 +286,17 @@ class ConnectionMachine:
             The answer to the oldest request; a Closing where the frame makes no sense;
             None while versions are negotiated and after the connection has closed.
         """
-        if self.state is ConnectionState.CLOSED:
+        if self.state is _CLOSED:
             return None
         self._last_used = now
         try:
             ticket = self._claim(frame)
         except ProtocolError as error:
             return self.closed(error)
-        if self.state is ConnectionState.NEGOTIATING:
+        if self.state is not _READY:
             return self._negotiate(ticket, frame, now)
         try:
-            _, response = decode_response(ticket.response_type, ticket.version, frame)
+            response = decode_response(ticket.response_type, ticket.version, frame)
         except ProtocolError as error:
             return self._undecodable(ticket, error)
         return Answer(ticket, response, self._throttle(ticket, response, now))
@@ -369,7 +366,7 @@ class ConnectionMachine:
     # ---- requests ----------------------------------------------------------------
 
     def _version(self, kind: type[Request[Response]], limit: int | None) -> int:
-        if self.state is not ConnectionState.READY:
+        if self.state is not _READY:
             state = self.state.name.lower()
             raise ConnectionLost(f"{self._identity.peer}: the connection is {state}")
         return self.versions.usable(kind, limit)
@@ -387,15 +384,14 @@ class ConnectionMachine:
     ) -> Ticket[ResponseT]:
         parts = self._encode(request, version)
         deadline = max(now, self.throttled_until) + timeout
-        ticket = Ticket(
-            self._last_id, request.response_type(), version, deadline, sent_at=now
-        )
-        self._last_used = now
+        kind = request.response_type()
+        ticket = Ticket(self._last_id, kind, version, deadline, now)
         self._put(ticket, parts, now)
         self._expire_by(deadline)
         return ticket
 
     def _put(self, ticket: AnyTicket | None, parts: list[Buffer], now: float) -> None:
+        self._last_used = now
         if self._held or now < self.throttled_until:
             self._held.append((ticket, parts))
             self._expire_by(self.throttled_until)

@@ -69,9 +69,14 @@ def encode_into(message: Message, version: int, out: bytearray) -> list[Buffer]:
 
 
 def decode(
-    message: type[MessageT], version: int, data: Buffer, *, exact: bool = True
+    message: type[MessageT],
+    version: int,
+    data: Buffer,
+    position: int = 0,
+    *,
+    exact: bool = True,
 ) -> MessageT:
-    """Return the message that ``data`` begins with.
+    """Return the message that ``data`` has at ``position``.
 
     Record data is not copied: it comes as a memoryview into ``data``, so it is valid
     as long as ``data`` stays unchanged. All else is copied.
@@ -79,7 +84,8 @@ def decode(
     Args:
         message: the class to decode.
         version: its version on the wire.
-        data: the bytes, without header or length.
+        data: the bytes.
+        position: where the message begins in them, behind header and length.
         exact: whether bytes behind the message are an error.
 
     Raises:
@@ -87,7 +93,7 @@ def decode(
         ProtocolError: if the bytes are not such a message. Nothing else is raised,
             whatever the bytes, and memory stays in proportion to their number.
     """
-    found, position = decode_from(message, version, data, 0)
+    found, position = decode_from(message, version, data, position)
     if exact and position != len(data):
         raise ProtocolError(
             f"{message.NAME} v{version}: {len(data) - position} bytes are left over"

@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol.api_keys import ApiKey, request_type
-from kafkaio.protocol.codec import decode_from, encode_into
+from kafkaio.protocol.codec import decode, decode_from, encode_into
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Buffer, Message, Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
@@ -43,12 +43,11 @@ __all__ = [
 ResponseT = TypeVar("ResponseT", bound=Response)
 
 _FIXED = struct.Struct(">hhi")
+_REQUEST = struct.Struct(">ihhi")
+_ANSWER = struct.Struct(">ii")
 _LENGTH = struct.Struct(">i")
 _ERROR = struct.Struct(">h")
-
-
-#: A process has few of them, and writes one with every request.
-_client_id = lru_cache(maxsize=64)(nullable_string)
+_API_VERSIONS = int(ApiKey.API_VERSIONS)  # a plain int, as each response is asked
 
 
 def encode_request_header(
@@ -59,18 +58,14 @@ def encode_request_header(
     Raises:
         ProtocolError: if there is no such API, or the client id is too long.
     """
-    return _request_header(request_type(api_key), version, correlation_id, client_id)
+    rest = _behind_fixed(api_key, version, client_id)
+    return _FIXED.pack(api_key, version, correlation_id) + rest
 
 
-def _request_header(
-    kind: type[Request[Response]],
-    version: int,
-    correlation_id: int,
-    client_id: str | None,
-) -> bytes:
-    tags = b"\0" if kind.is_flexible(version) else b""
-    fixed = _FIXED.pack(kind.API_KEY, version, correlation_id)
-    return fixed + _client_id(client_id) + tags
+@lru_cache(maxsize=512)  # a process has few of them, and writes one with each request
+def _behind_fixed(api_key: int, version: int, client_id: str | None) -> bytes:
+    tags = b"\0" if request_type(api_key).is_flexible(version) else b""
+    return nullable_string(client_id) + tags
 
 
 def encode_request(
@@ -93,8 +88,9 @@ def encode_request_parts(
 
     The record data must not change until all has been sent.
     """
-    header = _request_header(type(request), version, correlation_id, client_id)
-    return _framed(header, request, version)
+    fixed = _REQUEST.pack(0, request.API_KEY, version, correlation_id)
+    rest = _behind_fixed(request.API_KEY, version, client_id)
+    return _framed(fixed + rest, request, version)
 
 
 def encode_response(response: Response, version: int, correlation_id: int) -> bytes:
@@ -113,12 +109,12 @@ def encode_response_parts(
 ) -> list[Buffer]:
     """Like ``encode_response``, as buffers that do not copy large record data."""
     tags = b"\0" if _has_tags(type(response), version) else b""
-    return _framed(_LENGTH.pack(correlation_id) + tags, response, version)
+    return _framed(_ANSWER.pack(0, correlation_id) + tags, response, version)
 
 
 def _framed(header: bytes, message: Message, version: int) -> list[Buffer]:
-    first = bytearray(_LENGTH.size)
-    first += header
+    """Add the message to a header that begins with room for the length."""
+    first = bytearray(header)
     parts = encode_into(message, version, first)
     _LENGTH.pack_into(first, 0, sum(map(len, parts)) - _LENGTH.size)
     return parts
@@ -138,8 +134,8 @@ def peek_correlation_id(frame: Buffer) -> int:
 
 def decode_response(
     response: type[ResponseT], version: int, frame: Buffer
-) -> tuple[int, ResponseT]:
-    """Return the correlation id and the response in a frame.
+) -> ResponseT:
+    """Return the response in a frame; for whom, ``peek_correlation_id`` says.
 
     Record data is a memoryview into ``frame``.
 
@@ -147,14 +143,13 @@ def decode_response(
         UnsupportedVersion: if the response has no such version.
         ProtocolError: if the frame is not such a response.
     """
-    correlation_id = peek_correlation_id(frame)
     position = _LENGTH.size
     if _has_tags(response, version):
         try:
             position = skip_tags(frame, position)
         except IndexError as error:
             raise ProtocolError("the header of a response is cut off") from error
-    return correlation_id, _body(response, version, frame, position)
+    return decode(response, version, frame, position)
 
 
 def decode_api_versions(version_asked: int, frame: Buffer) -> ApiVersionsResponse:
@@ -172,7 +167,7 @@ def decode_api_versions(version_asked: int, frame: Buffer) -> ApiVersionsRespons
         raise ProtocolError(f"{len(frame)} bytes are no answer to ApiVersions")
     (code,) = _ERROR.unpack_from(frame, position)
     version = 0 if code == ErrorCode.UNSUPPORTED_VERSION else version_asked
-    return decode_response(ApiVersionsResponse, version, frame)[1]
+    return decode_response(ApiVersionsResponse, version, frame)
 
 
 def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
@@ -202,19 +197,8 @@ def decode_request(frame: Buffer) -> tuple[RequestHeader, Request[Response]]:
     """
     header, position = decode_request_header(frame)
     kind = request_type(header.request_api_key)
-    return header, _body(kind, header.request_api_version, frame, position)
-
-
-MessageT = TypeVar("MessageT", bound=Message)
-
-
-def _body(kind: type[MessageT], version: int, frame: Buffer, position: int) -> MessageT:
-    message, position = decode_from(kind, version, frame, position)
-    if position != len(frame):
-        left = len(frame) - position
-        raise ProtocolError(f"{kind.NAME} v{version}: {left} bytes are left over")
-    return message
+    return header, decode(kind, header.request_api_version, frame, position)
 
 
 def _has_tags(response: type[Response], version: int) -> bool:
-    return response.API_KEY != ApiKey.API_VERSIONS and response.is_flexible(version)
+    return response.is_flexible(version) and response.API_KEY != _API_VERSIONS

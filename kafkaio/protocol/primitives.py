@@ -204,6 +204,8 @@ def skip_tags(data: Buffer, position: int) -> int:
         ProtocolError: if a field goes beyond the buffer.
         IndexError: if the buffer ends inside the section.
     """
+    if not data[position]:  # as almost always
+        return position + 1
     count, position = read_uvarint(data, position)
     for _ in range(count):  # every turn takes two bytes or fails: no endless loop
         _tag, position = read_uvarint(data, position)

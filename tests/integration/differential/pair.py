@@ -100,7 +100,7 @@ class Side:
             while not link.frames:  # noqa: ASYNC110  (a link has no event to wait for)
                 await asyncio.sleep(0.001)
         kind = request.response_type()
-        return decode_response(kind, version, link.frames.popleft())[1]
+        return decode_response(kind, version, link.frames.popleft())
 
     def close(self) -> None:
         for link in self._links.values():
@@ -180,7 +180,7 @@ class Waiting:
         if isinstance(self.request, ApiVersionsRequest):
             return side.names.plain(decode_api_versions(version, frame))
         kind = self.request.response_type()
-        return side.names.plain(decode_response(kind, version, frame)[1])
+        return side.names.plain(decode_response(kind, version, frame))
 
 
 class Pair:

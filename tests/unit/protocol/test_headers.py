@@ -54,7 +54,7 @@ def test_request_and_response_round_trip(kind: type[Request[Response]]) -> None:
         )
         response = populate(answer, version, random)
         frame = unframed(headers.encode_response(response, version, 8))
-        assert headers.decode_response(answer, version, frame) == (8, response)
+        assert headers.decode_response(answer, version, frame) == response
         assert headers.peek_correlation_id(frame) == 8
 
 
@@ -135,14 +135,16 @@ def test_an_answer_to_api_versions_that_is_cut_off(size: int) -> None:
 def test_a_response_without_header(size: int) -> None:
     with pytest.raises(ProtocolError, match="no header"):
         headers.peek_correlation_id(bytes(size))
-    with pytest.raises(ProtocolError, match="no header"):
+    with pytest.raises(ProtocolError, match="cut off"):
         headers.decode_response(HeartbeatResponse, 4, bytes(size))
+    with pytest.raises(ProtocolError, match="cannot be read"):
+        headers.decode_response(HeartbeatResponse, 3, bytes(size))
 
 
 def test_a_response_header_with_tags() -> None:
     body = encode(HeartbeatResponse(error_code=1), 4)
     frame = b"\0\0\0\1" + b"\1\5\2ab" + body
-    assert headers.decode_response(HeartbeatResponse, 4, frame)[1].error_code == 1
+    assert headers.decode_response(HeartbeatResponse, 4, frame).error_code == 1
     with pytest.raises(ProtocolError, match="cut off"):
         headers.decode_response(HeartbeatResponse, 4, frame[:4])
     with pytest.raises(ProtocolError, match="cut off"):

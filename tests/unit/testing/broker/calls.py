@@ -12,6 +12,7 @@ from kafkaio.protocol.headers import (
     decode_api_versions,
     decode_response,
     encode_request,
+    peek_correlation_id,
 )
 from kafkaio.protocol.message import Buffer, Request, Response, ResponseT
 from kafkaio.protocol.messages.fetch import (
@@ -59,11 +60,9 @@ class Caller:
 
     async def call(self, request: Request[ResponseT], version: int) -> ResponseT:
         self.send(request, version, 7)
-        number, response = decode_response(
-            request.response_type(), version, await self.frame()
-        )
-        assert number == 7
-        return response
+        frame = await self.frame()
+        assert peek_correlation_id(frame) == 7
+        return decode_response(request.response_type(), version, frame)
 
     async def api_versions(self, request: Request[Response], version: int) -> Response:
         self.send(request, version)

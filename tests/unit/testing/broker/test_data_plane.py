@@ -184,7 +184,7 @@ async def test_a_fetch_ends_when_the_leader_changes() -> None:
         caller.send(request, 12)
         await asyncio.sleep(1)
         broker.control.move_leader(("t", 0), 1)
-        _, response = decode_response(FetchResponse, 12, await caller.frame())
+        response = decode_response(FetchResponse, 12, await caller.frame())
         (data,) = response.responses[0].partitions
         assert data.error_code == ErrorCode.FENCED_LEADER_EPOCH
         assert data.current_leader.leader_id == -1  # told from version 16 on

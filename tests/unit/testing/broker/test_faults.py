@@ -5,7 +5,7 @@ import pytest
 
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.headers import decode_response
+from kafkaio.protocol.headers import decode_response, peek_correlation_id
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 from kafkaio.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -146,10 +146,14 @@ async def test_a_request_is_overtaken_by_the_next() -> None:
         caller.send(produce("t", 0, batch([b"first"])), 12, 1)
         caller.send(produce("t", 0, batch([b"second"])), 12, 2)
         kind = ProduceRequest.response_type()
-        answers = [decode_response(kind, 12, await caller.frame()) for _ in range(2)]
+        frames = [await caller.frame() for _ in range(2)]
+        answers = [decode_response(kind, 12, frame) for frame in frames]
         assert [
-            (number, answer.responses[0].partition_responses[0].base_offset)
-            for number, answer in answers
+            (
+                peek_correlation_id(frame),
+                answer.responses[0].partition_responses[0].base_offset,
+            )
+            for frame, answer in zip(frames, answers, strict=True)
         ] == [(1, 1), (2, 0)]
 
 
