@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 __all__ = ["Lane"]
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class _Fields(NamedTuple):
+    # A tuple, because each request finds its connection by the lane's hash.
+    kind: str
+    owner: object = None
+
+
+class Lane(_Fields):
     """The connections that one broker may get, each opened when first needed.
 
     A broker answers a connection's requests in order, one at a time: a parked
@@ -22,8 +26,7 @@ class Lane:
             everybody's.
     """
 
-    kind: str
-    owner: object = None
+    __slots__ = ()
 
     SHARED: ClassVar[Lane]  #: everything that is answered at once
     FETCH: ClassVar[Lane]  #: Fetch, which waits for data
