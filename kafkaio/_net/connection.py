@@ -304,7 +304,8 @@ class Connection:
     def retire(self) -> None:
         """Close as soon as nothing is in flight any more."""
         self._machine.retire()
-        self._end_if_finished()
+        if self.is_ready and self._machine.is_finished:
+            self.close()
 
     # ---- what the transport and the timer report -----------------------------------
 
@@ -316,7 +317,12 @@ class Connection:
             self._answer(outcome, at)
         elif isinstance(outcome, Closing):
             self._perform(outcome)
-        elif self.is_ready and not self._was_ready:
+        else:
+            self._negotiated()
+
+    def _negotiated(self) -> None:
+        """Go on with what the broker said of its versions: ask again, or be ready."""
+        if self.is_ready and not self._was_ready:
             self._was_ready = True
             if not self._ready.done():
                 self._ready.set_result(None)
@@ -369,10 +375,7 @@ class Connection:
             self._observer.throttled(self.node_id, answer.throttled)
         if not future.done():  # else its caller was cancelled
             future.set_result(answer.response)
-        self._end_if_finished()
-
-    def _end_if_finished(self) -> None:
-        if self._machine.is_finished and self.is_ready:
+        if self._machine.is_finished:
             self.close()
 
     def _perform(self, closing: Closing) -> None:

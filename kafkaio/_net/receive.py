@@ -84,7 +84,10 @@ class FrameReceiver:
             # Before the delivery, which may raise or look at us.
             self._start = begin + size
             self._deliver(bytes(self._scratch[begin : begin + size]))
-        self._tidy()
+        if self._start == self._end:
+            self._start = self._end = 0
+        elif SCRATCH_BYTES - self._end < _LENGTH:
+            self._move()
         self._pool.tidy()
 
     def _make_room(self, size: int) -> None:
@@ -96,12 +99,6 @@ class FrameReceiver:
             self._big, self._filled = big, len(here)
             self._start = self._end = 0
         else:
-            self._move()
-
-    def _tidy(self) -> None:
-        if self._start == self._end:
-            self._start = self._end = 0
-        elif SCRATCH_BYTES - self._end < _LENGTH:
             self._move()
 
     def _move(self) -> None:

@@ -105,6 +105,9 @@ class Dial(Protocol):
 
 def write_parts(transport: asyncio.WriteTransport, parts: Sequence[Buffer]) -> None:
     """Write buffers in order, joining the small ones and copying no large one."""
+    if len(parts) == 1:
+        transport.write(parts[0])
+        return
     small: list[Buffer] = []
     for part in parts:
         if len(part) < _LARGE:
@@ -115,7 +118,7 @@ def write_parts(transport: asyncio.WriteTransport, parts: Sequence[Buffer]) -> N
             small = []
         transport.write(part)
     if small:
-        transport.write(small[0] if len(small) == 1 else b"".join(small))
+        transport.write(b"".join(small))
 
 
 class TcpTransport(asyncio.BufferedProtocol):
