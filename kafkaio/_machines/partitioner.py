@@ -39,42 +39,32 @@ class StickyPartition:
     """The partition that keyless records of one topic go to now (KIP-794).
 
     The caller draws: it asks ``is_due`` before each record that begins a batch, calls
-    ``switch`` with the partition drawn, and ``took`` with the bytes appended.
+    ``switch`` with the partition drawn, and takes the bytes appended from ``left``.
+
+    Attributes:
+        partition: its number, -1 before the first is drawn.
+        left: bytes that it may still take, whether batches are full or not.
     """
 
-    __slots__ = ("_sticky_bytes", "_taken", "partition")
+    __slots__ = ("_sticky_bytes", "left", "partition")
 
     def __init__(self, sticky_bytes: int) -> None:
         self._sticky_bytes = max(1, sticky_bytes)
-        self._taken = 0
-        self.partition = -1
+        self.switch(-1)
 
-    def is_due(self, size: int, *, is_last_batch_full: bool) -> bool:
-        """Whether the next record should go to a partition drawn anew.
+    def is_due(self, size: int) -> bool:
+        """Whether a record that begins a batch should go to a partition drawn anew.
 
         A switch waits for the batch to fill, so that it leaves no small batch behind,
-        yet not for longer than twice the share. A batch that the next record does not
-        fit into has had its share, though bytes of it may be left.
+        yet not for longer than twice the share: then nothing is ``left``. A batch that
+        the next record does not fit into has had its share, though it may have room.
 
         Args:
-            size: bytes of the next record.
-            is_last_batch_full: whether that record begins a batch.
+            size: bytes of that record.
         """
-        taken = self._taken
-        if self.partition < 0 or taken >= 2 * self._sticky_bytes:
-            return True
-        return is_last_batch_full and taken + size >= self._sticky_bytes
-
-    @property
-    def left(self) -> int:
-        """Bytes that the partition may still take, whether batches are full or not."""
-        return 2 * self._sticky_bytes - self._taken
+        return self.partition < 0 or self.left - size <= self._sticky_bytes
 
     def switch(self, partition: int) -> None:
         """Stick to this partition from now on."""
         self.partition = partition
-        self._taken = 0
-
-    def took(self, size: int) -> None:
-        """Count bytes that a keyless record brought to the current partition."""
-        self._taken += size
+        self.left = 2 * self._sticky_bytes

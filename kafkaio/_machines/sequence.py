@@ -168,16 +168,15 @@ class PartitionSequence(Generic[BatchT]):
         """
         if self.is_settling:
             self.settle()
-        if self.is_settling:
-            return self._to_find_out()
+            if self.is_settling:
+                return self._to_find_out()
         if head is None:
             return None
         if head.identity is not None:
             return head if head is self.under_way[0] else None
-        limit = MAX_UNDER_WAY if self._is_known else 1
-        if len(self.under_way) >= limit or not self._has_identity():
+        if len(self.under_way) >= (MAX_UNDER_WAY if self._is_known else 1):
             return None
-        return head
+        return head if self._has_identity() else None
 
     def _to_find_out(self) -> BatchT | None:
         if any(batch.is_on_wire for batch in self.under_way):
@@ -213,7 +212,8 @@ class PartitionSequence(Generic[BatchT]):
 
     def acked(self, batch: BatchT) -> None:
         """Note that the broker has ``batch``."""
-        self._remove(batch)
+        batch.is_on_wire = False
+        self.under_way.remove(batch)
         self._is_known = True
         end = advance(batch.base_sequence, batch.count)
         if _is_ahead(end, self.expected):
@@ -252,7 +252,8 @@ class PartitionSequence(Generic[BatchT]):
 
     def failed(self, batch: BatchT) -> None:
         """Note that ``batch`` is given up: what follows it meets a gap."""
-        self._remove(batch)
+        batch.is_on_wire = False
+        self.under_way.remove(batch)
         self.is_settling = True
 
     def expired(self, batch: BatchT) -> None:
@@ -302,7 +303,3 @@ class PartitionSequence(Generic[BatchT]):
         # serves all of them.
         current = self._producer.current
         return current if current != self._identity else self._producer.bump()
-
-    def _remove(self, batch: BatchT) -> None:
-        batch.is_on_wire = False
-        self.under_way.remove(batch)

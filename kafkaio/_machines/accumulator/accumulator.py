@@ -19,7 +19,7 @@ when its senders are told, so that a batch which expired on the wire still count
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kafkaio._machines.accumulator.batch import ProduceBatch, Receipt
 from kafkaio._machines.accumulator.intake import Intake
@@ -37,8 +37,7 @@ __all__ = ["Accumulator", "Outlook"]
 _FOREVER = float("inf")
 
 
-@dataclass(frozen=True, slots=True)
-class Outlook:
+class Outlook(NamedTuple):
     """What the sender can do now, and when to look again.
 
     Attributes:
@@ -61,7 +60,7 @@ class Accumulator(Intake):
         for queue in self._active.values():
             if queue.waiting:
                 return False
-        return not self.unknown_topics()
+        return not (self._unknown and self.unknown_topics())
 
     # What to send.
 
@@ -73,21 +72,22 @@ class Accumulator(Intake):
             self.expires_at = _FOREVER
         wake_at = self.expires_at
         for queue in self._active.values():
+            leader = queue.leader
             # A node that is ready is asked for all its partitions' batches anyway.
-            if not queue.waiting or queue.leader in ready:
+            if not queue.waiting or leader in ready:
                 continue
             batch = queue.candidate()
             if batch is None:
                 continue
-            if queue.leader < 0:
+            if leader < 0:
                 is_leaderless = True
                 continue
-            node = self.node(queue.leader)
+            node = self.node(leader)
             due = self._due_at(queue, batch, node)
             if due > now:
                 wake_at = min(wake_at, due)
             elif node.in_flight < self._limits.max_in_flight:
-                ready[queue.leader] = None
+                ready[leader] = None
                 node.became_ready(now)
         return Outlook(tuple(ready), wake_at, is_leaderless)
 
@@ -107,13 +107,15 @@ class Accumulator(Intake):
         request's size limit is reached. The first batch goes whatever its size.
         """
         node = self.node(node_id)
-        queues = [q for q in self._active.values() if q.leader == node_id]
+        queues = [
+            queue
+            for queue in self._active.values()
+            if queue.waiting and queue.leader == node_id
+        ]
         taken: list[ProduceBatch] = []
         size = 0
         start = node.turn % len(queues) if queues else 0
         for queue in queues[start:] + queues[:start]:
-            if not queue.waiting:
-                continue
             batch = queue.candidate()
             if batch is None or batch.retry_at > now:
                 continue
@@ -288,14 +290,15 @@ class Accumulator(Intake):
 
     def _landed(self, batch: ProduceBatch) -> PartitionQueue:
         queue = self._active[batch.partition]
-        queue.landed(batch)
+        queue.on_wire.remove(batch)
+        batch.is_on_wire = False
         self.has_news = True
         return queue
 
     def _return_charge(self, queue: PartitionQueue, batch: ProduceBatch) -> None:
         self._used -= batch.charged
         batch.charged = 0
-        if queue.is_idle:
+        if not queue.waiting and not queue.on_wire:
             self._active.pop(queue.partition, None)
 
     # Time.
@@ -419,7 +422,7 @@ class Accumulator(Intake):
     @property
     def is_empty(self) -> bool:
         """Whether no record waits and none is on the wire."""
-        return not self._active and not self.unknown_topics()
+        return not self._active and not (self._unknown and self.unknown_topics())
 
     def statistics(self) -> AccumulatorStatistics:
         """Return a snapshot."""

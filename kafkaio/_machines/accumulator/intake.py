@@ -213,17 +213,18 @@ class Intake:
         self, topic: TopicQueues, record: PlainRecord, created: float, size: int
     ) -> Receipt:
         sticky = topic.sticky
-        sticky.took(self.lanes.unstick(topic.name))
+        sticky.left -= self.lanes.unstick(topic.name)
         put = None
         queue = topic.queues.get(sticky.partition)
         if queue is not None and sticky.left > 0:
             # First, for only what does not fit tells that the batch is full.
             put = self._add(topic, queue, record)
         if put is None:
-            partition = self._chooser.stick(topic, size, self._slow_nodes(created))
-            put = self._put(topic, partition, record, created)
+            if sticky.is_due(size):
+                sticky.switch(self._chooser.draw(topic, self._slow_nodes(created)))
+            put = self._put(topic, sticky.partition, record, created)
         receipt, added = put
-        sticky.took(added)
+        sticky.left -= added
         self.lanes.stick(topic.name, sticky.partition, sticky.left)
         return receipt
 
@@ -267,9 +268,10 @@ class Intake:
         self, topic: TopicQueues, queue: PartitionQueue, record: PlainRecord
     ) -> tuple[Receipt, int] | None:
         """Append a record to the open batch; None, and that is full, without room."""
-        batch = queue.open_batch
-        if batch is None:
+        waiting = queue.waiting
+        if not waiting or waiting[-1].is_sealed:
             return None
+        batch = waiting[-1]
         self._end_lease(batch)
         builder = batch.builder
         before = builder.size_bytes
@@ -388,7 +390,7 @@ class Intake:
         # With other partitions, keys go elsewhere.
         self.end_leases()
         for topic in self._topics.values():
-            topic.sticky.took(self.lanes.unstick(topic.name))
+            topic.sticky.left -= self.lanes.unstick(topic.name)
         self.lanes.clear()
         for topic in self._topics.values():
             topic.learn(view)

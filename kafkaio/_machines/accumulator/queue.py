@@ -27,7 +27,8 @@ class PartitionQueue:
         partition: the partition.
         leader: node id of the leader, -1 while there is none.
         leader_epoch: its epoch, -1 if unknown.
-        waiting: batches to be sent, lowest rank first.
+        waiting: batches to be sent, lowest rank first; the last one takes records
+            until it is sealed.
         on_wire: batches sent and neither answered nor lost, lowest rank first.
         sequence: the numbering, None without idempotence.
     """
@@ -54,13 +55,6 @@ class PartitionQueue:
         self.waiting: deque[ProduceBatch] = deque()
         self.on_wire: list[ProduceBatch] = []
         self._next_rank = 0
-
-    @property
-    def open_batch(self) -> ProduceBatch | None:
-        """The batch that takes records now, None if the next one begins a batch."""
-        if self.waiting and not self.waiting[-1].is_sealed:
-            return self.waiting[-1]
-        return None
 
     @property
     def is_idle(self) -> bool:
@@ -102,11 +96,6 @@ class PartitionQueue:
             self.on_wire.append(batch)
         else:
             insort(self.on_wire, batch, key=_by_rank)
-
-    def landed(self, batch: ProduceBatch) -> None:
-        """Take ``batch`` off the wire: it was answered or lost."""
-        self.on_wire.remove(batch)
-        batch.is_on_wire = False
 
     def put_back(self, batches: Iterable[ProduceBatch]) -> None:
         """Let batches wait (again), each where its rank says."""

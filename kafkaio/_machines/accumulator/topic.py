@@ -117,19 +117,6 @@ class Chooser:
             return key_partition(key, topic.partition_count)
         return -1
 
-    def stick(self, topic: TopicQueues, size: int, slow: Collection[int]) -> int:
-        """Return the sticky partition, drawn anew where that is due.
-
-        Args:
-            topic: the topic, whose partition count is known.
-            size: bytes of the record that goes there.
-            slow: node ids of leaders to avoid, if others are left.
-        """
-        sticky = topic.sticky
-        if sticky.is_due(size, is_last_batch_full=self._is_full(topic)):
-            sticky.switch(self._draw(topic, slow))
-        return sticky.partition
-
     def _ask(
         self,
         custom: Partitioner,
@@ -146,11 +133,13 @@ class Chooser:
             )
         return chosen
 
-    def _is_full(self, topic: TopicQueues) -> bool:
-        queue = topic.queues.get(topic.sticky.partition)
-        return queue is None or queue.open_batch is None
+    def draw(self, topic: TopicQueues, slow: Collection[int]) -> int:
+        """Draw the partition that keyless records stick to from now on.
 
-    def _draw(self, topic: TopicQueues, slow: Collection[int]) -> int:
+        Args:
+            topic: the topic, whose partition count is known.
+            slow: node ids of leaders to avoid, if others are left.
+        """
         partitions = topic.available or tuple(range(topic.partition_count))
         queues = topic.queues
         if slow:

@@ -91,17 +91,16 @@ def test_weights_are_the_longest_queue_plus_one_minus_the_own() -> None:
     assert counts == {3: 20, 5: 20, 7: 20}
 
 
-def test_sticky_switches_when_its_share_is_taken_and_the_batch_is_full() -> None:
+def test_sticky_switches_for_a_new_batch_when_its_share_is_taken() -> None:
     sticky = StickyPartition(100)
-    assert sticky.is_due(1, is_last_batch_full=False)  # there is none yet
+    assert sticky.is_due(1)  # there is none yet
     sticky.switch(4)
-    assert sticky.partition == 4
-    assert not sticky.is_due(99, is_last_batch_full=True)
-    sticky.took(80)
-    assert not sticky.is_due(19, is_last_batch_full=True)
-    assert sticky.is_due(20, is_last_batch_full=True)
-    assert not sticky.is_due(20, is_last_batch_full=False)
-    sticky.took(120)
-    assert sticky.is_due(1, is_last_batch_full=False)
+    assert (sticky.partition, sticky.left) == (4, 200)
+    assert not sticky.is_due(99)
+    sticky.left -= 80
+    assert not sticky.is_due(19)
+    assert sticky.is_due(20)
+    sticky.left -= 120
+    assert sticky.is_due(1)
     sticky.switch(5)
-    assert not sticky.is_due(1, is_last_batch_full=True)
+    assert not sticky.is_due(1)
