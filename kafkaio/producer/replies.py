@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from uuid import UUID
 
 from kafkaio._machines.accumulator import Accumulator, ProduceBatch
 from kafkaio._machines.backoff import Backoff
@@ -67,18 +66,16 @@ class Replies:
     def answered(
         self,
         batches: Sequence[ProduceBatch],
-        ids: Mapping[str, UUID],
+        names: Mapping[int, str],
         response: ProduceResponse,
     ) -> None:
         """Settle the batches of one request by the broker's answer.
 
         Args:
             batches: what the request carried.
-            ids: topic ids that the request was made with.
+            names: the topics that went by their ids, by the number of the id.
             response: the answer.
         """
-        # Their numbers, since the hash of a UUID is a call of Python.
-        names = {topic_id.int: name for name, topic_id in ids.items()}
         answers: dict[tuple[str, int], PartitionProduceResponse] = {}
         for topic in response.responses:
             name = topic.name or names.get(topic.topic_id.int, "")
@@ -88,8 +85,14 @@ class Replies:
             answer_to_batch = answers.get(batch.partition)
             if answer_to_batch is None:
                 self._no_answer(batch)
-            else:
+            elif answer_to_batch.error_code:
                 self._judge(batch, answer_to_batch, response)
+            else:
+                self._accumulator.acknowledged(
+                    batch,
+                    answer_to_batch.base_offset,
+                    answer_to_batch.log_append_time_ms,
+                )
 
     def unanswered(self, batches: Sequence[ProduceBatch], error: Exception) -> None:
         """Settle the batches of a request that was lost, timed out or could not go."""
@@ -117,11 +120,6 @@ class Replies:
         answer: PartitionProduceResponse,
         response: ProduceResponse,
     ) -> None:
-        if not answer.error_code:  # without a look at the table, for what is usual
-            self._accumulator.acknowledged(
-                batch, answer.base_offset, answer.log_append_time_ms
-            )
-            return
         code = known_code(answer.error_code)
         asked = reaction(ApiKey.PRODUCE, code)
         if asked.step is Step.SUCCESS:

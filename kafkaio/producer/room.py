@@ -73,17 +73,22 @@ class Room:
         finally:
             timer.cancel()
 
-    def grant(self) -> None:
-        """Give what room there is to those who wait, in their order."""
+    def grant(self) -> bool:
+        """Give what room there is to those who wait, in their order.
+
+        Returns:
+            Whether somebody has to wait on.
+        """
         while self._waiters:
             size, waiter = self._waiters[0]
             if not waiter.done():
                 if not self._accumulator.reserve(size):
-                    return
+                    return True
                 waiter.set_result(None)
             self._waiters.popleft()
         if not self._is_closed:
             self._accumulator.allow_leases(allowed=True)
+        return False
 
     def close(self) -> None:
         """Let batches be leased no more: nothing is taken in from now on."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeAlias
-from uuid import UUID
 
 import anyio
 
@@ -87,6 +86,7 @@ class Sender:
         self._request_timeout = config.request_timeout_ms / 1000
         self._topic_max_idle = config.metadata_max_idle_ms / 1000
         self._acks = config.required_acks
+        self._has_zstd = config.compression_type == "zstd"
         self._loop = asyncio.get_running_loop()
         # Whether the loop will call _look.
         self._is_called = False
@@ -189,7 +189,7 @@ class Sender:
             return
         try:
             wake_at = self._turn(self._loop.time())
-            if self._room.is_awaited:
+            if self._accumulator.is_urgent:
                 # What asks for no answer, or could not be sent, made room already.
                 self._room.grant()
         except Exception as failure:  # noqa: BLE001 - the task raises it
@@ -216,9 +216,7 @@ class Sender:
             for receipt in accumulator.expire(at):
                 self._report(receipt)
         room = self._room
-        if room.is_awaited:
-            room.grant()
-        accumulator.is_urgent = room.is_awaited
+        accumulator.is_urgent = room.is_awaited and room.grant()
         if at >= self._look_at_topics_at or accumulator.has_new_topic:
             self._watch_topics(at)
         while True:
@@ -227,20 +225,16 @@ class Sender:
             if self._needs_identity():
                 self._obtain_identity()
                 return outlook.wake_at
-            if not self._send_to_all(outlook.nodes, at):
+            is_sent = False
+            for node in outlook.nodes:
+                is_sent |= self._send_to(node, at)
+            if not is_sent:
                 break
             if accumulator.is_all_sent:
                 return min(outlook.wake_at, accumulator.expires_at)
         if outlook.is_leaderless:
             self._client.request_refresh()
         return outlook.wake_at
-
-    def _send_to_all(self, nodes: Sequence[int], at: float) -> bool:
-        """Send each node a request; whether there was one to send."""
-        is_sent = False
-        for node in nodes:
-            is_sent |= self._send_to(node, at)
-        return is_sent
 
     def _watch_topics(self, at: float) -> None:
         self._look_at_topics_at = at + _TOPICS_INTERVAL
@@ -257,6 +251,7 @@ class Sender:
     # Requests.
 
     def _send_to(self, node: int, at: float) -> bool:
+        """Send a node a request; whether there was one to send."""
         connection = self._client.ready_connection(node, Lane.PRODUCE)
         if connection is None:
             if node not in self._opening:
@@ -274,27 +269,27 @@ class Sender:
         return True
 
     def _submit(self, connection: Connection, batches: list[ProduceBatch]) -> None:
-        self._check_codec(connection)
-        request, ids = self._request(batches)
-        max_version = None if len(ids) == len(request.topic_data) else _BY_TOPIC_ID - 1
+        if self._has_zstd:
+            self._check_codec(connection)
+        request, names = self._request(batches)
+        is_by_id = len(names) == len(request.topic_data)
+        max_version = None if is_by_id else _BY_TOPIC_ID - 1
         observer = self._client.observer
         for batch in batches:
-            size = batch.builder.size_bytes
-            observer.batch_sent(batch.partition, batch.count, size)
+            builder = batch.builder
+            observer.batch_sent(batch.partition, builder.count, builder.size_bytes)
         if request.acks == 0:
             connection.submit_oneway(request, max_version=max_version)
             self._accumulator.node(connection.node_id).answered()
             self._replies.unacknowledged(batches)
             return
         self._on_wire += 1
-        reply = _Reply(self, connection.node_id, batches, ids)
+        reply = _Reply(self, connection.node_id, batches, names)
         connection.submit_to(
             reply, request, timeout=self._request_timeout, max_version=max_version
         )
 
     def _check_codec(self, connection: Connection) -> None:
-        if self._config.compression_type != "zstd":
-            return
         version = connection.versions.usable(ProduceRequest)
         if version < _WITH_ZSTD:
             raise UnsupportedVersion(
@@ -304,17 +299,19 @@ class Sender:
 
     def _request(
         self, batches: list[ProduceBatch]
-    ) -> tuple[ProduceRequest, dict[str, UUID]]:
+    ) -> tuple[ProduceRequest, dict[int, str]]:
+        """Make a request, and tell its topics by the numbers of their ids."""
         view = self._client.cluster
         topics: dict[str, TopicProduceData] = {}
-        ids: dict[str, UUID] = {}
+        names: dict[int, str] = {}
         for batch in batches:
             name, index = batch.partition
             data = topics.get(name)
             if data is None:
                 topic_id = view.topic_id(name)
                 if topic_id is not None:
-                    ids[name] = topic_id
+                    # The number, since the hash of a UUID is a call of Python.
+                    names[topic_id.int] = name
                 data = TopicProduceData(name=name, topic_id=topic_id or ZERO_UUID)
                 topics[name] = data
             data.partition_data.append(
@@ -325,13 +322,13 @@ class Sender:
             timeout_ms=self._config.request_timeout_ms,
             topic_data=list(topics.values()),
         )
-        return request, ids
+        return request, names
 
     def hear(
         self,
         node: int,
         batches: list[ProduceBatch],
-        ids: dict[str, UUID],
+        names: dict[int, str],
         answer: ProduceResponse | Exception,
     ) -> None:
         """Take the answer to a request, or the reason why there is none."""
@@ -343,7 +340,7 @@ class Sender:
             if isinstance(answer, Exception):
                 self._replies.unanswered(batches, answer)
             else:
-                self._replies.answered(batches, ids, answer)
+                self._replies.answered(batches, names, answer)
             if self._room.is_awaited:
                 self._room.grant()
         except Exception as failure:  # noqa: BLE001 - see above
@@ -351,7 +348,7 @@ class Sender:
         if not self._accumulator.is_all_sent:
             self.wake()
         elif not self._on_wire:
-            is_one = len(batches) == 1 and batches[0].count == 1
+            is_one = len(batches) == 1 and batches[0].builder.count == 1
             self._accumulator.is_lone = is_one and not self._has_company
             self._has_company = False
 
@@ -434,19 +431,19 @@ class Sender:
 class _Reply:
     """Tells the sender what became of one request; see `kafkaio._net`."""
 
-    __slots__ = ("_batches", "_ids", "_node", "_sender")
+    __slots__ = ("_batches", "_names", "_node", "_sender")
 
     def __init__(
         self,
         sender: Sender,
         node: int,
         batches: list[ProduceBatch],
-        ids: dict[str, UUID],
+        names: dict[int, str],
     ) -> None:
         self._sender = sender
         self._node = node
         self._batches = batches
-        self._ids = ids
+        self._names = names
 
     def done(self) -> bool:
         """Batches always want to know."""
@@ -454,11 +451,11 @@ class _Reply:
 
     def set_result(self, response: ProduceResponse) -> None:
         """Take the answer."""
-        self._sender.hear(self._node, self._batches, self._ids, response)
+        self._sender.hear(self._node, self._batches, self._names, response)
 
     def set_exception(self, error: Exception) -> None:
         """Take the reason why there is none."""
-        self._sender.hear(self._node, self._batches, self._ids, error)
+        self._sender.hear(self._node, self._batches, self._names, error)
 
 
 def _nothing() -> None:
