@@ -196,9 +196,8 @@ class _DecoderSource(Source):
         self.line(f"p += {size} * {length}")
 
     def _loop(self, field: Field, target: str, length: str) -> None:
-        items, append = self.fresh("l"), self.fresh("a")
+        items = self.fresh("l")
         self.line(f"{items} = {target} = []")
-        self.line(f"{append} = {items}.append")
         self.line(f"for _ in range({length}):")
         self.indent()
         if isinstance(field.type, str):
@@ -206,7 +205,7 @@ class _DecoderSource(Source):
             self._primitive(field, item, nullable=False)
         else:
             item = self.struct(field.type)
-        self.line(f"{append}({item})")
+        self.line(f"{items}.append({item})")
         self.dedent()
 
     def _tags(self, name: str, tagged: list[Field]) -> None:

@@ -81,6 +81,8 @@ def varlong(value: int) -> bytes:
 def _groups(value: int) -> bytes:
     if value <= 0x7F:  # most lengths
         return _ONE_BYTE[value]
+    if value <= 0x3FFF:  # of a small batch
+        return bytes((value & 0x7F | 0x80, value >> 7))
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

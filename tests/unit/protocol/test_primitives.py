@@ -27,6 +27,8 @@ Read = Callable[[bytes, int], tuple[int, int]]
         (127, "7f"),
         (128, "8001"),
         (300, "ac02"),
+        (2**14 - 1, "ff7f"),
+        (2**14, "808001"),
         (2**31 - 1, "ffffffff07"),
         (2**32 - 1, "ffffffff0f"),
     ],
