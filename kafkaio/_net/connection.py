@@ -263,7 +263,7 @@ class Connection:
         self._requests += 1
         self._flush()
         api = request.NAME.removesuffix("Request")
-        self._observer.request_sent(api, version, self.node_id)
+        self._observer.request_sent(api, version, self.broker.node_id)
 
     # ---- life --------------------------------------------------------------------
 
@@ -368,9 +368,9 @@ class Connection:
     def _answer(self, answer: Answer, at: float) -> None:
         ticket = answer.ticket
         _, future = self._waiters.pop(ticket.correlation_id)
-        self._observer.request_answered(
-            _api(ticket), ticket.version, self.node_id, at - ticket.sent_at
-        )
+        api = ticket.response_type.NAME.removesuffix("Response")
+        taken = at - ticket.sent_at
+        self._observer.request_answered(api, ticket.version, self.node_id, taken)
         if answer.throttled:
             self._observer.throttled(self.node_id, answer.throttled)
         if not future.done():  # else its caller was cancelled
@@ -415,7 +415,3 @@ class Connection:
         )
         error.__cause__ = cause
         return error
-
-
-def _api(ticket: Ticket[Response]) -> str:
-    return ticket.response_type.NAME.removesuffix("Response")
