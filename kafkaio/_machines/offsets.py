@@ -27,12 +27,12 @@ class Commit:
     Attributes:
         offsets: what to commit.
         numbers: the assignment that each open partition had.
-        finished: the offset up to which each open partition was finished.
+        serial: how many commits had been made with this one.
     """
 
     offsets: Mapping[TopicPartition, OffsetAndMetadata]
     numbers: Mapping[TopicPartition, int]
-    finished: Mapping[TopicPartition, int]
+    serial: int
 
 
 @dataclass(slots=True)
@@ -46,19 +46,26 @@ class _Entry:
     # changes neither.
     is_again: bool = False
     reach: int = -1
-    # Whether ``finished`` moved since the last commit. A commit that the user chose,
-    # ahead of it or behind, stays until then.
-    is_due: bool = False
+    # The commit after which ``finished`` moved last, -1 if that need not be committed;
+    # and the last one made, of those that were taken. A commit that the user chose,
+    # ahead of it or behind, stays until it moves again.
+    moved: int = -1
+    settled: int = 0
 
-    def finish(self, offset: int, epoch: int) -> None:
-        self.is_due |= offset != self.finished
+    @property
+    def is_due(self) -> bool:
+        return self.moved >= self.settled
+
+    def finish(self, offset: int, epoch: int, serial: int) -> None:
+        if offset != self.finished:
+            self.moved = serial
         self.finished, self.finished_epoch = offset, epoch
 
 
 class OffsetLedger:
     """The offsets of every partition assigned now."""
 
-    __slots__ = ("_closed", "_entries", "_kept", "_unfinished")
+    __slots__ = ("_closed", "_entries", "_kept", "_sent", "_serial", "_unfinished")
 
     def __init__(self) -> None:
         self._entries: dict[TopicPartition, _Entry] = {}
@@ -67,6 +74,9 @@ class OffsetLedger:
         self._kept: frozenset[TopicPartition] = frozenset()
         # Every partition that was open once.
         self._closed: set[TopicPartition] = set()
+        # Commits made so far, and those that are on their way, by their numbers.
+        self._serial = 0
+        self._sent: dict[int, Commit] = {}
 
     def __repr__(self) -> str:
         return (
@@ -100,9 +110,9 @@ class OffsetLedger:
         """
         entry = self._entries[tp]
         entry.handed, entry.handed_epoch = offset, epoch
-        entry.finish(offset, epoch)
+        entry.finish(offset, epoch, self._serial)
         if committed:
-            entry.is_due = False
+            entry.moved = -1
         self._unfinished.discard(tp)
 
     def unpositioned(self, tp: TopicPartition) -> None:
@@ -127,7 +137,7 @@ class OffsetLedger:
             return
         entry.handed, entry.handed_epoch = offset, epoch
         if tp not in self._unfinished:
-            entry.finish(offset, epoch)
+            entry.finish(offset, epoch, self._serial)
 
     def keep(self, partitions: Collection[TopicPartition]) -> None:
         """Let `finish` leave these alone, besides those kept; none ends all of that."""
@@ -140,14 +150,14 @@ class OffsetLedger:
         """
         for tp in self._unfinished - self._kept:
             entry = self._entries[tp]
-            entry.finish(entry.handed, entry.handed_epoch)
+            entry.finish(entry.handed, entry.handed_epoch, self._serial)
         self._unfinished &= self._kept
 
     def finished_to(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
         """Records before ``offset`` are finished, those handed out after it are not."""
         entry = self._entries[tp]
         if entry.finished < offset <= entry.handed:
-            entry.finish(offset, epoch)
+            entry.finish(offset, epoch, self._serial)
             if offset == entry.handed:
                 self._unfinished.discard(tp)
 
@@ -155,7 +165,7 @@ class OffsetLedger:
         """Whatever was handed out of one open partition is finished."""
         entry = self._entries[tp]
         if tp in self._unfinished:
-            entry.finish(entry.handed, entry.handed_epoch)
+            entry.finish(entry.handed, entry.handed_epoch, self._serial)
             self._unfinished.discard(tp)
 
     def unfinished_from(self, tp: TopicPartition) -> OffsetAndMetadata | None:
@@ -174,40 +184,61 @@ class OffsetLedger:
         return any(tp in self._unfinished for tp in partitions)
 
     def due(self, partitions: Collection[TopicPartition] | None = None) -> Commit:
-        """Take what was finished since the last commit, of some or all partitions."""
-        return self.commit_of(
-            {
-                tp: OffsetAndMetadata(entry.finished, leader_epoch=entry.finished_epoch)
-                for tp, entry in self._entries.items()
-                if (partitions is None or tp in partitions)
-                and entry.is_due
-                and entry.finished >= 0
-            }
-        )
+        """Take what was finished since the last commit, of some or all partitions.
+
+        Where nothing was since a commit that is still on its way, that one stands.
+        """
+        chosen = self._on_their_way()
+        due = dict[TopicPartition, OffsetAndMetadata]()
+        for tp, entry in self._entries.items():
+            is_wanted = partitions is None or tp in partitions
+            if not (is_wanted and entry.is_due and entry.finished >= 0):
+                continue
+            due[tp] = chosen.get(tp) or OffsetAndMetadata(
+                entry.finished, leader_epoch=entry.finished_epoch
+            )
+        return self.commit_of(due)
+
+    def _on_their_way(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        return {
+            tp: commit.offsets[tp]
+            for serial, commit in self._sent.items()
+            for tp, number in commit.numbers.items()
+            if self.number(tp) == number and self._entries[tp].moved < serial
+        }
 
     def commit_of(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Commit:
         """Make a commit of offsets, under the assignments of now."""
-        entries = {tp: self._entries[tp] for tp in offsets if tp in self}
-        return Commit(
-            offsets,
-            {tp: entry.number for tp, entry in entries.items()},
-            {tp: entry.finished for tp, entry in entries.items()},
-        )
+        self._serial += 1
+        numbers = {tp: self._entries[tp].number for tp in offsets if tp in self}
+        return Commit(offsets, numbers, self._serial)
+
+    def sent(self, commit: Commit) -> None:
+        """A commit is on its way to the broker; `answered` ends that."""
+        self._sent[commit.serial] = commit
+
+    def answered(self, commit: Commit) -> None:
+        """A commit is not on its way any more: taken, as `committed` tells, or not."""
+        self._sent.pop(commit.serial, None)
 
     def committed(self, commit: Commit) -> None:
         """The broker has taken a commit; assignments that have ended are left out.
 
-        Who commits records that were handed out says that they are finished.
+        It took them in the order in which they were made, whatever the order in which
+        that is told. Who commits records that were handed out says that they are
+        finished.
         """
         for tp, number in commit.numbers.items():
             entry = self._entries.get(tp)
             if entry is None or entry.number != number:
                 continue
-            entry.is_due = entry.finished != commit.finished[tp]
-            offset = commit.offsets[tp]
-            if entry.finished < offset.offset <= entry.handed:
-                self.finished_to(tp, offset.offset, offset.leader_epoch)
-                entry.is_due = False
+            offset, moved = commit.offsets[tp], entry.moved
+            self.finished_to(tp, offset.offset, offset.leader_epoch)
+            entry.moved = moved
+            if commit.serial > entry.settled:
+                entry.settled = commit.serial
+                if offset.offset == entry.finished:
+                    entry.moved = -1
 
     def is_of_old(self, tp: TopicPartition, offset: int) -> bool:
         """Whether the record there was handed out under an old assignment alone.

@@ -79,7 +79,7 @@ class Engine:
         self.wish = Wish()
         self._owns_client = owns_client
         self._news = Wakeup()
-        self._positioned = Broadcast()
+        self.positioned = Broadcast()  #: tells when positions are found or let go
         self.reader = Reader(config, on_change=self.look, on_news=self._news.notify)
         self.reader.more_credit = self._more_credit
         self._supervisor = Supervisor("kafkaio consumer", self._crashed)
@@ -202,7 +202,7 @@ class Engine:
             self.check()
             try:
                 async with asyncio.timeout(deadline - now()):
-                    await self._positioned.wait()
+                    await self.positioned.wait()
             except TimeoutError:
                 raise RequestTimeout(
                     f"no position was found in time: {self.reader.positions}"
@@ -230,7 +230,7 @@ class Engine:
         self._state = "closing"
         self.reader.must_look()
         self._news.notify()
-        self._positioned.fail(lambda: ClosedError("the consumer is closed"))
+        self.positioned.fail(lambda: ClosedError("the consumer is closed"))
         deadline = now() + limit
         try:
             if was_running:
@@ -306,7 +306,7 @@ class Engine:
             self.host.feed.end(cause)
         self.reader.must_look()
         self._news.notify()
-        self._positioned.tell()
+        self.positioned.tell()
 
     # What is read
 
@@ -359,7 +359,7 @@ class Engine:
 
     def positions_changed(self) -> None:
         """Positions were found or let go: whoever waits for them looks again."""
-        self._positioned.tell()
+        self.positioned.tell()
         self._news.notify()
         self.look()
 
@@ -442,9 +442,14 @@ class Engine:
         committer = self.group_committer()
         if not commit.offsets:
             return
-        await committer.commit(commit.offsets, timeout=within)
+        ledger = self.reader.ledger
+        ledger.sent(commit)
+        try:
+            await committer.commit(commit.offsets, timeout=within)
+        finally:
+            ledger.answered(commit)
         self.reader.sync()
-        self.reader.ledger.committed(commit)
+        ledger.committed(commit)
         if self.reader.sharing is not None:
             self.reader.sharing.committed()
 
@@ -464,28 +469,6 @@ class Engine:
         if self.committer is None:
             raise UsageError("offsets are kept for a group: give a group_id")
         return self.committer
-
-    async def position(self, tp: TopicPartition, within: float) -> int:
-        """The partition's position, waiting until it is known."""
-        deadline = now() + within
-        while True:
-            self.reader.sync()
-            entry = self.reader.positions.get(tp)
-            if entry is None:
-                raise UsageError(f"{tp.topic}-{tp.partition} is not assigned")
-            if entry.position >= 0:
-                window = self.reader.window
-                untaken = None if window is None else window.next_offset(tp)
-                return entry.position if untaken is None else untaken
-            self.check()
-            self.reader.raise_stranded(tp)
-            try:
-                async with asyncio.timeout(deadline - now()):
-                    await self._positioned.wait()
-            except TimeoutError:
-                raise RequestTimeout(
-                    f"the position of {tp.topic}-{tp.partition} is not known yet"
-                ) from None
 
     async def _fetch_committed(
         self, partitions: Collection[TopicPartition], within: float

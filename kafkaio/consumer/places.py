@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
 
@@ -13,7 +14,7 @@ from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.engine import Engine
 from kafkaio.consumer.fetch.lookup import EARLIEST, LATEST
 from kafkaio.consumer.presence import wait_for_partitions
-from kafkaio.errors import ClosedError, PartitionLost, UsageError
+from kafkaio.errors import ClosedError, PartitionLost, RequestTimeout, UsageError
 from kafkaio.types import (
     OffsetAndMetadata,
     OffsetAndTimestamp,
@@ -62,7 +63,7 @@ class Places:
             OffsetOutOfRange: there is none, and no policy to find one.
         """
         tp = TopicPartition(*partition)
-        return await self._engine.position(tp, self._within(timeout))
+        return await self._position(tp, self._within(timeout))
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Read on at an offset; it takes effect with the next record handed out.
@@ -150,7 +151,7 @@ class Places:
         chosen = self._assigned(partitions or self.assignment)
         ends = await self._ends(chosen, LATEST, deadline - now())
         return {
-            tp: max(0, ends[tp] - await self._engine.position(tp, deadline - now()))
+            tp: max(0, ends[tp] - await self._position(tp, deadline - now()))
             for tp in chosen
             if tp in self._reader.positions
         }
@@ -169,6 +170,9 @@ class Places:
         cancelled, the offsets may be committed all the same. One whose connection broke
         may come through late, and set back what was committed after it: Kafka tells the
         two apart by the generation of the group only.
+
+        With ``enable_auto_commit``, what is committed here of a partition stands until
+        something more of it is finished.
 
         Args:
             what: a record or batch that is done, which commits the offset after it;
@@ -286,6 +290,27 @@ class Places:
         await wait_for_partitions(engine.client, wanted, deadline - now())
         found = await engine.lookup.places(resets, within=deadline - now())
         return offsets | {tp: OffsetAndMetadata(at) for tp, at in found.items()}
+
+    async def _position(self, tp: TopicPartition, within: float) -> int:
+        engine, reader, deadline = self._engine, self._reader, now() + within
+        while True:
+            reader.sync()
+            entry = reader.positions.get(tp)
+            if entry is None:
+                raise UsageError(f"{tp.topic}-{tp.partition} is not assigned")
+            if entry.position >= 0:
+                window = reader.window
+                untaken = None if window is None else window.next_offset(tp)
+                return entry.position if untaken is None else untaken
+            engine.check()
+            reader.raise_stranded(tp)
+            try:
+                async with asyncio.timeout(deadline - now()):
+                    await engine.positioned.wait()
+            except TimeoutError:
+                raise RequestTimeout(
+                    f"the position of {tp.topic}-{tp.partition} is not known yet"
+                ) from None
 
     def _within(self, timeout: float | None) -> float:
         return self._timeout if timeout is None else timeout

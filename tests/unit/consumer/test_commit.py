@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -187,3 +188,56 @@ async def test_partitions_may_be_plain_tuples(
         assert await consumer.position(plain) == 0  # type: ignore[arg-type]
         with pytest.raises(UsageError, match="one-1 is not assigned"):
             await consumer.position(("one", 1))  # type: ignore[arg-type]
+
+
+async def test_the_users_commit_is_not_overwritten_while_it_is_on_its_way(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    five(logs)
+
+    async def slowly(*what: Any) -> OffsetCommitResponse:
+        await asyncio.sleep(2)
+        return logs.commit(*what)
+
+    async with make(**GROUP, auto_commit_interval_ms=4000) as consumer:
+        await consumer.poll()
+        await consumer.poll(timeout=0)
+        cluster.on(ApiKey.OFFSET_COMMIT, slowly)
+        await asyncio.sleep(2.5)
+        await consumer.commit({ONE: 2})
+        await asyncio.sleep(10)
+        assert logs.committed["one", 0] == 2
+    assert logs.committed["one", 0] == 2
+
+
+async def test_nor_by_an_automatic_one_that_began_before_and_ends_after_it(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    other = TopicPartition("orders", 0)
+    five(logs)
+    loads = 5
+
+    async def slowly(*what: Any) -> OffsetCommitResponse:
+        nonlocal loads
+        await asyncio.sleep(1)
+        reply = logs.commit(*what)
+        for topic in reply.topics:
+            if topic.name == "orders" and loads:
+                loads -= 1
+                code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+                topic.partitions[0].error_code = code
+        return reply
+
+    options = {**GROUP, "assign": [ONE, other], "auto_commit_interval_ms": 10_000}
+    async with make(**options) as consumer:
+        cluster.on(ApiKey.OFFSET_COMMIT, slowly)
+        await consumer.poll(max_records=2)
+        await consumer.poll(max_records=2)
+        await asyncio.sleep(10.5)  # in the middle of an automatic commit
+        await consumer.poll(timeout=0)
+        await consumer.commit({ONE: 1})
+        assert loads
+        await asyncio.sleep(30)
+        assert not loads
+        assert logs.committed == {("one", 0): 1, ("orders", 0): 0}
+    assert logs.committed["one", 0] == 1

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from hypothesis import settings
+from collections.abc import Callable
+
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -95,6 +97,9 @@ def test_a_reset_position_is_committed_and_a_committed_one_is_not():
     assert due(made) == {}
     made.positioned(A, 7, committed=False)
     assert due(made) == {A: 7}
+    made.committed(made.due())
+    made.positioned(A, 7, committed=False)  # where it is: there is nothing to commit
+    assert due(made) == {}
     made.unpositioned(A)
     assert due(made) == {}
     assert made.number(A) == 1
@@ -167,6 +172,168 @@ def test_records_of_an_old_assignment_are_known_for_that() -> None:
     assert not made.is_of_old(A, 3)  # a seek back takes nothing back
     assert not made.is_of_old(B, 0)
     assert not made.has_handed(B)
+
+
+def finished(made: OffsetLedger, to: int) -> None:
+    made.handed(A, to)
+    made.finish()
+
+
+def at(offset: int) -> dict[TopicPartition, OffsetAndMetadata]:
+    return {A: OffsetAndMetadata(offset, metadata="mine")}
+
+
+def sent(made: OffsetLedger, commit: Commit) -> Commit:
+    made.sent(commit)
+    return commit
+
+
+def taken(made: OffsetLedger, commit: Commit) -> None:
+    made.answered(commit)
+    made.committed(commit)
+
+
+def test_an_older_commit_that_ends_later_makes_nothing_due():
+    made = ledger(A)
+    finished(made, 12)
+    automatic = sent(made, made.due())  # a partition beside this one keeps it going
+    finished(made, 14)
+    chosen = sent(made, made.commit_of(at(5)))
+    taken(made, chosen)
+    taken(made, automatic)
+    assert due(made) == {}
+    finished(made, 15)
+    assert due(made) == {A: 15}
+
+
+def test_a_commit_ahead_that_ends_meanwhile_makes_nothing_due():
+    made = ledger(A)
+    made.handed(A, 12)
+    ahead = sent(made, made.commit_of(at(12)))
+    chosen = sent(made, made.commit_of(at(5)))
+    taken(made, ahead)  # and so it is finished
+    taken(made, chosen)
+    assert due(made) == {}
+    assert not made.has_unfinished([A])
+
+
+def test_a_commit_of_the_user_stands_while_it_is_on_its_way():
+    made = ledger(A, B)
+    finished(made, 12)
+    made.handed(B, 13)
+    made.finish()
+    chosen = sent(made, made.commit_of(at(5)))
+    automatic = made.due()
+    assert automatic.offsets == {**at(5), B: OffsetAndMetadata(13)}
+    made.committed(automatic)
+    taken(made, chosen)
+    assert due(made) == {}
+
+
+def test_what_is_finished_after_it_was_sent_counts_again():
+    made = ledger(A)
+    chosen = sent(made, made.commit_of(at(5)))
+    finished(made, 12)
+    assert due(made) == {A: 12}
+    taken(made, chosen)
+    assert due(made) == {A: 12}
+
+
+def test_a_commit_that_failed_stands_for_nothing():
+    made = ledger(A)
+    finished(made, 12)
+    made.answered(sent(made, made.commit_of(at(5))))
+    assert due(made) == {A: 12}
+
+
+def test_nor_does_one_of_an_old_assignment():
+    made = ledger(A)
+    old = sent(made, made.commit_of(at(5)))
+    made.open(A, 9)
+    made.positioned(A, 12, committed=False)
+    assert due(made) == {A: 12}
+    taken(made, old)
+    assert due(made) == {A: 12}
+
+
+def test_a_commit_of_just_that_leaves_nothing_to_do():
+    made = ledger(A)
+    made.handed(A, 12)
+    chosen = sent(made, made.commit_of(at(12)))
+    made.finish()
+    taken(made, chosen)
+    assert due(made) == {}
+
+
+class Standing:
+    """A ledger, a broker, and what is to stand there in the end."""
+
+    def __init__(self) -> None:
+        self.ledger = ledger(A)
+        self.handed = self.done = self.stands = 10
+        # The broker takes commits in the order in which they were made.
+        self.there = 10
+        self.going: list[Commit] = []
+
+    def hand_out(self, count: int) -> None:
+        self.handed += count
+        self.ledger.handed(A, self.handed)
+
+    def finish(self, _: int) -> None:
+        self.ledger.finish()
+        if self.handed != self.done:
+            self.stands = self.done = self.handed
+
+    def choose(self, offset: int) -> None:
+        self.stands = offset
+        self._send(self.ledger.commit_of(at(offset)))
+
+    def commit(self, _: int = 0) -> None:
+        self._send(self.ledger.due())
+
+    def _send(self, commit: Commit) -> None:
+        if commit.offsets:
+            self.there = commit.offsets[A].offset
+            self.going.append(sent(self.ledger, commit))
+
+    def end(self, number: int) -> None:
+        if not self.going:
+            return
+        commit = self.going.pop(number % len(self.going))
+        taken(self.ledger, commit)
+        offset = commit.offsets[A].offset
+        if self.done < offset <= self.handed:
+            self.done = offset  # as the user said by committing it
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(
+                [
+                    Standing.hand_out,
+                    Standing.finish,
+                    Standing.choose,
+                    Standing.commit,
+                    Standing.end,
+                ]
+            ),
+            st.integers(0, 30),
+        ),
+        max_size=30,
+    )
+)
+def test_what_the_user_chose_stands_until_more_is_finished(
+    steps: list[tuple[Callable[[Standing, int], None], int]],
+) -> None:
+    it = Standing()
+    for step, number in steps:
+        step(it, number)
+    while it.going:
+        it.end(0)
+    it.commit()
+    assert it.there == it.stands
 
 
 class LedgerLaws(RuleBasedStateMachine):
