@@ -57,6 +57,8 @@ class Places:
     ) -> int:
         """Offset of the next record to be handed out, once it is known.
 
+        A partition that the group has asked back has one until it is given up.
+
         Raises:
             UsageError: the partition is not assigned.
             RequestTimeout: it is not known in time.

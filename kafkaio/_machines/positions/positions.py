@@ -17,7 +17,8 @@ before it, is validated with every leader that it meets (KIP-320): after an uncl
 election the new leader's log may lack what was read.
 
 Pausing and the request to give the partition up are beside the stages: they hold
-fetching or delivery back and move no position.
+fetching or delivery back and move no position. A reset that was asked for is looked up
+all the same: until it is given up, which may be long, the partition has a position.
 
 There are two offsets: ``fetch_offset`` is where the next request reads, ``position``
 is the next record to hand out; what is between them is buffered.
@@ -135,7 +136,7 @@ class Positions:
         """Partitions whose reset is to be looked up now, and where each leads."""
         return {
             tp: (entry.token, entry.reset)
-            for tp, entry in self._due(Stage.RESETTING, now)
+            for tp, entry in self._due(Stage.RESETTING, now, also_revoking=True)
             if entry.reset is not None
         }
 
@@ -333,10 +334,10 @@ class Positions:
         )
 
     def _due(
-        self, stage: Stage, now: float
+        self, stage: Stage, now: float, *, also_revoking: bool = False
     ) -> Iterator[tuple[TopicPartition, PartitionPosition]]:
         for tp, entry in self._stages[stage].items():
-            if not entry.is_revoking and entry.retry_at <= now:
+            if entry.retry_at <= now and (also_revoking or not entry.is_revoking):
                 yield tp, entry
 
     def _current(self, tp: TopicPartition, token: Token) -> PartitionPosition | None:

@@ -341,6 +341,31 @@ async def test_a_hold_keeps_the_partitions_and_the_rest_runs_on(
             await one.poll(timeout=1)
 
 
+@PROTOCOLS
+async def test_what_is_held_has_a_position_after_a_reset(
+    group: FakeGroup, make: MakeConsumer, protocol: dict[str, object]
+) -> None:
+    async with make(**MEMBER, **protocol) as one:
+        await drink(one)
+        starting = asyncio.create_task(make(**MEMBER, **protocol).start())
+        event = await one.wait_for_revoke()
+        async with event.hold() as held:
+            one.seek_to_beginning(*held)
+            for tp in held:
+                assert await one.position(tp, timeout=5) == 0
+            one.seek_to_end(*held)
+            for tp in held:
+                assert await one.position(tp, timeout=5) == 2
+            one.seek_to_beginning(*held)
+            for tp in held:
+                await one.position(tp, timeout=5)
+            assert not (await one.poll(timeout=1)).records
+        while one.statistics().to_be_revoked or not starting.done():
+            await one.poll(timeout=1)
+        # What a seek sets is committed, as without a rebalance.
+        assert {group.offsets[tp].offset for tp in held} == {0}
+
+
 async def test_a_hold_ends_with_its_block_however_that_ends(
     group: FakeGroup, make: MakeConsumer
 ) -> None:

@@ -174,6 +174,18 @@ def test_a_revoke_keeps_the_position():
     assert made.is_settled()
 
 
+def test_a_reset_of_what_is_asked_back_is_looked_up():
+    made = fetching(10)
+    made.revoke_requested(A)
+    made.seek_to(A, EARLIEST)
+    token = made[A].token
+    assert made.resetting(0) == {A: (token, EARLIEST)}
+    assert made.is_settled()  # nobody waits for it to begin
+    assert made.reset_found(A, token, 3)
+    assert made[A].position == 3
+    assert made.fetchable(0) == []
+
+
 def test_out_of_range_follows_the_policy_again():
     made = fetching()
     made.seek_to(A, EARLIEST)
