@@ -1,5 +1,16 @@
 # Writing batches: the record section of one, appended to in place.
 
+cdef extern from *:
+    """
+    #if defined(__GNUC__) || defined(__clang__)
+    #define kafkaio_expect_write(at) __builtin_prefetch((at), 1)
+    #else
+    #define kafkaio_expect_write(at) ((void)(at))
+    #endif
+    """
+    void kafkaio_expect_write(const void *at) noexcept
+
+
 cdef inline uint8_t *put_bytes(uint8_t *at, object field) noexcept:
     if field is None:
         return put(at, NULL, -1)
@@ -96,7 +107,10 @@ cdef class RecordWriter:
         cdef void *data
         if size <= capacity:
             return 0
-        capacity = max(size, capacity + (capacity >> 1), LEAST_CAPACITY)
+        # Twice as much, for growing is a copy where other batches grow meanwhile; yet
+        # no more than the batch may have.
+        capacity = min(2 * capacity, self._target_size - HEADER_SIZE)
+        capacity = max(size, capacity, LEAST_CAPACITY)
         data = PyMem_Realloc(self._data, <size_t>capacity)
         if data == NULL:
             raise MemoryError
@@ -196,6 +210,11 @@ cdef class RecordWriter:
             self.max_timestamp = time
         self.count = index + 1
         self.size_bytes = size
+        # With hundreds of open batches, each is out of the cache when its turn comes
+        # again. So what the next record is written to is asked for now.
+        at = self._data + (size - HEADER_SIZE)
+        kafkaio_expect_write(at + 64)
+        kafkaio_expect_write(at + 128)
         return index
 
     def append_values(self, timestamp, list values not None, Py_ssize_t start=0):
