@@ -208,14 +208,14 @@ class PartitionSequence(Generic[BatchT]):
     def _number(self, batch: BatchT) -> None:
         batch.identity = self._identity
         batch.base_sequence = self.next_sequence
-        self.next_sequence = advance(self.next_sequence, batch.count)
+        self.next_sequence = (self.next_sequence + batch.count) % _MODULUS
 
     def acked(self, batch: BatchT) -> None:
         """Note that the broker has ``batch``."""
         batch.is_on_wire = False
         self.under_way.remove(batch)
         self._is_known = True
-        end = advance(batch.base_sequence, batch.count)
+        end = (batch.base_sequence + batch.count) % _MODULUS
         if _is_ahead(end, self.expected):
             self.expected = end
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import partial
 
 from kafkaio._machines.accumulator import Accumulator, Chooser, Limits, Receipt
 from kafkaio._machines.sequence import ProducerIdentity
@@ -36,9 +37,6 @@ def make_accumulator(
     codec = Compression[config.compression_type.upper()]
     compressor = Compressor(codec, config.compression_level)
 
-    def new_builder(target_size: int) -> BatchBuilder:
-        return BatchBuilder(target_size=target_size, compressor=compressor)
-
     limits = Limits(
         batch_size=config.batch_size,
         buffer_memory=config.buffer_memory,
@@ -55,6 +53,7 @@ def make_accumulator(
         ignore_keys=config.partitioner_ignore_keys,
         adaptive=config.partitioner_adaptive_partitioning_enable,
     )
+    new_builder = partial(BatchBuilder, compressor=compressor)
     accumulator = Accumulator(limits, chooser, identity, new_builder, on_lost)
     accumulator.wait = until_done
     accumulator.lanes = Lanes(

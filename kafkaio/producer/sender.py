@@ -231,7 +231,7 @@ class Sender:
             if not is_sent:
                 break
             if accumulator.is_all_sent:
-                return min(outlook.wake_at, accumulator.expires_at)
+                return accumulator.expires_at
         if outlook.is_leaderless:
             self._client.request_refresh()
         return outlook.wake_at
@@ -302,25 +302,30 @@ class Sender:
     ) -> tuple[ProduceRequest, dict[int, str]]:
         """Make a request, and tell its topics by the numbers of their ids."""
         view = self._client.cluster
-        topics: dict[str, TopicProduceData] = {}
+        topics: list[TopicProduceData] = []
+        places: dict[str, list[PartitionProduceData]] = {}
         names: dict[int, str] = {}
         for batch in batches:
             name, index = batch.partition
-            data = topics.get(name)
-            if data is None:
+            partitions = places.get(name)
+            if partitions is None:
+                partitions = places[name] = []
                 topic_id = view.topic_id(name)
                 if topic_id is not None:
                     # The number, since the hash of a UUID is a call of Python.
                     names[topic_id.int] = name
-                data = TopicProduceData(name=name, topic_id=topic_id or ZERO_UUID)
-                topics[name] = data
-            data.partition_data.append(
-                PartitionProduceData(index=index, records=batch.encode())
-            )
+                topics.append(
+                    TopicProduceData(
+                        name=name,
+                        topic_id=topic_id or ZERO_UUID,
+                        partition_data=partitions,
+                    )
+                )
+            partitions.append(PartitionProduceData(index=index, records=batch.encode()))
         request = ProduceRequest(
             acks=self._acks,
             timeout_ms=self._config.request_timeout_ms,
-            topic_data=list(topics.values()),
+            topic_data=topics,
         )
         return request, names
 

@@ -112,10 +112,12 @@ class Accumulator(Intake):
             for queue in self._active.values()
             if queue.waiting and queue.leader == node_id
         ]
+        if len(queues) > 1:
+            start = node.turn % len(queues)
+            queues = queues[start:] + queues[:start]
         taken: list[ProduceBatch] = []
         size = 0
-        start = node.turn % len(queues) if queues else 0
-        for queue in queues[start:] + queues[:start]:
+        for queue in queues:
             batch = queue.candidate()
             if batch is None or batch.retry_at > now:
                 continue
@@ -327,7 +329,7 @@ class Accumulator(Intake):
             The receipts that failed by this.
         """
         expired = self._expire_undesignated(now)
-        # The same sum as in _expire_by: else rounding could leave the sender awake for
+        # The same sum as for expires_at: else rounding could leave the sender awake for
         # something that does not happen yet.
         patience = self._limits.delivery_timeout
         for queue in list(self._active.values()):

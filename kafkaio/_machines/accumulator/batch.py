@@ -60,7 +60,7 @@ class ProduceBatch(Numbered):
         receipt: Receipt,
         created: float,
     ) -> None:
-        super().__init__()
+        Numbered.__init__(self)  # at half the price of super()
         self.partition = partition
         self.rank = rank
         self.builder = builder

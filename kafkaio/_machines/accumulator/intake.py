@@ -179,7 +179,7 @@ class Intake:
         receipt = self._new_receipt(topic, -1 if partition is None else partition, 1)
         queues.undesignated.append(Undesignated(receipt, partition, record, now, size))
         self._unknown[topic] = queues
-        self._expire_by(now + self._limits.max_block)
+        self.expires_at = min(self.expires_at, now + self._limits.max_block)
         self.has_news = True
         return receipt
 
@@ -287,13 +287,11 @@ class Intake:
         builder = self._new_builder(self._limits.batch_size)
         builder.try_append(*record)
         receipt = self._new_receipt(*queue.partition, 1)
-        self._expire_by(created + self._limits.delivery_timeout)
-        rank = queue.new_rank()
-        return ProduceBatch(queue.partition, rank, builder, receipt, created)
-
-    def _expire_by(self, deadline: float) -> None:
+        deadline = created + self._limits.delivery_timeout
         if deadline < self.expires_at:
             self.expires_at = deadline
+        rank = queue.new_rank()
+        return ProduceBatch(queue.partition, rank, builder, receipt, created)
 
     def _charge(self, topic: TopicQueues, batch: ProduceBatch, before: int) -> int:
         added = batch.builder.size_bytes - before
