@@ -198,6 +198,9 @@ class _DecoderSource(Source):
     def _loop(self, field: Field, target: str, length: str) -> None:
         items = self.fresh("l")
         self.line(f"{items} = {target} = []")
+        # Most arrays are empty, and a loop over nothing is dearer than a test.
+        self.line(f"if {length}:")
+        self.indent()
         self.line(f"for _ in range({length}):")
         self.indent()
         if isinstance(field.type, str):
@@ -206,6 +209,7 @@ class _DecoderSource(Source):
         else:
             item = self.struct(field.type)
         self.line(f"{items}.append({item})")
+        self.dedent()
         self.dedent()
 
     def _tags(self, name: str, tagged: list[Field]) -> None:

@@ -136,7 +136,11 @@ class _EncoderSource(Source):
 
     def _records(self, field: Field, local: str) -> None:
         size = self.fresh("n")
-        self.line(f"{size}, {local} = spread({local})")
+        # By far the most frequent, for which no function is called.
+        self.line(
+            f"if type({local}) is bytes: {size} = len({local}); {local} = {local},"
+        )
+        self.line(f"else: {size}, {local} = spread({local})")
         self._length(field, size, is_string=False)
         self.line(f"if {size} < {COPY_BELOW}:")
         self.line(f"    for part in {local}: out += part")

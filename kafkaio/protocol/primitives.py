@@ -226,9 +226,7 @@ def uuid_from(data: bytes) -> UUID:
 
 def spread(records: Buffer | Sequence[Buffer]) -> tuple[int, Sequence[Buffer]]:
     """Return the size of record data in bytes, and the buffers that it is made of."""
-    if isinstance(records, bytes):  # by far the most frequent
-        return len(records), (records,)
-    if isinstance(records, bytearray | memoryview):
+    if isinstance(records, bytes | bytearray | memoryview):
         records = (records,)
     flat = tuple(
         part.cast("B") if isinstance(part, memoryview) else part for part in records
