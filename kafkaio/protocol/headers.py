@@ -22,7 +22,7 @@ from kafkaio.errors import ProtocolError
 from kafkaio.protocol.api_keys import ApiKey, request_type
 from kafkaio.protocol.codec import decode, decode_from, encode_into
 from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Buffer, Message, Request, Response
+from kafkaio.protocol.message import Buffer, Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.protocol.primitives import nullable_string, skip_tags
@@ -58,14 +58,15 @@ def encode_request_header(
     Raises:
         ProtocolError: if there is no such API, or the client id is too long.
     """
-    rest = _behind_fixed(api_key, version, client_id)
+    rest = _blank(api_key, version, client_id)[_REQUEST.size :]
     return _FIXED.pack(api_key, version, correlation_id) + rest
 
 
 @lru_cache(maxsize=512)  # a process has few of them, and writes one with each request
-def _behind_fixed(api_key: int, version: int, client_id: str | None) -> bytes:
+def _blank(api_key: int, version: int, client_id: str | None) -> bytes:
+    """The header of a request as ``_REQUEST`` has still to fill it in."""
     tags = b"\0" if request_type(api_key).is_flexible(version) else b""
-    return nullable_string(client_id) + tags
+    return bytes(_REQUEST.size) + nullable_string(client_id) + tags
 
 
 def encode_request(
@@ -88,9 +89,11 @@ def encode_request_parts(
 
     The record data must not change until all has been sent.
     """
-    fixed = _REQUEST.pack(0, request.API_KEY, version, correlation_id)
-    rest = _behind_fixed(request.API_KEY, version, client_id)
-    return _framed(fixed + rest, request, version)
+    api_key = request.API_KEY
+    first = bytearray(_blank(api_key, version, client_id))
+    parts = encode_into(request, version, first)
+    _REQUEST.pack_into(first, 0, _size(parts), api_key, version, correlation_id)
+    return parts
 
 
 def encode_response(response: Response, version: int, correlation_id: int) -> bytes:
@@ -108,16 +111,15 @@ def encode_response_parts(
     response: Response, version: int, correlation_id: int
 ) -> list[Buffer]:
     """Like ``encode_response``, as buffers that do not copy large record data."""
-    tags = b"\0" if _has_tags(type(response), version) else b""
-    return _framed(_ANSWER.pack(0, correlation_id) + tags, response, version)
-
-
-def _framed(header: bytes, message: Message, version: int) -> list[Buffer]:
-    """Add the message to a header that begins with room for the length."""
-    first = bytearray(header)
-    parts = encode_into(message, version, first)
-    _LENGTH.pack_into(first, 0, sum(map(len, parts)) - _LENGTH.size)
+    first = bytearray(_ANSWER.size + _has_tags(type(response), version))
+    parts = encode_into(response, version, first)
+    _ANSWER.pack_into(first, 0, _size(parts), correlation_id)
     return parts
+
+
+def _size(parts: list[Buffer]) -> int:
+    """What a frame of these parts says of its length, which it leaves out itself."""
+    return sum(map(len, parts)) - _LENGTH.size
 
 
 def peek_correlation_id(frame: Buffer) -> int:
