@@ -110,10 +110,9 @@ class Connection:
         self._transport: Transport | None = None
         self._peer = identity.peer
         self._loop = asyncio.get_running_loop()
-        # By correlation id. Invariant: the same ids as the machine's tickets, less
-        # those of the negotiation. A future whose caller was cancelled stays until
-        # its answer comes.
-        self._waiters: dict[int, tuple[Ticket[Response], Reply]] = {}
+        # Invariant: the same tickets as the machine's, less those of the negotiation.
+        # A future whose caller was cancelled stays until its answer comes.
+        self._waiters: dict[Ticket[Response], Reply] = {}
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._was_ready = False
         # The transport from the moment that it is told to close, and its end.
@@ -228,7 +227,7 @@ class Connection:
         except KafkaError as error:
             reply.set_exception(error)
             return
-        self._waiters[ticket.correlation_id] = (ticket, reply)
+        self._waiters[ticket] = reply
         self._sent(request, ticket.version)
 
     async def call(
@@ -340,10 +339,10 @@ class Connection:
     def _expire(self) -> None:
         self._timer = None
         # Whoever waits behind a throttle and was cancelled need not be sent at all.
-        gone = [ticket for ticket, future in self._waiters.values() if future.done()]
+        gone = [ticket for ticket, future in self._waiters.items() if future.done()]
         for ticket in gone:
             if self._machine.withdraw(ticket):
-                del self._waiters[ticket.correlation_id]
+                del self._waiters[ticket]
         closing = self._machine.expire(self._loop.time())
         if closing is not None:
             self._perform(closing)
@@ -367,7 +366,7 @@ class Connection:
 
     def _answer(self, answer: Answer, at: float) -> None:
         ticket = answer.ticket
-        _, future = self._waiters.pop(ticket.correlation_id)
+        future = self._waiters.pop(ticket)
         api = ticket.response_type.NAME.removesuffix("Response")
         taken = at - ticket.sent_at
         self._observer.request_answered(api, ticket.version, self.node_id, taken)
@@ -385,7 +384,7 @@ class Connection:
             self._timer = None
         self._hang_up(closing.cause)
         for ticket, error in closing.failed:
-            _, future = self._waiters.pop(ticket.correlation_id, (None, None))
+            future = self._waiters.pop(ticket, None)
             if future is not None and not future.done():
                 future.set_exception(error)
         if self._was_ready:
