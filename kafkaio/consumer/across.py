@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from kafkaio._machines.membership.revoke_ledger import Claim
+from kafkaio._runtime.thread import caller
 from kafkaio.consumer.arguments import most_of
 from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.engine import Engine
@@ -199,11 +200,8 @@ class _LaneAcross(_OfLane[Record], Lane):
         self._consumer, self._kept = consumer, deque()
 
     async def __aenter__(self) -> Self:
-        self._consumer.ask(self._enter)
+        self._consumer.ask(partial(self._track.enter, caller()))
         return self
-
-    def _enter(self) -> None:
-        self._track.is_entered = True
 
     async def __aexit__(
         self,

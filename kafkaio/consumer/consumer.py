@@ -229,6 +229,11 @@ class Consumer(Places, InParallel):
         ended. Whoever reads gets a ClosedError. If the call is cancelled, everything
         ends all the same, without the commit.
 
+        It waits for holds and for bodies of lanes, except those that the calling task
+        is in itself: it has left them by this, as if their block had ended, and what
+        it gave to other tasks is not waited for on their account. Neither does a
+        request keep anything that waits for this task in `rebalances`.
+
         Args:
             timeout: seconds that it takes at most; 30 by default.
 

@@ -18,6 +18,7 @@ from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.offsets import Commit
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.supervisor import Child, Supervisor
+from kafkaio._runtime.thread import caller
 from kafkaio._runtime.turns import Turns
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
@@ -218,6 +219,7 @@ class Engine:
         limit = CLOSE_TIMEOUT if within is None else within
         if self._state in {"closing", "closed"}:
             if not self.insiders.have_caller:
+                self._let_go(caller())
                 with anyio.move_on_after(limit):
                     await self._has_closed.wait()
             return
@@ -228,6 +230,7 @@ class Engine:
             )
         was_running = self._state == "running" and self._fatal is None
         self._state = "closing"
+        self._let_go(caller())
         self.reader.must_look()
         self._news.notify()
         self.positioned.fail(lambda: ClosedError("the consumer is closed"))
@@ -246,6 +249,12 @@ class Engine:
                 await self._end(deadline)
             finally:
                 self._has_closed.set()
+
+    def _let_go(self, closing: asyncio.Task[object] | None) -> None:
+        # It is in here, and not at work on what it holds.
+        self.host.feed.left(closing)
+        if self.reader.sharing is not None:
+            self.reader.sharing.left(closing)
 
     async def _end(self, deadline: float) -> None:
         try:

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Final, Protocol, Self, TypeAlias
 
 from kafkaio._machines.membership.revoke_ledger import Claim
+from kafkaio._runtime.thread import caller
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import ClosedError, PartitionLost, UsageError
 from kafkaio.types import TopicPartition
@@ -60,25 +61,39 @@ class Hold:
     An async context manager; entering it waits for nothing and gives the partitions
     that are held. Leaving it, by whatever way, ends the hold. It concerns the
     assignments of the moment at which the hold was made: a partition that was given
-    up and assigned again is not held by it.
+    up and assigned again is not held by it. It ends, too, when the task that entered it
+    closes the consumer.
 
     Args:
         group: the membership.
         claims: what to hold.
+        entered: the holds that somebody has entered, this one while that is so.
         before: a hold that this one takes the place of.
     """
 
-    __slots__ = ("__weakref__", "_before", "_claims", "_group", "_held")
+    __slots__ = (
+        "__weakref__",
+        "_before",
+        "_claims",
+        "_entered",
+        "_group",
+        "_held",
+        "holder",
+    )
 
     def __init__(
         self,
         group: HoldingGroup,
         claims: tuple[Claim, ...],
+        entered: set[Hold],
         before: Hold | None = None,
     ) -> None:
         self._group = group
         self._claims = claims
+        self._entered = entered
         self._before = before
+        #: The task that entered it.
+        self.holder: asyncio.Task[object] | None = None
         self._held: tuple[Claim, ...] | None = None
 
     def __repr__(self) -> str:
@@ -111,6 +126,8 @@ class Hold:
             self._before.release()
         if not held:
             raise PartitionLost("the partitions are not assigned to this consumer")
+        self.holder = caller()
+        self._entered.add(self)
         return held
 
     def keep(self) -> frozenset[TopicPartition]:
@@ -121,12 +138,13 @@ class Hold:
     def release(self) -> None:
         """End the hold. Nothing happens if it is not held."""
         held, self._held = self._held, ()
+        self._entered.discard(self)
         if held:
             self._group.unhold(held)
 
     def another(self) -> Hold:
         """A hold of the same assignments, which ends this one when it is taken."""
-        return Hold(self._group, self._claims, self)
+        return Hold(self._group, self._claims, self._entered, self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +183,8 @@ class RevokeRequested:
         Several may be taken, one after the other or at once; all of them count. After
         the last one the partitions go, if the reader has taken a step since the
         request, or waits for a record, or has read nothing yet; else with its next
-        step. The deadline is not put off.
+        step. The deadline is not put off. The task that entered it and closes the
+        consumer has left it by that: `Consumer.close` waits for other tasks' holds.
 
         Entering raises `PartitionLost` when none of the partitions is left to hold.
         """
@@ -215,6 +234,10 @@ class Rebalances:
         self._wakeup = Wakeup()
         self._is_waiting = False
         self._is_closed = False
+        #: Whether what it has to tell is kept meanwhile.
+        self.keeps = True
+        #: The task that asked for an event last.
+        self.listener: asyncio.Task[object] | None = None
         feed.add(self)
 
     def __del__(self) -> None:
@@ -236,6 +259,7 @@ class Rebalances:
         if self._is_waiting:
             raise UsageError("another task waits for the next rebalance")
         self._end_offer()
+        self.listener = caller()
         self._is_waiting = True
         try:
             while not self._events:
@@ -256,6 +280,12 @@ class Rebalances:
         self._is_closed = True
         self._feed.discard(self)
         self._wakeup.notify()
+        self.let_go()
+        self._events.clear()
+
+    def let_go(self) -> None:
+        """Tell what happens, and keep no partition any longer."""
+        self.keeps = False
         for offer in self._take_offers():
             offer.release()
 
@@ -284,7 +314,6 @@ class Rebalances:
 
     def _take_offers(self) -> list[Hold]:
         offers = [self.take_offer(), *(offer for _, offer in self._events)]
-        self._events.clear()
         return [offer for offer in offers if offer is not None]
 
 
@@ -296,6 +325,7 @@ class RebalanceFeed:
         self._loop: asyncio.AbstractEventLoop | None = None
         # Weak, so that a listener who is forgotten does not keep partitions for ever.
         self._listeners: weakref.WeakSet[Rebalances] = weakref.WeakSet()
+        self._entered: set[Hold] = set()
         # Pending assignments, with their deadlines, and which of them `next_request`
         # has returned.
         self._pending: dict[Claim, float] = {}
@@ -361,8 +391,9 @@ class RebalanceFeed:
         self._pending |= dict.fromkeys(claims, deadline)
         self._loop = asyncio.get_running_loop()
         for listener in [*self._listeners]:
-            offer = Hold(self._group, claims)
-            offer.keep()
+            offer = Hold(self._group, claims, self._entered)
+            if listener.keeps:
+                offer.keep()
             listener.put(RevokeRequested(partitions, deadline, _offer=offer), offer)
 
     def revoked(self, partitions: frozenset[TopicPartition]) -> None:
@@ -381,6 +412,15 @@ class RebalanceFeed:
         self._has_ended = True
         for listener in [*self._listeners]:
             listener.wake()
+
+    def left(self, task: asyncio.Task[object] | None) -> None:
+        """A task closes the consumer: nothing is kept for it any longer."""
+        for hold in [*self._entered]:
+            if hold.holder is task:
+                hold.release()
+        for listener in [*self._listeners]:
+            if listener.listener is task:
+                listener.let_go()
 
     def release_soon(self, offers: list[Hold]) -> None:
         """End these holds in the loop's own time; from any thread."""
@@ -407,7 +447,7 @@ class RebalanceFeed:
         if self._group is None:
             return None
         claims = tuple(c for c in self._pending if c not in self._returned)
-        offer = Hold(self._group, claims)
+        offer = Hold(self._group, claims, self._entered)
         partitions = offer.keep()
         if not partitions:
             return None

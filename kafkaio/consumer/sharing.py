@@ -7,6 +7,7 @@ of each partition that the group asks back when its own work on it is over.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
@@ -57,6 +58,9 @@ class Sharing(Protocol):
 
     async def drain(self) -> None:
         """The consumer closes: take nothing more, and wait for what was begun."""
+
+    def left(self, task: asyncio.Task[object] | None) -> None:
+        """A task closes the consumer: nobody waits for what it is in itself."""
 
     def stop(self) -> None:
         """The consumer is closed: no time is left for what was begun."""

@@ -47,8 +47,9 @@ class Track:
         self.is_over = False
         #: The partition is gone, and was not given up by the body.
         self.is_lost = False
-        #: Within an ``async with``.
+        #: Within an ``async with``; and the task that entered it.
         self.is_entered = False
+        self._inside: asyncio.Task[object] | None = None
         #: Something was handed out.
         self.has_taken = False
         #: The body knows that there is nothing more to come.
@@ -63,6 +64,16 @@ class Track:
     def wake(self) -> None:
         """There is something new for the body, if it waits."""
         self._wakeup.notify()
+
+    def enter(self, task: asyncio.Task[object] | None) -> None:
+        """A task begins an ``async with``."""
+        self.is_entered, self._inside = True, task
+
+    def leave(self, task: asyncio.Task[object] | None) -> bool:
+        """A task is done with everything. Returns whether it was at work here."""
+        if self._inside is task:
+            self.is_entered = False
+        return task in {self._inside, self.taker}
 
     def end(self) -> None:
         """Ask the body to end."""
@@ -144,7 +155,8 @@ class Lane:
     Until the lane is over, the partition is not given back, up to the group's
     deadline. It is over
 
-    * at the end of ``async with lane:``, by whatever way; or by `close`;
+    * at the end of ``async with lane:``, by whatever way; by `close`; or when the task
+      in it closes the consumer;
     * without these: when the iteration has ended and what was taken is committed
       (at once with ``enable_auto_commit``, which commits before the partition goes);
     * when nothing was ever taken from it, or nobody refers to it any more.
@@ -194,7 +206,7 @@ class Lane:
         return self._track.is_lost
 
     async def __aenter__(self) -> Self:
-        self._track.is_entered = True
+        self._track.enter(caller())
         return self
 
     async def __aexit__(

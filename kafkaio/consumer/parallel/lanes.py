@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
-from kafkaio._runtime.thread import caller, when_done
+from kafkaio._runtime.thread import when_done
 from kafkaio.client.broadcast import Broadcast
 from kafkaio.consumer.parallel.lane import (
     Lane,
@@ -38,6 +39,8 @@ class Lanes:
         self._fresh: deque[Track] = deque()
         self._changed = Broadcast()
         self._has_started = self._is_draining = False
+        # Tasks that have left their bodies, by closing the consumer.
+        self._gone = set[asyncio.Task[object] | None]()
         self._context = ExitStack()
         self._progress = 0
 
@@ -146,19 +149,30 @@ class Lanes:
     async def drain(self) -> None:
         """End all lanes, and wait for their bodies."""
         self._is_draining = True
-        closing = caller()
         self._changed.tell()
-        busy = list[Track]()
-        for track in list(self._tracks.values()):
+        tracks = list(self._tracks.values())
+        for track in tracks:
             self._withdraw(track)
             track.end()
-            # Who closes the consumer has left the body that it was in.
-            if track.is_entered or track.taker is not closing:
-                busy.append(track)
-                if track.taker is not None:
-                    when_done(track.taker, self._changed.tell)
-        while any(_is_busy(track) for track in busy):
+            if track.taker is not None:
+                when_done(track.taker, self._changed.tell)
+        while any(self._is_busy(track) for track in tracks):
             await self._changed.wait()
+
+    def left(self, task: asyncio.Task[object] | None) -> None:
+        """A task is done with the lanes that it is in."""
+        self._is_draining = True
+        self._gone.add(task)
+        for track in self._tracks.values():
+            if track.leave(task) and not self._is_busy(track):
+                track.finish()
+        self._changed.tell()
+
+    def _is_busy(self, track: Track) -> bool:
+        if track.is_over or track.is_entered:
+            return not track.is_over
+        taker = track.taker
+        return not (taker is None or taker in self._gone or taker.done())
 
     def stop(self) -> None:
         """The bodies are the user's: they end with their next step."""
@@ -231,10 +245,3 @@ class LaneIterator:
 
     def _made(self, track: Track) -> Lane:
         return Lane(track)
-
-
-def _is_busy(track: Track) -> bool:
-    if track.is_over:
-        return False
-    taker = track.taker
-    return track.is_entered or (taker is not None and not taker.done())

@@ -8,6 +8,7 @@ scope, by which the handler of a partition that was lost is cancelled.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from types import CoroutineType
@@ -182,6 +183,9 @@ class Runner:
         self._engine.notify()
         while not self._is_over:
             await self._over.wait()
+
+    def left(self, task: asyncio.Task[object] | None) -> None:
+        """Nothing: who is in a handler does not close the consumer."""
 
     def stop(self) -> None:
         """Cancel the handlers that are still at work."""

@@ -451,6 +451,46 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
+async def close_in_a_hold(consumer: Consumer) -> None:
+    asyncio.get_running_loop().call_later(0.1, consumer.unsubscribe)
+    async with (await consumer.wait_for_revoke()).hold():
+        await consumer.close(20)
+
+
+async def close_while_an_event_is_looked_at(consumer: Consumer) -> None:
+    asyncio.get_running_loop().call_later(0.1, consumer.unsubscribe)
+    seen = []
+    async for event in consumer.rebalances():
+        await consumer.close(20)
+        seen.append(type(event))
+    assert seen == [RevokeRequested, Revoked]
+
+
+async def close_in_a_lane(consumer: Consumer) -> None:
+    async for lane in consumer.partitions():
+        async with lane:
+            await anext(lane)
+            await consumer.close(20)
+            assert not lane.is_lost
+
+
+@pytest.mark.parametrize(
+    "close", [close_in_a_hold, close_while_an_event_is_looked_at, close_in_a_lane]
+)
+@real
+async def test_closing_does_not_wait_for_what_its_own_task_holds(
+    close: Callable[[Consumer], Coroutine[Any, Any, None]],
+) -> None:
+    async with cluster() as at:
+        consumer = at.consumer()
+        await consumer.start()
+        began = asyncio.get_running_loop().time()
+        await close(consumer)
+        assert asyncio.get_running_loop().time() < began + 4  # and not 16
+        assert consumer.statistics().state == "closed"
+        assert at.members() == []
+
+
 @real
 async def test_a_request_is_kept_till_its_caller_can_hold() -> None:
     async with cluster() as at, at.consumer() as owner:

@@ -480,11 +480,67 @@ async def test_closing_has_its_bound_and_waits_for_nobody_who_has_left(
     async with lanes[1] as lane:
         await anext(lane)
         began = loop.time()
-        await consumer.close(timeout=10)
+        await asyncio.ensure_future(consumer.close(timeout=10))
         assert loop.time() - began == pytest.approx(8, abs=1)
         assert lane.is_lost
         with pytest.raises(PartitionLost):
             await lane.commit()
+
+
+async def test_who_closes_has_left_the_bodies_that_it_is_in(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    for tp in ORDERS:
+        fill(logs, tp, None, None)
+    loop = asyncio.get_running_loop()
+    consumer = make(**MEMBER)
+    await consumer.start()
+    lanes = await three(consumer)
+    async with lanes[0] as mine, lanes[1]:
+        await anext(mine)
+        await anext(mine)
+        began = loop.time()
+        await consumer.close()
+        assert loop.time() - began < 1
+        with pytest.raises(StopAsyncIteration):
+            await anext(mine)
+        assert not mine.is_lost
+        with pytest.raises(ClosedError):
+            await mine.commit()
+    assert committed(group, ORDERS[0]) == 1  # the second was not finished
+    assert len(group.left) == 1
+
+
+async def test_who_closes_waits_for_other_tasks_in_its_bodies(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    for tp in ORDERS:
+        fill(logs, tp, None, None)
+    loop = asyncio.get_running_loop()
+    consumer = make(**MEMBER)
+    await consumer.start()
+    lanes = await three(consumer)
+
+    async def read(lane: Lane) -> None:
+        async for _ in lane:
+            await asyncio.sleep(3)
+
+    async def stay(lane: Lane, seconds: float) -> None:
+        async with lane:
+            await anext(lane)
+            await asyncio.sleep(seconds)
+            await consumer.close()
+
+    async with lanes[0] as shared:
+        reading = asyncio.ensure_future(read(shared))
+        staying = asyncio.ensure_future(stay(lanes[1], 2))
+        await asyncio.sleep(1)
+        began = loop.time()
+        await consumer.close()
+        assert loop.time() - began == pytest.approx(2, abs=0.1)
+        await asyncio.gather(reading, staying)
+        assert loop.time() - began == pytest.approx(2, abs=0.1)
+    assert committed(group, ORDERS[0]) == 1
 
 
 async def test_hung_bodies_cost_the_place_in_the_group(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
@@ -593,6 +593,97 @@ async def test_a_commit_of_what_is_lost_while_it_is_held_in_closing(
     await closing
     await listening
     assert [type(failure) for failure in failures] == [PartitionLost]
+
+
+async def close_in_a_hold(one: Consumer) -> None:
+    asyncio.get_running_loop().call_later(1, one.unsubscribe)
+    event = await anext(one.rebalances())
+    assert isinstance(event, RevokeRequested)
+    async with event.hold():
+        await one.close()
+    with pytest.raises(PartitionLost):
+        event.hold().take()
+
+
+async def close_in_a_hold_that_was_waited_for(one: Consumer) -> None:
+    asyncio.get_running_loop().call_later(1, one.unsubscribe)
+    async with (await one.wait_for_revoke()).hold() as held:
+        assert held == set(ORDERS)
+        await one.close()
+
+
+async def close_while_an_event_is_looked_at(one: Consumer) -> None:
+    asyncio.get_running_loop().call_later(1, one.unsubscribe)
+    seen = []
+    async for event in one.rebalances():
+        seen.append(event)
+        await one.close()
+    gone = frozenset(ORDERS)
+    assert [type(event) for event in seen] == [RevokeRequested, Revoked]
+    assert seen[1] == Revoked(gone)
+
+
+async def close_where_the_request_would_be_heard(one: Consumer) -> None:
+    events = one.rebalances()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await anext(events)
+    await one.close()
+    assert [type(event) async for event in events] == [RevokeRequested, Revoked]
+
+
+@pytest.mark.parametrize(
+    "close",
+    [
+        close_in_a_hold,
+        close_in_a_hold_that_was_waited_for,
+        close_while_an_event_is_looked_at,
+        close_where_the_request_would_be_heard,
+    ],
+)
+async def test_closing_does_not_wait_for_what_its_own_task_holds(
+    group: FakeGroup, make: MakeConsumer, close: Callable[[Consumer], Awaitable[None]]
+) -> None:
+    one = make(**MEMBER)
+    await one.start()
+    await drink(one)
+    began = asyncio.get_running_loop().time()
+    await close(one)
+    assert asyncio.get_running_loop().time() < began + 2
+    assert one.statistics().state == "closed"
+    assert {group.offsets[tp].offset for tp in ORDERS} == {2}
+    assert len(group.left) == 1
+
+
+async def test_closing_in_a_hold_waits_for_the_holds_of_others(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    one = make(**MEMBER, enable_auto_commit=False)
+    await one.start()
+    await drink(one)
+
+    async def hold(seconds: float, *, closes: bool) -> None:
+        async with (await one.wait_for_revoke()).hold() as held:
+            await asyncio.sleep(seconds)
+            if closes:
+                await one.close()
+            else:
+                await one.commit(dict.fromkeys(held, 2))
+
+    holding = [
+        asyncio.create_task(hold(6, closes=False)),
+        asyncio.create_task(hold(3, closes=True)),  # while another task closes, too
+    ]
+    waiting = asyncio.create_task(one.wait_for_revoke())
+    await asyncio.sleep(1)
+    one.unsubscribe()
+    event = await waiting
+    began = asyncio.get_running_loop().time()
+    async with event.hold():
+        await one.close()
+    assert asyncio.get_running_loop().time() == pytest.approx(began + 6, abs=0.1)
+    await asyncio.gather(*holding)
+    assert {group.offsets[tp].offset for tp in ORDERS} == {2}
 
 
 async def test_closing_does_not_wait_for_ever(
