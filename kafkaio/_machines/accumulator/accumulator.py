@@ -66,28 +66,34 @@ class Accumulator(Intake):
 
     def outlook(self, now: float) -> Outlook:
         """Say which nodes have something to send now, and when to look again."""
-        ready: dict[int, None] = {}
+        ready: list[int] = []
+        # Nodes whose other partitions need no look: a ready node is asked for all its
+        # batches anyway, and one that can take no request is looked at when it answers.
+        done: set[int] = set()
         is_leaderless = False
         if self.is_empty:
             self.expires_at = _FOREVER
         wake_at = self.expires_at
         for queue in self._active.values():
             leader = queue.leader
-            # A node that is ready is asked for all its partitions' batches anyway.
-            if not queue.waiting or leader in ready:
+            if not queue.waiting or leader in done:
+                continue
+            if leader < 0:
+                is_leaderless |= queue.candidate() is not None
+                continue
+            node = self.node(leader)
+            if node.in_flight >= self._limits.max_in_flight:
+                done.add(leader)
                 continue
             batch = queue.candidate()
             if batch is None:
                 continue
-            if leader < 0:
-                is_leaderless = True
-                continue
-            node = self.node(leader)
             due = self._due_at(queue, batch, node)
             if due > now:
                 wake_at = min(wake_at, due)
-            elif node.in_flight < self._limits.max_in_flight:
-                ready[leader] = None
+            else:
+                ready.append(leader)
+                done.add(leader)
                 node.became_ready(now)
         return Outlook(tuple(ready), wake_at, is_leaderless)
 

@@ -373,12 +373,9 @@ class Intake:
 
     def unknown_topics(self) -> list[str]:
         """Topics for whose metadata records wait."""
-        if self._unknown:
-            self._unknown = {
-                name: topic
-                for name, topic in self._unknown.items()
-                if topic.undesignated
-            }
+        self._unknown = {
+            name: topic for name, topic in self._unknown.items() if topic.undesignated
+        }
         return list(self._unknown)
 
     def learn(self, view: ClusterView) -> None:
