@@ -103,6 +103,8 @@ class Connection:
         on_lost: OnLost,
     ) -> None:
         self.broker = broker
+        #: The broker's id; negative for a bootstrap server.
+        self.node_id = broker.node_id
         self.lane = lane
         self._observer = observer
         self._on_lost = on_lost
@@ -126,11 +128,6 @@ class Connection:
             f"<Connection {self._peer} {self.lane.kind} {self._machine.state.name} | "
             f"{self.in_flight} in flight>"
         )
-
-    @property
-    def node_id(self) -> int:
-        """The broker's id; negative for a bootstrap server."""
-        return self.broker.node_id
 
     @property
     def versions(self) -> ApiVersions:
@@ -262,7 +259,7 @@ class Connection:
         self._requests += 1
         self._flush()
         api = request.NAME.removesuffix("Request")
-        self._observer.request_sent(api, version, self.broker.node_id)
+        self._observer.request_sent(api, version, self.node_id)
 
     # ---- life --------------------------------------------------------------------
 

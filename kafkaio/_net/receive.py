@@ -63,17 +63,10 @@ class FrameReceiver:
             ProtocolError: a length is negative or over the limit.
         """
         self.received += count
-        if self._big is None:
-            self._end += count
-            self._split()
+        if self._big is not None:
+            self._fill(self._big, count)
             return
-        self._filled += count
-        if self._filled == len(self._big):
-            # Read-only: a frame is shared by everything decoded from it.
-            frame, self._big, self._filled = self._big.toreadonly(), None, 0
-            self._deliver(frame)
-
-    def _split(self) -> None:
+        self._end += count
         while self._end - self._start >= _LENGTH:
             size = frame_size(self._scratch, self._start, self._max)
             begin = self._start + _LENGTH
@@ -89,6 +82,14 @@ class FrameReceiver:
         elif SCRATCH_BYTES - self._end < _LENGTH:
             self._move()
         self._pool.tidy()
+
+    def _fill(self, big: memoryview, count: int) -> None:
+        """Note bytes of the frame that has a buffer of its own."""
+        self._filled += count
+        if self._filled == len(big):
+            self._big, self._filled = None, 0
+            # Read-only: a frame is shared by everything decoded from it.
+            self._deliver(big.toreadonly())
 
     def _make_room(self, size: int) -> None:
         """The frame that begins in the scratch does not end in it."""

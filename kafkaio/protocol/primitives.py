@@ -51,6 +51,8 @@ def uvarint(value: int) -> bytes:
     Raises:
         ProtocolError: if the value is negative or has more than 32 bits.
     """
+    if 0x7F < value <= 0x3FFF:  # the size of a small batch
+        return bytes((value & 0x7F | 0x80, value >> 7))
     if not 0 <= value <= 0xFFFFFFFF:
         raise ProtocolError(f"{value} is not an unsigned 32-bit number")
     return _groups(value)
@@ -81,8 +83,6 @@ def varlong(value: int) -> bytes:
 def _groups(value: int) -> bytes:
     if value <= 0x7F:  # most lengths
         return _ONE_BYTE[value]
-    if value <= 0x3FFF:  # of a small batch
-        return bytes((value & 0x7F | 0x80, value >> 7))
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
