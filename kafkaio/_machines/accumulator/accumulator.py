@@ -113,17 +113,15 @@ class Accumulator(Intake):
         request's size limit is reached. The first batch goes whatever its size.
         """
         node = self.node(node_id)
-        queues = [
-            queue
-            for queue in self._active.values()
-            if queue.waiting and queue.leader == node_id
-        ]
+        queues = [q for q in self._active.values() if q.leader == node_id]
         if len(queues) > 1:
             start = node.turn % len(queues)
             queues = queues[start:] + queues[:start]
         taken: list[ProduceBatch] = []
         size = 0
         for queue in queues:
+            if not queue.waiting:
+                continue
             batch = queue.candidate()
             if batch is None or batch.retry_at > now:
                 continue

@@ -385,6 +385,14 @@ def test_partitions_take_turns_when_a_request_is_full() -> None:
     assert sum(map(len, order)) == 8
 
 
+def test_partitions_take_turns_while_others_are_on_the_wire() -> None:
+    h = Harness({"t": [0] * 6}, limits=replace(LIMITS, max_request_size=400))
+    for partition in range(6):
+        h.put(partition, b"x" * 100)
+    order = [[b.partition.partition for b in h.acc.drain(0, 0.0)] for _ in range(3)]
+    assert order == [[0, 1], [2, 3], [4, 5]]  # none is passed over
+
+
 def test_the_first_batch_goes_whatever_its_size() -> None:
     h = Harness(limits=replace(LIMITS, max_request_size=200, batch_size=900))
     for _ in range(5):
