@@ -47,7 +47,6 @@ _REQUEST = struct.Struct(">ihhi")
 _ANSWER = struct.Struct(">ii")
 _LENGTH = struct.Struct(">i")
 _ERROR = struct.Struct(">h")
-_API_VERSIONS = int(ApiKey.API_VERSIONS)  # a plain int, as each response is asked
 
 
 def encode_request_header(
@@ -111,7 +110,7 @@ def encode_response_parts(
     response: Response, version: int, correlation_id: int
 ) -> list[Buffer]:
     """Like ``encode_response``, as buffers that do not copy large record data."""
-    first = bytearray(_ANSWER.size + _has_tags(type(response), version))
+    first = bytearray(_ANSWER.size + _has_tags(response.API_KEY, version))
     parts = encode_into(response, version, first)
     _ANSWER.pack_into(first, 0, _size(parts), correlation_id)
     return parts
@@ -146,7 +145,7 @@ def decode_response(
         ProtocolError: if the frame is not such a response.
     """
     position = _LENGTH.size
-    if _has_tags(response, version):
+    if _has_tags(response.API_KEY, version):
         try:
             position = skip_tags(frame, position)
         except IndexError as error:
@@ -202,5 +201,7 @@ def decode_request(frame: Buffer) -> tuple[RequestHeader, Request[Response]]:
     return header, decode(kind, header.request_api_version, frame, position)
 
 
-def _has_tags(response: type[Response], version: int) -> bool:
-    return response.is_flexible(version) and response.API_KEY != _API_VERSIONS
+@lru_cache(maxsize=512)  # like `_blank`, for responses
+def _has_tags(api_key: int, version: int) -> bool:
+    response = request_type(api_key).response_type()
+    return api_key != ApiKey.API_VERSIONS and response.is_flexible(version)
