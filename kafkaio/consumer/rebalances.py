@@ -39,6 +39,17 @@ __all__ = [
 GRACE: Final = 8
 
 
+_TaskReference: TypeAlias = Callable[[], asyncio.Task[object] | None]
+
+
+def _no_task() -> None:
+    """There is none."""
+
+
+def _reference(task: asyncio.Task[object] | None) -> _TaskReference:
+    return _no_task if task is None else weakref.ref(task)
+
+
 class HoldingGroup(Protocol):
     """The membership whose assignments are held."""
 
@@ -78,7 +89,7 @@ class Hold:
         "_entered",
         "_group",
         "_held",
-        "holder",
+        "_holder",
     )
 
     def __init__(
@@ -92,8 +103,7 @@ class Hold:
         self._claims = claims
         self._entered = entered
         self._before = before
-        #: The task that entered it.
-        self.holder: asyncio.Task[object] | None = None
+        self._holder: _TaskReference = _no_task
         self._held: tuple[Claim, ...] | None = None
 
     def __repr__(self) -> str:
@@ -126,9 +136,13 @@ class Hold:
             self._before.release()
         if not held:
             raise PartitionLost("the partitions are not assigned to this consumer")
-        self.holder = caller()
+        self._holder = _reference(caller())
         self._entered.add(self)
         return held
+
+    def is_of(self, task: asyncio.Task[object] | None) -> bool:
+        """Whether that task has entered it."""
+        return self._holder() is task
 
     def keep(self) -> frozenset[TopicPartition]:
         """Hold what is still there, be it nothing, and return it."""
@@ -236,8 +250,9 @@ class Rebalances:
         self._is_closed = False
         #: Whether what it has to tell is kept meanwhile.
         self.keeps = True
-        #: The task that asked for an event last.
-        self.listener: asyncio.Task[object] | None = None
+        # The task that asked for an event last. What that failed with may refer to us,
+        # who are to be forgotten with it and without the garbage collector.
+        self._listener: _TaskReference = _no_task
         feed.add(self)
 
     def __del__(self) -> None:
@@ -259,7 +274,7 @@ class Rebalances:
         if self._is_waiting:
             raise UsageError("another task waits for the next rebalance")
         self._end_offer()
-        self.listener = caller()
+        self._listener = _reference(caller())
         self._is_waiting = True
         try:
             while not self._events:
@@ -282,6 +297,10 @@ class Rebalances:
         self._wakeup.notify()
         self.let_go()
         self._events.clear()
+
+    def is_of(self, task: asyncio.Task[object] | None) -> bool:
+        """Whether that task was the last to ask for an event."""
+        return self._listener() is task
 
     def let_go(self) -> None:
         """Tell what happens, and keep no partition any longer."""
@@ -416,10 +435,10 @@ class RebalanceFeed:
     def left(self, task: asyncio.Task[object] | None) -> None:
         """A task closes the consumer: nothing is kept for it any longer."""
         for hold in [*self._entered]:
-            if hold.holder is task:
+            if hold.is_of(task):
                 hold.release()
         for listener in [*self._listeners]:
-            if listener.listener is task:
+            if listener.is_of(task):
                 listener.let_go()
 
     def release_soon(self, offers: list[Hold]) -> None:

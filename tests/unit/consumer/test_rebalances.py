@@ -595,6 +595,30 @@ async def test_a_commit_of_what_is_lost_while_it_is_held_in_closing(
     assert [type(failure) for failure in failures] == [PartitionLost]
 
 
+async def test_who_was_cancelled_while_it_listened_keeps_nothing(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    one = make(**MEMBER)
+    await one.start()
+
+    async def listen() -> None:
+        async for _ in one.rebalances():
+            pass
+
+    gc.disable()
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            listening = tasks.create_task(listen())
+            await asyncio.sleep(1)
+            listening.cancel()
+        del listening, tasks
+        began = asyncio.get_running_loop().time()
+        await one.close()
+        assert asyncio.get_running_loop().time() < began + 1
+    finally:
+        gc.enable()
+
+
 async def close_in_a_hold(one: Consumer) -> None:
     asyncio.get_running_loop().call_later(1, one.unsubscribe)
     event = await anext(one.rebalances())
