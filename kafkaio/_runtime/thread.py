@@ -139,6 +139,13 @@ class LoopThread:
             self._thread.join()
         await self._home.aclose()
 
+    def abandon(self) -> None:
+        """Have the loop end, with all that runs in it, and wait for nothing.
+
+        From any thread; nothing happens if it does not run.
+        """
+        self._there.tell(self._stop.set)
+
     def _main(self) -> None:
         try:
             with asyncio.Runner() as runner:

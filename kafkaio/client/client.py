@@ -20,6 +20,7 @@ from kafkaio._net.transport import Dial
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer, guarded
 from kafkaio._runtime.supervisor import Child, Supervisor
+from kafkaio._runtime.unclosed import Closeable
 from kafkaio._runtime.watchdog import watch_loop
 from kafkaio.client.destinations import ANY, Destination
 from kafkaio.client.finder import CoordinatorFinder
@@ -40,12 +41,13 @@ __all__ = ["Client"]
 CLOSE_TIMEOUT = 10.0
 
 
-class Client:
+class Client(Closeable):
     """Sends any request of the Kafka protocol to where it belongs.
 
     ``async with`` opens and closes it; `start` and `close` are the same by hand.
     Producers, consumers and admins work on a client, and may share one. It belongs to
-    the event loop that started it, and to the process.
+    the event loop that started it, and to the process. One that is forgotten without
+    having been closed gives a ResourceWarning.
 
     Args:
         bootstrap_servers: ``"host:port,host2:port"`` or a sequence of such.
@@ -138,6 +140,14 @@ class Client:
         )
 
     # ---- life ----------------------------------------------------------------------
+
+    def _left_open(self) -> str | None:
+        life: Life | None = getattr(self, "_life", None)
+        return None if life is None else life.left_open
+
+    def belong(self) -> None:
+        """Somebody else owns this, and closes it."""
+        self._life.has_owner = True
 
     async def __aenter__(self) -> Self:
         await self.start()

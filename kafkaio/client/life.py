@@ -33,10 +33,13 @@ class Life:
 
     Attributes:
         state: where the client is in its life.
+        has_owner: whether somebody else closes it, and is to blame if nobody does.
     """
 
     def __init__(self, name: str) -> None:
         self.state = State.NEW
+        self.has_owner = False
+        self._is_closed = False
         self._name = name
         self._crash: BaseException | None = None
         self._listeners: list[CrashListener] = []
@@ -66,8 +69,17 @@ class Life:
         """
         if self._loop is not None:
             self._check_home()
+        self._is_closed = True
         if self.state is not State.CRASHED:
             self.state = State.CLOSED
+
+    @property
+    def left_open(self) -> str | None:
+        """What is open, in words: None where it is not, or not for us to close."""
+        is_open = self.state is not State.NEW and not self._is_closed
+        if self.has_owner or not is_open or os.getpid() != self._pid:
+            return None
+        return f"the client {self._name!r}"
 
     def crashed(self, cause: BaseException) -> None:
         """A background task crashed: the client cannot be used any more."""

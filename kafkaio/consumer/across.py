@@ -40,12 +40,16 @@ T = TypeVar("T")
 _Table: TypeAlias = "pa.Table"
 
 
-class Crossroads(Protocol):
-    """The consumer, and the ways to where its engine is."""
+class Way(Protocol):
+    """The way to where the engine is."""
 
     def ask(self, work: Callable[[], T]) -> T:
         """Call a function there, and block until it has answered."""
         ...
+
+
+class Crossroads(Way, Protocol):
+    """The consumer, and the ways to where its engine is."""
 
     async def call(self, work: Callable[[], Awaitable[T]]) -> T:
         """Run a coroutine function there, and wait for it."""
@@ -59,21 +63,21 @@ class Crossroads(Protocol):
 class GroupAcross:
     """The membership as holds see it, from whichever thread."""
 
-    def __init__(self, consumer: Crossroads, group: HoldingGroup) -> None:
-        self._consumer = consumer
+    def __init__(self, way: Way, group: HoldingGroup) -> None:
+        self._way = way
         self._group = group
 
     def claims(self, partitions: Iterable[TopicPartition]) -> tuple[Claim, ...]:
         """The assignments of those partitions that are assigned."""
-        return self._consumer.ask(lambda: self._group.claims(partitions))
+        return self._way.ask(lambda: self._group.claims(partitions))
 
     def hold(self, claims: Iterable[Claim]) -> tuple[Claim, ...]:
         """Keep these assignments until `unhold`; those kept are returned."""
-        return self._consumer.ask(lambda: self._group.hold(claims))
+        return self._way.ask(lambda: self._group.hold(claims))
 
     def unhold(self, claims: Iterable[Claim]) -> None:
         """End one hold of each of these."""
-        self._consumer.ask(lambda: self._group.unhold(claims))
+        self._way.ask(lambda: self._group.unhold(claims))
 
 
 class _Crossing(Generic[T]):

@@ -32,9 +32,10 @@ TABLE_ROWS: Final = 32_768
 class Consumer(Places, InParallel):
     """Reads records, one at a time, in batches, or by polling.
 
-    ``async with`` opens and closes it; `start` and `close` are the same by hand. Only
-    one task may read at a time. Records of a partition come in the order of their
-    offsets; there is no order between partitions.
+    ``async with`` opens and closes it; `start` and `close` are the same by hand; one
+    that is forgotten open gives a ResourceWarning. Only one task may read at a time.
+    Records of a partition come in the order of their offsets; there is no order
+    between partitions.
 
     A record is *finished* when the next one (or batch, or poll) is asked for: leaving
     the loop, by an exception or cancellation too, does not finish the record that
@@ -229,10 +230,9 @@ class Consumer(Places, InParallel):
         ended. Whoever reads gets a ClosedError. If the call is cancelled, everything
         ends all the same, without the commit.
 
-        It waits for holds and for bodies of lanes, except those that the calling task
-        is in itself: it has left them by this, as if their block had ended, and what
-        it gave to other tasks is not waited for on their account. Neither does a
-        request keep anything that waits for this task in `rebalances`.
+        It waits for holds and bodies of lanes, but for those that its own task is in:
+        that has left them by this, whatever it has other tasks do in them. Nor is
+        anything kept that waits for this task in `rebalances`.
 
         Args:
             timeout: seconds that it takes at most; 30 by default.

@@ -151,6 +151,13 @@ class Engine:
         """``new``, ``starting``, ``running``, ``failed``, ``closing`` or ``closed``."""
         return "failed" if self._fatal and self._state == "running" else self._state
 
+    @property
+    def left_open(self) -> str | None:
+        """What is open, in words: None where it is not, or is about to be closed."""
+        name = self.config.group_id or self.config.client_id
+        is_open = self._state in {"starting", "running"}
+        return f"the consumer {name!r}" if is_open else None
+
     async def start(self, within: float | None) -> None:
         """Begin; return when there is an assignment and every position is known."""
         if self._state != "new":
@@ -161,6 +168,7 @@ class Engine:
             limit = self.config.default_api_timeout_ms / 1000
             deadline = now() + (limit if within is None else within)
             if self._owns_client:
+                self.client.belong()
                 await self.client.start(within)
             self._undo = [
                 self.client.add_metadata_listener(self._on_metadata),

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from kafkaio._machines.offsets import Commit
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.unclosed import Closeable
 from kafkaio.config.checks import iso_duration_ms
 from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.engine import Engine
@@ -31,7 +32,7 @@ ToCommit: TypeAlias = Record | Batch | Mapping[TopicPartition, int | OffsetAndMe
 RewindTo: TypeAlias = int | OffsetAndMetadata | str
 
 
-class Places:
+class Places(Closeable):
     """What `Consumer` offers about offsets.
 
     Args:
@@ -42,6 +43,10 @@ class Places:
         self._engine = engine
         self._reader = engine.reader
         self._timeout = engine.config.default_api_timeout_ms / 1000
+
+    def _left_open(self) -> str | None:
+        engine: Engine | None = getattr(self, "_engine", None)
+        return None if engine is None else engine.left_open
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:

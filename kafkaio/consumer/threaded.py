@@ -82,6 +82,21 @@ def _called(method: MethodT) -> MethodT:
     return call  # type: ignore[return-value]  # called as the method is
 
 
+class _Way:
+    """The way to where the engine is, for who does not keep the consumer alive."""
+
+    __slots__ = ("_thread",)
+
+    def __init__(self, thread: LoopThread) -> None:
+        self._thread = thread
+
+    def ask(self, work: Callable[[], T]) -> T:
+        """Call a function there, and block until it has answered."""
+        if self._thread.is_inside or not self._thread.is_running:
+            return work()
+        return self._thread.ask(work)
+
+
 class ThreadedConsumer(Consumer, in_thread=True):
     """A consumer that stays in its group while the user's loop is blocked.
 
@@ -109,15 +124,13 @@ class ThreadedConsumer(Consumer, in_thread=True):
             callbacks.insiders,
         )
         if engine.coordinator is not None:
-            host.feed.attach(GroupAcross(self, engine.coordinator))
+            host.feed.attach(GroupAcross(_Way(self.thread), engine.coordinator))
 
     # Across
 
     def ask(self, work: Callable[[], T]) -> T:
         """Call a function where the engine is, and block until it has answered."""
-        if self.thread.is_inside or not self.thread.is_running:
-            return work()
-        return self.thread.ask(work)
+        return _Way(self.thread).ask(work)
 
     async def call(self, work: Callable[[], Awaitable[T]]) -> T:
         """Run a coroutine function where the engine is, and wait for it."""
@@ -132,11 +145,15 @@ class ThreadedConsumer(Consumer, in_thread=True):
             self.window.fill(self._polls.popleft().records)
             self.window.settle()
 
+    def _abandon(self) -> None:
+        self.thread.abandon()
+
     def _at_home(
         self, callback: PartitionsCallback | None
     ) -> PartitionsCallback | None:
         if callback is None:
             return None
+        thread = self.thread
 
         async def at_home(partitions: Set[TopicPartition]) -> None:
             async def run() -> None:
@@ -144,7 +161,7 @@ class ThreadedConsumer(Consumer, in_thread=True):
                 if inspect.isawaitable(outcome):
                     await outcome
 
-            await self.thread.call_home(run)
+            await thread.call_home(run)
 
         return at_home
 

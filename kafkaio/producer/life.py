@@ -14,6 +14,7 @@ import anyio
 from kafkaio._machines.accumulator import AccumulatorStatistics, ProduceBatch, Receipt
 from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.unclosed import Closeable
 from kafkaio.client.client import Client
 from kafkaio.config import ProducerConfig
 from kafkaio.errors import ClosedError, InternalError
@@ -61,7 +62,7 @@ class ProducerStatistics:
     buffer: AccumulatorStatistics
 
 
-class ProducerLife:
+class ProducerLife(Closeable):
     """The part of `Producer` that starts, closes and tells its state."""
 
     def _set_up(
@@ -122,6 +123,12 @@ class ProducerLife:
         attempt = self.config.request_timeout_ms / 1000
         await self.close(None if error is None else attempt)
 
+    def _left_open(self) -> str | None:
+        state = getattr(self, "_state", State.NEW)
+        if state in {State.NEW, State.CLOSING, State.CLOSED}:
+            return None
+        return f"the producer {self.config.client_id!r}"
+
     async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Connect to the cluster; returns when it has answered.
 
@@ -143,6 +150,7 @@ class ProducerLife:
         self._now = asyncio.get_running_loop().time
         try:
             if self._owns_client:
+                client.belong()
                 await client.start(timeout)
             sender = Sender(
                 client, self.config, self._accumulator, self._identity, self._room

@@ -40,7 +40,8 @@ class Producer(ProducerLife):
     and, with idempotence (the default), none of them twice, whatever fails on the
     way. ``async with`` opens and closes it; `start` and `close` are the same by hand.
     Who leaves by an exception waits ``request_timeout_ms`` at most for what is not
-    acknowledged. It belongs to the event loop that started it.
+    acknowledged. It belongs to the event loop that started it. One that is forgotten
+    open gives a ResourceWarning.
 
     Args:
         bootstrap: ``"host:port,host2:port"``, a sequence of such, or a started
