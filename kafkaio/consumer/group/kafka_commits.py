@@ -34,12 +34,23 @@ __all__ = ["CommitMember", "KafkaCommits"]
 
 _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 _Numbers = Mapping[TopicPartition, int]
-#: Makes what a caller is told of what the coordinator said.
-_Phrase: TypeAlias = Callable[[KafkaError], KafkaError]
+#: What a caller is told of what the coordinator said: that itself, or the kind and
+#: words of something that it is the cause of.
+_Words: TypeAlias = tuple[type[KafkaError], str] | None
 _RESETS = frozenset({Step.RESET_GENERATION, Step.RESET_MEMBER})
 #: What other metadata, or less of it, would not be refused for.
 _UNFIT = frozenset(
     {ErrorCode.OFFSET_METADATA_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
+)
+_REBALANCING = RebalanceInProgress, "is rebalancing; the commit was not taken"
+_LEFT_BEHIND = (
+    CommitFailed,
+    "went on without this member; its partitions may belong to others by now",
+)
+_UNWANTED = (
+    CommitFailed,
+    "has members of its own, so offsets of partitions assigned by hand cannot be "
+    "committed to it",
 )
 #: Bytes of calls in one request: a quarter of what brokers take at once by default.
 _LIMIT = 256 * 1024
@@ -282,16 +293,21 @@ class KafkaCommits:
         self,
         fate: Fate,
         codes: Mapping[TopicPartition, int],
-        verdicts: Mapping[int, tuple[Answer, _Phrase]],
+        verdicts: Mapping[int, tuple[Answer, _Words]],
     ) -> KafkaError | None:
         # One of its own for each caller: each is raised in another task.
         if (tp := fate.partition) is None:
             return None
         what = f"the commit of {tp.topic}-{tp.partition}"
         said = broker_error(codes[tp], f"group {self._rpc.group_id!r} refused {what}")
-        return verdicts[codes[tp]][1](said)
+        if (words := verdicts[codes[tp]][1]) is None:
+            return said
+        kind, what = words
+        error = kind(f"group {self._rpc.group_id!r} {what}")
+        error.__cause__ = said
+        return error
 
-    def _verdict(self, code: int, identity: GroupMetadata) -> tuple[Answer, _Phrase]:
+    def _verdict(self, code: int, identity: GroupMetadata) -> tuple[Answer, _Words]:
         asked = reaction(ApiKey.OFFSET_COMMIT, code)
         if asked.refind_coordinator:
             self._rpc.forget()
@@ -300,16 +316,16 @@ class KafkaCommits:
         if asked.step is Step.REJOIN:
             # Our own SyncGroup is on its way, and with it the end of this.
             passes = self.member is not None and self.member.is_subscribed
-            return Answer.AGAIN if passes else Answer.REFUSED, self._rebalancing
+            return Answer.AGAIN if passes else Answer.REFUSED, _REBALANCING
         if asked.step is Step.REFRESH_MEMBER and self.member is not None:
             # The next heartbeat, which this brings about, tells the epoch.
             self.member.commit_refused(code, identity)
-            return Answer.AGAIN, _as_it_is
+            return Answer.AGAIN, None
         if asked.retry:
-            return Answer.AGAIN, _as_it_is
-        return Answer.UNFIT if code in _UNFIT else Answer.REFUSED, _as_it_is
+            return Answer.AGAIN, None
+        return Answer.UNFIT if code in _UNFIT else Answer.REFUSED, None
 
-    def _expelled(self, code: int, identity: GroupMetadata) -> tuple[Answer, _Phrase]:
+    def _expelled(self, code: int, identity: GroupMetadata) -> tuple[Answer, _Words]:
         current = self._identity()
         if (current.member_id, current.generation) != (
             identity.member_id,
@@ -318,43 +334,20 @@ class KafkaCommits:
             # We joined a new generation while this was on its way. What we still own
             # can be committed under the new name. A static member that has joined
             # under a new id is the one that fenced its former self.
-            return Answer.AGAIN, _as_it_is
+            return Answer.AGAIN, None
         joins = self.member is not None and self.member.is_joining
         if joins and code == ErrorCode.ILLEGAL_GENERATION:
             # The new generation may have begun, and its number be on its way to us, on
             # another connection than this answer came by.
-            return Answer.AGAIN, _as_it_is
+            return Answer.AGAIN, None
         if code == ErrorCode.FENCED_INSTANCE_ID:
             if self.member is not None:
                 self.member.commit_refused(code, identity)
-            return Answer.REFUSED, _as_it_is
+            return Answer.REFUSED, None
         if self.member is not None and self.member.is_subscribed:
             self.member.commit_refused(code, identity)
-            return Answer.REFUSED, self._left_behind
-        return Answer.REFUSED, self._unwanted
-
-    def _rebalancing(self, error: KafkaError) -> KafkaError:
-        failure = RebalanceInProgress(
-            f"group {self._rpc.group_id!r} is rebalancing; the commit was not taken"
-        )
-        failure.__cause__ = error
-        return failure
-
-    def _left_behind(self, error: KafkaError) -> KafkaError:
-        failure = CommitFailed(
-            f"group {self._rpc.group_id!r} went on without this member; its "
-            f"partitions may belong to others by now"
-        )
-        failure.__cause__ = error
-        return failure
-
-    def _unwanted(self, error: KafkaError) -> KafkaError:
-        failure = CommitFailed(
-            f"group {self._rpc.group_id!r} has members of its own, so offsets of "
-            f"partitions assigned by hand cannot be committed to it"
-        )
-        failure.__cause__ = error
-        return failure
+            return Answer.REFUSED, _LEFT_BEHIND
+        return Answer.REFUSED, _UNWANTED
 
 
 def _lost(numbers: _Numbers | None, ours: _Numbers) -> PartitionLost | None:
@@ -363,7 +356,3 @@ def _lost(numbers: _Numbers | None, ours: _Numbers) -> PartitionLost | None:
         return None
     names = ", ".join(f"{tp.topic}-{tp.partition}" for tp in gone)
     return PartitionLost(f"not assigned to this consumer (any more): {names}")
-
-
-def _as_it_is(error: KafkaError) -> KafkaError:
-    return error
