@@ -308,3 +308,29 @@ async def test_closing_hands_over_what_is_held(
     async with two.running():
         await until(lambda: len(log.entries) >= sent.total())
     log.check(kafka_topic, COUNT, sent.total())
+
+
+@pytest.mark.parametrize("where", ["a hold", "a lane"])
+async def test_closing_does_not_wait_for_what_its_own_task_is_in(
+    kafka_broker: Kafka | Broker, kafka_topic: str, assignor: str, where: str
+) -> None:
+    name, loop = group(), asyncio.get_running_loop()
+    one, two = (
+        Member(who, kafka_broker, kafka_topic, assignor, Log(), group_id=name).consumer
+        for who in ("one", "two")
+    )
+    await one.start()
+    await until(lambda: len(one.assignment) == COUNT)
+    began = loop.time()
+    if where == "a hold":
+        loop.call_later(0.1, one.unsubscribe)
+        async with (await one.wait_for_revoke()).hold() as held:
+            assert len(held) == COUNT
+            await one.close()
+    else:
+        async for lane in one.partitions():
+            async with lane:
+                await one.close()
+    assert loop.time() < began + 5  # and not for most of its timeout
+    async with two:  # which nobody keeps out any longer
+        await until(lambda: len(two.assignment) == COUNT, limit=10)
