@@ -2,6 +2,9 @@
 
 With ``KAFKAIO_KAFKA=embedded`` the embedded broker takes their place, and all tests run
 on it, unchanged, but those that are marked as ``not_embedded``, with the reason.
+
+What runs on an embedded broker of its own asks no Kafka of any version, so it runs
+beside the newest one only.
 """
 
 from __future__ import annotations
@@ -13,8 +16,27 @@ import pytest_asyncio
 
 from kafkaio.testing import Broker
 from kafkaio.testing.kafka import Kafka
+from kafkaio.testing.kafka.releases import DEFAULT_VERSION
 from kafkaio.testing.pytest_plugin import TopicFactory, topic_factory
 from tests.integration.differential import brokers
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run what is on an embedded broker of its own once, whatever the sessions."""
+    once = (
+        pytest.mark.kafka_versions(DEFAULT_VERSION),
+        pytest.mark.not_embedded("runs on an embedded broker of its own in any case"),
+    )
+    for item in items:
+        if isinstance(item, pytest.Function) and _has_its_own_broker(item):
+            for mark in once:
+                item.add_marker(mark, append=False)
+
+
+def _has_its_own_broker(item: pytest.Function) -> bool:
+    call = getattr(item, "callspec", None)
+    return call is not None and call.params.get("_kafka_kind") == "embedded"
 
 
 @pytest.fixture
