@@ -27,11 +27,14 @@ class Commit:
     Attributes:
         offsets: what to commit.
         numbers: the assignment that each open partition had.
+        done: the open partitions of which all before the offset was handed out: who
+            commits records that were handed out says that they are finished.
         serial: how many commits had been made with this one.
     """
 
     offsets: Mapping[TopicPartition, OffsetAndMetadata]
     numbers: Mapping[TopicPartition, int]
+    done: Collection[TopicPartition]
     serial: int
 
 
@@ -211,7 +214,8 @@ class OffsetLedger:
         """Make a commit of offsets, under the assignments of now."""
         self._serial += 1
         numbers = {tp: self._entries[tp].number for tp in offsets if tp in self}
-        return Commit(offsets, numbers, self._serial)
+        done = {tp for tp in numbers if offsets[tp].offset <= self._entries[tp].handed}
+        return Commit(offsets, numbers, done, self._serial)
 
     def sent(self, commit: Commit) -> None:
         """A commit is on its way to the broker; `answered` ends that."""
@@ -225,19 +229,20 @@ class OffsetLedger:
         """The broker has taken a commit; assignments that have ended are left out.
 
         It took them in the order in which they were made, whatever the order in which
-        that is told. Who commits records that were handed out says that they are
-        finished.
+        that is told.
         """
         for tp, number in commit.numbers.items():
             entry = self._entries.get(tp)
             if entry is None or entry.number != number:
                 continue
             offset, moved = commit.offsets[tp], entry.moved
-            self.finished_to(tp, offset.offset, offset.leader_epoch)
-            entry.moved = moved
+            if tp in commit.done:
+                self.finished_to(tp, offset.offset, offset.leader_epoch)
+                entry.moved = moved
             if commit.serial > entry.settled:
                 entry.settled = commit.serial
-                if offset.offset == entry.finished:
+                # Unless another was made in between, which may have gone behind it.
+                if offset.offset == entry.finished and moved <= commit.serial:
                     entry.moved = -1
 
     def is_of_old(self, tp: TopicPartition, offset: int) -> bool:

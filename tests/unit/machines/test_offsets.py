@@ -273,7 +273,8 @@ class Standing:
         self.handed = self.done = self.stands = 10
         # The broker takes commits in the order in which they were made.
         self.there = 10
-        self.going: list[Commit] = []
+        # With each, whether all that it commits had been handed out.
+        self.going: list[tuple[Commit, bool]] = []
 
     def hand_out(self, count: int) -> None:
         self.handed += count
@@ -294,15 +295,16 @@ class Standing:
     def _send(self, commit: Commit) -> None:
         if commit.offsets:
             self.there = commit.offsets[A].offset
-            self.going.append(sent(self.ledger, commit))
+            is_done = self.there <= self.handed
+            self.going.append((sent(self.ledger, commit), is_done))
 
     def end(self, number: int) -> None:
         if not self.going:
             return
-        commit = self.going.pop(number % len(self.going))
+        commit, is_done = self.going.pop(number % len(self.going))
         taken(self.ledger, commit)
         offset = commit.offsets[A].offset
-        if self.done < offset <= self.handed:
+        if self.done < offset and is_done:
             self.done = offset  # as the user said by committing it
 
 
