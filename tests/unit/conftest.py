@@ -1,6 +1,12 @@
 """What all unit tests share."""
 
 import gc
+import os
+
+#: A worker of pytest-xdist is measured; the programs that its tests start are not, as
+#: without workers.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
 
 
 def pytest_collection_finish() -> None:
