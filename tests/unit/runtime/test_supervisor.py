@@ -24,6 +24,7 @@ class Object:
         self.crashes.append(cause)
         if self.crashed is not None and not self.crashed.done():
             self.crashed.set_exception(cause)
+            self.crashed.exception()  # retrieved: not every test waits for it
 
     async def __aenter__(self) -> "Object":
         self.crashed = asyncio.get_running_loop().create_future()
