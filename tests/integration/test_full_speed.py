@@ -136,7 +136,7 @@ class Window:
 
     @classmethod
     def all(cls, windows: Iterable[Window]) -> Window:
-        """Several as one: what a single stall of a broker weighs little in."""
+        """Several as one, in which a single stall weighs little."""
         windows = list(windows)
         latencies = [each for window in windows for each in window.latencies]
         return cls(sum(window.seconds for window in windows), latencies)
@@ -239,7 +239,7 @@ async def test_the_others_keep_their_pace(
         Window.all(each.during for each in rounds),
     )
     with capsys.disabled():
-        for each in [*rounds, Round(before, during)]:
+        for each in [*rounds, Round(before, during)]:  # the last is all of them
             print(f"\n{assignor}: {each}", end="")  # noqa: T201
     assert during.throughput > before.throughput * (1 - TOLERANCE)
     if MEASURES:
