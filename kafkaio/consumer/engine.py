@@ -80,7 +80,7 @@ class Engine:
         self.wish = Wish()
         self._owns_client = owns_client
         self._news = Wakeup()
-        self.positioned = Broadcast()  #: tells when positions are found or let go
+        self._positioned = Broadcast()
         self.reader = Reader(config, on_change=self.look, on_news=self._news.notify)
         self.reader.more_credit = self._more_credit
         self._supervisor = Supervisor("kafkaio consumer", self._crashed)
@@ -206,17 +206,20 @@ class Engine:
             raise RequestTimeout(f"the group gave no assignment in {within} s")
 
     async def _wait_for_positions(self, deadline: float) -> None:
-        while not self.reader.positions.is_settled():
+        positions = self.reader.positions
+        while not positions.is_settled():
             self.reader.raise_errors()
             self.check()
-            try:
-                async with asyncio.timeout(deadline - now()):
-                    await self.positioned.wait()
-            except TimeoutError:
-                raise RequestTimeout(
-                    f"no position was found in time: {self.reader.positions}"
-                ) from None
+            if not await self.repositioned(deadline):
+                raise RequestTimeout(f"no position was found in time: {positions}")
         self.reader.raise_errors()
+
+    async def repositioned(self, deadline: float) -> bool:
+        """Wait until positions are found or let go; False if none is in time."""
+        with anyio.move_on_after(deadline - now()):
+            await self._positioned.wait()
+            return True
+        return False
 
     async def close(self, within: float | None = None) -> None:
         """End, in bounded time and in every state. May be called again.
@@ -241,7 +244,7 @@ class Engine:
         self._let_go(caller())
         self.reader.must_look()
         self._news.notify()
-        self.positioned.fail(lambda: ClosedError("the consumer is closed"))
+        self._positioned.fail(lambda: ClosedError("the consumer is closed"))
         deadline = now() + limit
         try:
             if was_running:
@@ -323,7 +326,7 @@ class Engine:
             self.host.feed.end(cause)
         self.reader.must_look()
         self._news.notify()
-        self.positioned.tell()
+        self._positioned.tell()
 
     # What is read
 
@@ -376,7 +379,7 @@ class Engine:
 
     def positions_changed(self) -> None:
         """Positions were found or let go: whoever waits for them looks again."""
-        self.positioned.tell()
+        self._positioned.tell()
         self._news.notify()
         self.look()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
 
@@ -311,13 +310,10 @@ class Places(Closeable):
                 return entry.position if untaken is None else untaken
             engine.check()
             reader.raise_stranded(tp)
-            try:
-                async with asyncio.timeout(deadline - now()):
-                    await engine.positioned.wait()
-            except TimeoutError:
+            if not await engine.repositioned(deadline):
                 raise RequestTimeout(
                     f"the position of {tp.topic}-{tp.partition} is not known yet"
-                ) from None
+                )
 
     def _within(self, timeout: float | None) -> float:
         return self._timeout if timeout is None else timeout

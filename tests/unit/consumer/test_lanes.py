@@ -43,6 +43,15 @@ async def three(consumer: Consumer) -> list[Lane]:
     return sorted(found, key=lambda lane: lane.partition)
 
 
+async def opened(logs: FakeLogs, make: MakeConsumer) -> tuple[Consumer, list[Lane]]:
+    """A member that is alone and started, two records for each of its lanes."""
+    for tp in ORDERS:
+        fill(logs, tp, None, None)
+    consumer = make(**MEMBER)
+    await consumer.start()
+    return consumer, await three(consumer)
+
+
 class Bodies:
     """A body for each lane, in a task of its own, as the API's page has it."""
 
@@ -490,12 +499,8 @@ async def test_closing_has_its_bound_and_waits_for_nobody_who_has_left(
 async def test_who_closes_has_left_the_bodies_that_it_is_in(
     group: FakeGroup, logs: FakeLogs, make: MakeConsumer
 ) -> None:
-    for tp in ORDERS:
-        fill(logs, tp, None, None)
     loop = asyncio.get_running_loop()
-    consumer = make(**MEMBER)
-    await consumer.start()
-    lanes = await three(consumer)
+    consumer, lanes = await opened(logs, make)
     async with lanes[0] as mine, lanes[1]:
         await anext(mine)
         await anext(mine)
@@ -514,12 +519,8 @@ async def test_who_closes_has_left_the_bodies_that_it_is_in(
 async def test_who_closes_waits_for_other_tasks_in_its_bodies(
     group: FakeGroup, logs: FakeLogs, make: MakeConsumer
 ) -> None:
-    for tp in ORDERS:
-        fill(logs, tp, None, None)
     loop = asyncio.get_running_loop()
-    consumer = make(**MEMBER)
-    await consumer.start()
-    lanes = await three(consumer)
+    consumer, lanes = await opened(logs, make)
 
     async def read(lane: Lane) -> None:
         async for _ in lane:
