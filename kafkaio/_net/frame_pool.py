@@ -80,8 +80,7 @@ class FramePool:
         return best
 
     def _make(self, size: int) -> mmap.mmap:
-        step = _LARGE_PAGE if size >= _LARGE_PAGE else _STEP
-        buffer = _memory(-(-size // step) * step)
+        buffer = _memory(_rounded_up(size, _STEP))
         if self.kept + len(buffer) <= _MOST_LENT * self._limit:
             self.kept += len(buffer)
             self.tidy()
@@ -107,11 +106,21 @@ class FramePool:
 def _memory(size: int) -> mmap.mmap:
     if sys.platform == "win32":
         return mmap.mmap(-1, size)
-    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if size >= _LARGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
-        with contextlib.suppress(OSError):  # a kernel that was built without them
-            memory.madvise(mmap.MADV_HUGEPAGE)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    if size < _LARGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return mmap.mmap(-1, size, flags=flags)
+    # Linux lets memory begin at a large page only if it is a multiple of one. What is
+    # too much is cut off: an answer to a fetch is a multiple of 1 MiB and its header,
+    # for whose few bytes a large page would be cleared.
+    memory = mmap.mmap(-1, _rounded_up(size, _LARGE_PAGE), flags=flags)
+    with contextlib.suppress(OSError):  # a kernel that was built without them
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    memory.resize(size)
     return memory
+
+
+def _rounded_up(size: int, step: int) -> int:
+    return -(-size // step) * step
 
 
 def _references(buffers: list[mmap.mmap], index: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 
 from hypothesis import given, settings
@@ -89,7 +90,10 @@ def test_what_is_lent_beyond_all_measure_is_not_used_again():
 
 def test_large_memory_comes_in_large_pages():
     pool = FramePool()
-    assert len(pool.take(2 * 2**20 + 1).obj) == 4 * 2**20  # type: ignore[arg-type]
+    view = pool.take(4 * 2**20 + 191)
+    assert len(view.obj) == 4 * 2**20 + STEP  # type: ignore[arg-type]
+    begin = ctypes.addressof(ctypes.c_char.from_buffer(view))
+    assert begin % (2 * 2**20) == 0
 
 
 def test_memory_is_always_fresh_where_references_cannot_be_counted(monkeypatch):
