@@ -35,7 +35,7 @@ __all__ = [
 _LARGE: Final = 65_536
 # As long as so much of a frame is missing, the system need not report less: each report
 # takes a turn of the loop, and a sender on a fast network would cause many.
-_REPORTED: Final = 262_144
+_REPORTED: Final = 524_288
 # The first bytes of a TLS alert, read as a length.
 _TLS_ALERT: Final = b"\x15\x03"
 
