@@ -124,14 +124,24 @@ class OffsetLedger:
         self._entries[tp] = _Entry(old.number, is_again=old.is_again, reach=old.reach)
         self._unfinished.discard(tp)
 
-    def handed(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
-        """Records before ``offset`` were handed to the user, who works on them."""
+    def handed(
+        self, tp: TopicPartition, offset: int, epoch: int = -1, *, finished: int = -1
+    ) -> None:
+        """Records before ``offset`` were handed to the user, who works on them.
+
+        Those before ``finished`` are finished.
+        """
         entry = self._entries[tp]
-        if offset <= entry.handed:
-            return
-        entry.handed, entry.handed_epoch = offset, epoch
-        entry.reach = max(entry.reach, offset)
-        self._unfinished.add(tp)
+        if offset > entry.handed:
+            entry.handed, entry.handed_epoch = offset, epoch
+            if offset > entry.reach:
+                entry.reach = offset
+            if finished != offset:
+                self._unfinished.add(tp)
+        if entry.finished < finished <= entry.handed:
+            entry.finish(finished, epoch, self._serial)
+            if finished == entry.handed:
+                self._unfinished.discard(tp)
 
     def skipped(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
         """There was nothing for the user before ``offset``: markers, aborted data."""
@@ -151,6 +161,8 @@ class OffsetLedger:
 
         Except for the partitions that are kept.
         """
+        if not self._unfinished:
+            return
         for tp in self._unfinished - self._kept:
             entry = self._entries[tp]
             entry.finish(entry.handed, entry.handed_epoch, self._serial)
@@ -158,11 +170,7 @@ class OffsetLedger:
 
     def finished_to(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
         """Records before ``offset`` are finished, those handed out after it are not."""
-        entry = self._entries[tp]
-        if entry.finished < offset <= entry.handed:
-            entry.finish(offset, epoch, self._serial)
-            if offset == entry.handed:
-                self._unfinished.discard(tp)
+        self.handed(tp, -1, epoch, finished=offset)
 
     def finish_of(self, tp: TopicPartition) -> None:
         """Whatever was handed out of one open partition is finished."""

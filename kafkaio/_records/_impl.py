@@ -10,9 +10,8 @@ import importlib.util
 import os
 from typing import TYPE_CHECKING, Any
 
-from crc32c import crc32c as _crc32c
+from crc32c import crc32c
 
-from kafkaio._records.compression import BytesLike
 from kafkaio.errors import ConfigurationError
 
 __all__ = [
@@ -119,9 +118,3 @@ def restore_record(fields: tuple[Any, ...]) -> Record:
         return Record(*fields)
     record = Record(topic, partition, offset, timestamp, None, None, *rest)
     return converted(record, key, value)
-
-
-def crc32c(data: BytesLike, value: int = 0) -> int:
-    """The CRC-32C of ``data``, continued from that of what came before it."""
-    checksum: int = _crc32c(data, value)
-    return checksum

@@ -16,6 +16,8 @@ from kafkaio.errors import CorruptRecord
 
 __all__ = ["RecordBatch"]
 
+_NONE = Compression.NONE
+
 
 class RecordBatch(BatchHeader, Sectioned):
     """One batch of message format 2, with the attributes of its `BatchHeader`.
@@ -40,7 +42,7 @@ class RecordBatch(BatchHeader, Sectioned):
         decompressor: Decompressor,
         max_decompressed: int = DEFAULT_LIMIT,
     ) -> None:
-        super().__init__(data)
+        BatchHeader.__init__(self, data)  # super() takes longer than the rest
         self._decompressor = decompressor
         self._max_decompressed = max_decompressed
 
@@ -68,26 +70,26 @@ class RecordBatch(BatchHeader, Sectioned):
             CorruptRecord: the records cannot be decompressed.
         """
         origin = self.origin(topic, partition, start_offset)
-        data, position = self._place()
-        return Section(bytes(data), position, self.count, origin)
+        if self.compression is _NONE:
+            return Section(bytes(self._data), BATCH_HEADER_SIZE, self.count, origin)
+        return Section(bytes(self._decompressed()), 0, self.count, origin)
 
     def iterate(
         self, topic: str, partition: int, start_offset: int = 0
     ) -> RecordCursor:
         """Checks the records and returns a cursor; see `Sectioned.iterate`."""
-        data, position = self._place()
+        if self.compression is _NONE:
+            data, position = self._data, BATCH_HEADER_SIZE
+        else:
+            data, position = self._decompressed(), 0
         return self.cursor(data, position, topic, partition, start_offset)
 
-    def _place(self) -> tuple[BytesLike, int]:
-        # What holds the records, and where they begin in it.
-        if self.compression is Compression.NONE:
-            return self._data, BATCH_HEADER_SIZE
-        data = self._decompressor.decompress(
+    def _decompressed(self) -> BytesLike:
+        return self._decompressor.decompress(
             self.compression,
             memoryview(self._data)[BATCH_HEADER_SIZE:],
             self._max_decompressed,
         )
-        return data, 0
 
     def control_type(self) -> int | None:
         """What a control batch marks: 0 abort, 1 commit; ignore any other number.

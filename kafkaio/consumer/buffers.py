@@ -124,7 +124,7 @@ class PartitionBuffer:
     @property
     def handed(self) -> int:
         """Records of the chunk that were handed out."""
-        return self.count - self.left
+        return self.count - (0 if self.chunk is None else self.chunk.remaining)
 
     @property
     def is_empty(self) -> bool:
@@ -211,7 +211,8 @@ class Buffers:
 
     def pop_batch(self, buffer: PartitionBuffer) -> None:
         """Take the first batch out: it is in the chunk now, or left out."""
-        self.clear_chunk(buffer)
+        if buffer.frame is not None or buffer.chunk is not None:
+            self.clear_chunk(buffer)
         batch, _, buffer.frame = buffer.batches.popleft()
         size = batch.size_bytes
         buffer.size -= size
@@ -234,10 +235,6 @@ class Buffers:
             self.pop_batch(buffer)
         self.clear_chunk(buffer)
         buffer.failure = failure
-
-    def rotate(self) -> None:
-        """Let the next partition have its turn."""
-        self.ready.rotate(-1)
 
     def drop_if_empty(self, buffer: PartitionBuffer) -> None:
         """Take a buffer with nothing left out of the order."""

@@ -7,22 +7,7 @@ from kafkaio.consumer.buffers import Sieve
 from kafkaio.errors import CorruptRecord
 from kafkaio.types import TopicPartition
 
-__all__ = ["open_batch", "refusal"]
-
-
-def refusal(
-    batch: RecordBatch | LegacyBatch, tp: TopicPartition, position: int
-) -> CorruptRecord | None:
-    """What is wrong with a batch as a whole; None where its checksum is right.
-
-    The checksum is looked at when the batch is about to be read and not before: its
-    bytes are then brought near the processor once for everything.
-    """
-    try:
-        batch.check_crc()
-    except CorruptRecord as error:
-        return _placed(error, tp, position)
-    return None
+__all__ = ["open_batch", "placed"]
 
 
 def open_batch(
@@ -37,11 +22,12 @@ def open_batch(
         if sieve.passes(batch) and batch.next_offset > position:
             return batch.iterate(tp.topic, tp.partition, position)
     except CorruptRecord as error:
-        _placed(error, tp, position)
+        placed(error, tp, position)
         raise
     return None
 
 
-def _placed(error: CorruptRecord, tp: TopicPartition, position: int) -> CorruptRecord:
+def placed(error: CorruptRecord, tp: TopicPartition, position: int) -> CorruptRecord:
+    """Returns the error, which tells from now on where it was."""
     error.add_note(f"{tp.topic}-{tp.partition} at offset {position}")
     return error

@@ -24,7 +24,7 @@ from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.batch import Batch, Piece, size_of
 from kafkaio.consumer.buffers import Buffers, Failure, Fetched, Frame, PartitionBuffer
 from kafkaio.consumer.deserializing import deserializing
-from kafkaio.consumer.opening import open_batch, refusal
+from kafkaio.consumer.opening import open_batch, placed
 from kafkaio.consumer.sharing import Sharing
 from kafkaio.consumer.stranded import stranded
 from kafkaio.errors import CorruptRecord
@@ -208,28 +208,25 @@ class Reader:
 
     def finish(self) -> None:
         """Everything handed out so far is finished."""
-        cursor = self.handout.cursor
-        if cursor is not None:
+        if (cursor := self.handout.cursor) is not None:
             self.handout.mark = cursor.next_offset
             self.sync()
         self.ledger.finish()
 
     def sync(self) -> None:
         """Bring the machines up to date with what is being handed out."""
-        for divided in (self.sharing, self.window):
-            if divided is not None:
-                divided.sync()
+        if self.sharing is not None:
+            self.sharing.sync()
+        if self.window is not None:
+            self.window.sync()
         chunk, cursor = self._chunk, self.handout.cursor
         if chunk is None or cursor is None or cursor.remaining == chunk.count:
             return
-        handed, mark = cursor.next_offset, self.handout.mark
-        if (handed, mark) == self._synced:
-            return
-        self._synced = handed, mark
-        self.positions.advance(chunk.tp, handed, chunk.epoch)
-        self.ledger.handed(chunk.tp, handed, chunk.epoch)
-        if mark >= 0:
-            self.ledger.finished_to(chunk.tp, mark, chunk.epoch)
+        place = handed, mark = cursor.next_offset, self.handout.mark
+        if place != self._synced:
+            self._synced = place
+            self.positions.advance(chunk.tp, handed, chunk.epoch)
+            self.ledger.handed(chunk.tp, handed, chunk.epoch, finished=mark)
 
     def _refill(self) -> bool:
         # The handout is out of credit or out of records: go on without waiting where
@@ -241,10 +238,13 @@ class Reader:
             handout.credit = self.more_credit()
             if handout.credit <= 0:
                 return False
-        cursor = handout.cursor
-        if cursor is not None and cursor.remaining:
-            return True
-        self.finish()
+        cursor, chunk = handout.cursor, self._chunk
+        if cursor is not None and chunk is not None:
+            if cursor.remaining:
+                return True
+            handout.mark = cursor.next_offset
+            self._turn_over(chunk)
+        self.ledger.finish()
         return self._find_chunk()
 
     def take_one(self) -> Record | None:
@@ -391,8 +391,7 @@ class Reader:
 
     def _find_chunk(self, *, may_fail: bool = True) -> bool:
         # Whether there are records at hand; the handout stands in them then.
-        chunk = self._chunk
-        if chunk is not None:
+        if (chunk := self._chunk) is not None:
             if chunk.left:
                 return True
             self._turn_over(chunk)
@@ -422,8 +421,9 @@ class Reader:
             self._close_chunk(buffer)
         ready = self.buffers.ready
         if ready and ready[0] is buffer:
-            self.buffers.rotate()
-        self.buffers.drop_if_empty(buffer)
+            ready.rotate(-1)
+        if not buffer.batches:
+            self.buffers.drop_if_empty(buffer)
 
     def _close_chunk(self, buffer: PartitionBuffer) -> None:
         if self._chunk is buffer:
@@ -437,11 +437,11 @@ class Reader:
         while buffer.batches:
             batch, sieve, _ = buffer.batches[0]
             position = self.positions[tp].position
-            if (
-                self._checks_crcs
-                and (error := refusal(batch, tp, position)) is not None
-            ):
-                self._refuse(buffer, error)
+            try:
+                if self._checks_crcs:  # now: its bytes come near the processor once
+                    batch.check_crc()
+            except CorruptRecord as error:
+                self._refuse(buffer, placed(error, tp, position))
                 return False
             chunk = open_batch(batch, sieve, tp, position)
             self.buffers.pop_batch(buffer)

@@ -362,6 +362,14 @@ class LedgerLaws(RuleBasedStateMachine):
         self.ledger.handed(A, self.handed)
 
     @precondition(lambda self: self.number)
+    @rule(count=st.integers(0, 5), left=st.integers(0, 7))
+    def hand_out_and_finish(self, count: int, left: int) -> None:
+        self.handed += count
+        finished = self.handed - left
+        self.ledger.handed(A, self.handed, finished=finished)
+        self.finished = max(self.finished, finished)
+
+    @precondition(lambda self: self.number)
     @rule(count=st.integers(1, 5))
     def leave_out(self, count: int) -> None:
         if self.finished == self.handed:
