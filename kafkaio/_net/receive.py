@@ -56,11 +56,6 @@ class FrameReceiver:
             return self._big[self._filled :]
         return self._scratch[self._end :]
 
-    @property
-    def missing(self) -> int:
-        """Bytes that the frame with a buffer of its own lacks; 0 if there is none."""
-        return 0 if self._big is None else len(self._big) - self._filled
-
     def filled(self, count: int) -> None:
         """Note that ``count`` bytes were put into ``room``; deliver complete frames.
 

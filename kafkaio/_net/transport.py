@@ -8,7 +8,6 @@ the step that failed, for every address.
 from __future__ import annotations
 
 import asyncio
-import asyncio.trsock
 import socket
 import ssl
 from collections.abc import Sequence
@@ -33,9 +32,6 @@ __all__ = [
 
 # From this size on a buffer is written by itself: copying it costs more than a call.
 _LARGE: Final = 65_536
-# As long as so much of a frame is missing, the system need not report less: each report
-# takes a turn of the loop, and a sender on a fast network would cause many.
-_REPORTED: Final = 524_288
 # The first bytes of a TLS alert, read as a length.
 _TLS_ALERT: Final = b"\x15\x03"
 
@@ -138,18 +134,12 @@ class TcpTransport(asyncio.BufferedProtocol):
         self._frames = FrameReceiver(max_frame_size, self._deliver)
         self._transport: asyncio.Transport | None = None
         self._broken: BaseException | None = None
-        # The socket whose bytes are the frames' (with TLS they are not), and how many
-        # of them it waits for before it reports any.
-        self._socket: asyncio.trsock.TransportSocket | None = None
-        self._low_water = 1
 
     # ---- what asyncio calls ------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # Not checked: uvloop's transports have the methods, but not the base class.
         self._transport = transport  # type: ignore[assignment]
-        if transport.get_extra_info("sslcontext") is None:
-            self._socket = transport.get_extra_info("socket")
 
     def get_buffer(self, sizehint: int) -> memoryview:
         del sizehint
@@ -164,9 +154,6 @@ class TcpTransport(asyncio.BufferedProtocol):
             if first == _TLS_ALERT:
                 self._broken = ProtocolError("the peer speaks TLS, we do not")
             self.abort()
-        low_water = min(self._frames.missing, _REPORTED) or 1
-        if low_water != self._low_water:
-            self._wait_for(low_water)
 
     def eof_received(self) -> bool:
         return False
@@ -206,15 +193,6 @@ class TcpTransport(asyncio.BufferedProtocol):
     def _deliver(self, frame: Buffer) -> None:
         if self._sink is not None:
             self._sink.frame_received(frame)
-
-    def _wait_for(self, low_water: int) -> None:
-        self._low_water = low_water
-        if self._socket is not None:
-            # It may be closed, and there are systems without this option (Windows).
-            with suppress(OSError):
-                self._socket.setsockopt(
-                    socket.SOL_SOCKET, socket.SO_RCVLOWAT, low_water
-                )
 
 
 class _Dialled(TcpTransport):

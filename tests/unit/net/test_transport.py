@@ -13,7 +13,6 @@ import trustme
 
 from kafkaio._net.connection import LINGER, Connection
 from kafkaio._net.lane import Lane
-from kafkaio._net.receive import SCRATCH_BYTES
 from kafkaio._net.settings import NetSettings
 from kafkaio._net.transport import DialOptions, Transport, dial_tcp
 from kafkaio._runtime.clock import now
@@ -148,50 +147,6 @@ async def test_the_peer_closes() -> None:
         await dial_tcp("127.0.0.1", port, sink, options())
         assert await sink.ended is None
         assert sink.frames == [b"bye"]
-
-
-async def test_a_large_frame_is_not_reported_by_the_piece() -> None:
-    sent, size = asyncio.Queue[bytes](), 500_000
-
-    async def trickle(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await sent.get():
-            writer.write(data)
-
-    async def receive(data: bytes, *, turns: int = 50) -> int:
-        before = transport.received
-        sent.put_nowait(data)
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        return transport.received - before
-
-    sink = Sink()
-    async with server(trickle) as port:
-        transport = await dial_tcp("127.0.0.1", port, sink, options())
-        begin = struct.pack(">i", size) + bytes(100_000)
-        assert await receive(begin) == SCRATCH_BYTES
-        assert await receive(bytes(50_000)) == 0
-        sent.put_nowait(bytes(349_999))
-        sent.put_nowait(b"x" + framed(b"and a small one"))
-        await sink.wait(2)
-        assert await receive(framed(b"alone")) == 9
-        assert [*map(len, sink.frames)] == [size, 15, 5]
-        assert await receive(begin) == SCRATCH_BYTES
-        sent.put_nowait(b"")  # the rest never comes
-        assert await sink.ended is None
-
-
-@pytest.mark.parametrize("buffer", [-1, 4096, 65_536])
-async def test_large_frames_come_whatever_their_size(buffer: int) -> None:
-    sizes = [65_532, 65_533, 131_072, 262_144, 327_681, 1, 2_000_003, 65_537, 524_289]
-    sink = Sink()
-    async with server(echo) as port:
-        chosen = options(receive_buffer_bytes=buffer)
-        transport = await dial_tcp("127.0.0.1", port, sink, chosen)
-        for size in sizes:
-            transport.write([framed(bytes(size))])
-        await sink.wait(len(sizes))
-        assert [*map(len, sink.frames)] == sizes
-        await finish(transport, sink)
 
 
 async def test_a_frame_over_the_limit_breaks_the_connection() -> None:
