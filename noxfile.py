@@ -63,6 +63,9 @@ def types(session: nox.Session) -> None:
 
 #: Half the time on two cores; each worker collects for itself, so a few are enough.
 WORKERS = ["-n", "auto", "--maxprocesses", "4", "--dist", "worksteal"]
+#: Modules have brokers of their own, and wait for heartbeats and rebalances more than
+#: for the processor: two at a time take half as long.
+BROKERS = ["-n", "2", "--dist", "loadfile"]
 
 
 @nox.session
@@ -154,7 +157,8 @@ def on_real_kafka(session: nox.Session, kafka: str) -> None:
     session.install("-e", ".[kafka]")
     groups(session, "test", "lint")  # what is generated is formatted by ruff
     env = {"PYTHONASYNCIODEBUG": "1", "KAFKAIO_KAFKA_VERSION": kafka}
-    session.run("pytest", "tests/integration", *session.posargs, env=env)
+    tests = ["pytest", *BROKERS, "tests/integration", *session.posargs]
+    session.run(*tests, env=env)
 
 
 @nox.session
@@ -170,7 +174,8 @@ def embedded(session: nox.Session) -> None:
     session.install("-e", ".[kafka]")
     groups(session, "test")
     env = {"PYTHONASYNCIODEBUG": "1", "KAFKAIO_KAFKA": "embedded"}
-    session.run("pytest", "tests/integration", *session.posargs, env=env)
+    tests = ["pytest", *BROKERS, "tests/integration", *session.posargs]
+    session.run(*tests, env=env)
 
 
 @nox.session

@@ -202,10 +202,11 @@ class Group:
             for _, end, tps in owner.holds
             for tp in tps
         }
-        assert given.keys() == moved
-        for tp, end in given.items():
+        # Whichever of the three gets the sixth partition, an owner may have let it go.
+        assert given.keys() >= moved
+        for tp in moved:
             first, *_ = three.log.of(tp)
-            assert first[0] > end  # its commit came before
+            assert first[0] > given[tp]  # its commit came before
         await self.settle()
         stay = set(range(COUNT)) - {tp.partition for tp in moved}
         ended = max(given.values())
