@@ -156,9 +156,13 @@ def on_real_kafka(session: nox.Session, kafka: str) -> None:
     """A real Apache Kafka: KAFKAIO_BOOTSTRAP, a container, or its jars on a JVM."""
     session.install("-e", ".[kafka]")
     groups(session, "test", "lint")  # what is generated is formatted by ruff
-    env = {"PYTHONASYNCIODEBUG": "1", "KAFKAIO_KAFKA_VERSION": kafka}
+    on_brokers(session, KAFKAIO_KAFKA_VERSION=kafka)
+
+
+def on_brokers(session: nox.Session, **which: str) -> None:
+    """The suite that needs a broker; the variables say which."""
     tests = ["pytest", *BROKERS, "tests/integration", *session.posargs]
-    session.run(*tests, env=env)
+    session.run(*tests, env={"PYTHONASYNCIODEBUG": "1", **which})
 
 
 @nox.session
@@ -173,9 +177,7 @@ def embedded(session: nox.Session) -> None:
     """The same suite on the embedded broker, Java's clients and tools included."""
     session.install("-e", ".[kafka]")
     groups(session, "test")
-    env = {"PYTHONASYNCIODEBUG": "1", "KAFKAIO_KAFKA": "embedded"}
-    tests = ["pytest", *BROKERS, "tests/integration", *session.posargs]
-    session.run(*tests, env=env)
+    on_brokers(session, KAFKAIO_KAFKA="embedded")
 
 
 @nox.session

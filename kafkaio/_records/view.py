@@ -70,26 +70,26 @@ class RecordBatch(BatchHeader, Sectioned):
             CorruptRecord: the records cannot be decompressed.
         """
         origin = self.origin(topic, partition, start_offset)
-        if self.compression is _NONE:
-            return Section(bytes(self._data), BATCH_HEADER_SIZE, self.count, origin)
-        return Section(bytes(self._decompressed()), 0, self.count, origin)
+        data, position = self._place()
+        return Section(bytes(data), position, self.count, origin)
 
     def iterate(
         self, topic: str, partition: int, start_offset: int = 0
     ) -> RecordCursor:
         """Checks the records and returns a cursor; see `Sectioned.iterate`."""
-        if self.compression is _NONE:
-            data, position = self._data, BATCH_HEADER_SIZE
-        else:
-            data, position = self._decompressed(), 0
+        data, position = self._place()
         return self.cursor(data, position, topic, partition, start_offset)
 
-    def _decompressed(self) -> BytesLike:
-        return self._decompressor.decompress(
+    def _place(self) -> tuple[BytesLike, int]:
+        # What holds the records, and where they begin in it.
+        if self.compression is _NONE:
+            return self._data, BATCH_HEADER_SIZE
+        data = self._decompressor.decompress(
             self.compression,
             memoryview(self._data)[BATCH_HEADER_SIZE:],
             self._max_decompressed,
         )
+        return data, 0
 
     def control_type(self) -> int | None:
         """What a control batch marks: 0 abort, 1 commit; ignore any other number.

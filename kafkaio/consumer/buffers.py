@@ -124,7 +124,7 @@ class PartitionBuffer:
     @property
     def handed(self) -> int:
         """Records of the chunk that were handed out."""
-        return self.count - (0 if self.chunk is None else self.chunk.remaining)
+        return self.count - self.left
 
     @property
     def is_empty(self) -> bool:
@@ -211,8 +211,7 @@ class Buffers:
 
     def pop_batch(self, buffer: PartitionBuffer) -> None:
         """Take the first batch out: it is in the chunk now, or left out."""
-        if buffer.frame is not None or buffer.chunk is not None:
-            self.clear_chunk(buffer)
+        self.clear_chunk(buffer)
         batch, _, buffer.frame = buffer.batches.popleft()
         size = batch.size_bytes
         buffer.size -= size

@@ -422,8 +422,7 @@ class Reader:
         ready = self.buffers.ready
         if ready and ready[0] is buffer:
             ready.rotate(-1)
-        if not buffer.batches:
-            self.buffers.drop_if_empty(buffer)
+        self.buffers.drop_if_empty(buffer)
 
     def _close_chunk(self, buffer: PartitionBuffer) -> None:
         if self._chunk is buffer:
