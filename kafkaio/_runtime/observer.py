@@ -56,6 +56,14 @@ class Observer:
     ) -> None:
         """Something failed and is tried again after ``delay`` seconds."""
 
+    def topic_unavailable(self, topic: str, cause: BaseException) -> None:
+        """A topic that is wanted cannot be used: the broker refuses its description.
+
+        It does not exist, its name is illegal, or this client may not see it, as the
+        ``cause`` says. Reported once when it is first found, and again only after the
+        topic was available in between.
+        """
+
     def batch_sent(self, partition: TopicPartition, records: int, size: int) -> None:
         """A batch of records went out; its size is in bytes."""
 
