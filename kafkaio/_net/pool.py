@@ -15,7 +15,7 @@ from kafkaio._net.settings import NetSettings
 from kafkaio._net.transport import Dial, dial_tcp
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
-from kafkaio._runtime.supervisor import Child
+from kafkaio._runtime.supervisor import Child, TaskScope
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import BrokerNotAvailable, ClosedError, KafkaError
 from kafkaio.types import Broker
@@ -332,7 +332,7 @@ class _Opening:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.given_up = False
-        self.scope = anyio.CancelScope()
+        self.scope = TaskScope()
         # In the order in which they came, and in which they are woken.
         self._waiters: dict[asyncio.Future[Any], None] = {}
 

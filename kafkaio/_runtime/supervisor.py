@@ -1,35 +1,75 @@
 """The owner of every background task.
 
-The task group lives in a task of the supervisor's own. Would it be entered by
-``__aenter__`` of a client, then a pytest-asyncio fixture, which is torn down in
-another task than it was set up in, could not leave it; and a crash would reach the
-user as an exception group around a cancelled block.
+The tasks are asyncio's own, and none of them lives in a task group. A task group that
+is entered by ``__aenter__`` of a client could not be left by a pytest-asyncio fixture,
+which is torn down in another task than it was set up in. And anyio's task groups start
+a task only where another one is current, but much of this package runs in callbacks of
+the loop, where none is.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeAlias
+from types import TracebackType
+from typing import Any, Self, TypeAlias
 
 import anyio
-import anyio.abc
 
-from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import ClosedError
 
-__all__ = ["Child", "Supervisor"]
+__all__ = ["Child", "Supervisor", "TaskScope"]
 
 #: A function that makes the coroutine of one background task.
 Child: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+
+
+class TaskScope:
+    """A cancel scope that may be made and cancelled wherever the loop runs.
+
+    anyio's own is made in a task; where another asynchronous library is installed, it
+    cannot be made in a callback. This one makes it when a task enters it.
+    """
+
+    __slots__ = ("_is_cancelled", "_scope")
+
+    def __init__(self) -> None:
+        self._is_cancelled = False
+        self._scope: anyio.CancelScope | None = None
+
+    def cancel(self) -> None:
+        """Cancel what runs in the scope, or will run in it. May be repeated."""
+        self._is_cancelled = True
+        if self._scope is not None:
+            self._scope.cancel()
+
+    def __enter__(self) -> Self:
+        scope = anyio.CancelScope()
+        if self._is_cancelled:
+            scope.cancel()
+        scope.__enter__()
+        self._scope = scope
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        assert self._scope is not None
+        return self._scope.__exit__(kind, error, trace)
 
 
 class Supervisor:
     """Owns every background task of one object.
 
     A child that ends is forgotten. A child that raises is a crash: ``on_crash`` is
-    told at once, so that whatever waits on the object can fail with the cause, and
+    called at once, so that whatever waits on the object can fail with the cause, and
     the other children are cancelled. ``aclose`` leaves no task behind.
+
+    Children are cancelled as anyio cancels a scope: again and again until they end,
+    but not inside a shielded scope of their own.
 
     Args:
         name: the object's name, seen in the names of the tasks.
@@ -39,14 +79,11 @@ class Supervisor:
     def __init__(self, name: str, on_crash: Callable[[BaseException], None]) -> None:
         self._name = name
         self._on_crash = on_crash
+        # Lives as long as children can be started, so that the end of the loop is
+        # noticed without children, too.
         self._host: asyncio.Task[None] | None = None
-        self._group: anyio.abc.TaskGroup | None = None
-        # Children that were handed in before the host task had its first turn.
-        self._early: list[tuple[Child, str]] = []
-        self._tasks: set[asyncio.Task[Any]] = set()
-        # Children started and not ended; more than _tasks, which had a first turn.
-        self._alive = 0
-        self._on_idle: Wakeup | None = None
+        # Every child that has not ended.
+        self._tasks: dict[asyncio.Task[None], TaskScope] = {}
         # Invariant: _cancelled is set once, by whoever ends the supervisor first,
         # and on_crash is called by the one who set it, unless that was aclose.
         self._stopping = False
@@ -54,7 +91,7 @@ class Supervisor:
 
     def __repr__(self) -> str:
         state = "running" if self.is_running else "not running"
-        return f"<Supervisor {self._name!r} {state} | {self._alive} children>"
+        return f"<Supervisor {self._name!r} {state} | {len(self._tasks)} children>"
 
     @property
     def is_running(self) -> bool:
@@ -71,22 +108,31 @@ class Supervisor:
         """
         if self._host is not None or self._stopping:
             raise ClosedError(f"{self._name}: started before")
-        self._early.extend((child, _name_of(child)) for child in children)
-        self._host = asyncio.create_task(self._run(), name=self._name)
+        loop = asyncio.get_running_loop()
+        self._host = loop.create_task(_forever(loop), name=self._name)
         self._host.add_done_callback(self._host_ended)
+        for child in children:
+            self._launch(child, _name_of(child))
 
     def start_soon(self, child: Child, name: str) -> None:
         """Start one more child; it gets its first turn soon, not now.
+
+        May be called wherever the loop runs: in a task, and in any of the loop's
+        callbacks, where no task is current.
 
         Raises:
             ClosedError: the supervisor was not started, is closing or has crashed.
         """
         if not self.is_running:
             raise ClosedError(f"{self._name}: not running")
-        if self._group is None:
-            self._early.append((child, name))
-        else:
-            self._launch(self._group, child, name)
+        self._launch(child, name)
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call a function in the loop's next turn. If it raises, that is a crash.
+
+        After the end of the supervisor it is not called.
+        """
+        asyncio.get_running_loop().call_soon(self._call, callback)
 
     async def aclose(self, grace: float | None = None) -> None:
         """End all children and wait until they have ended. May be called again.
@@ -101,39 +147,37 @@ class Supervisor:
         """
         self._stopping = True
         host = self._host
-        if host is None or host.done():
+        if host is None:
             return
+        is_child = asyncio.current_task() in self._tasks
         try:
-            if grace is not None and asyncio.current_task() not in self._tasks:
-                with anyio.move_on_after(grace):
-                    await self._idle()
+            if grace is not None and self._tasks and not is_child:
+                await asyncio.wait([*self._tasks], timeout=grace)
         finally:
-            self._cancel()
-        if asyncio.current_task() not in self._tasks:
-            await _ended(host)
+            self.cancel()
+        if not is_child:
+            # asyncio.wait does not share the fate of the tasks that it waits for: a
+            # cancellation that it raises is the caller's own.
+            await asyncio.wait([host, *self._tasks])
 
-    async def _run(self) -> None:
-        async with anyio.create_task_group() as group:
-            self._group = group
-            for child, name in self._early:
-                self._launch(group, child, name)
-            self._early.clear()
-            # The group has no work of its own and stays open without children, until
-            # it is cancelled: by aclose, by a crash, or with the loop.
-            if not self._cancelled:
-                await anyio.sleep_forever()
-            group.cancel_scope.cancel()
+    def cancel(self) -> None:
+        """Cancel all children, as ``aclose`` does, and wait for nothing."""
+        self._stopping = True
+        if not self._cancelled:
+            self._end()
 
-    def _launch(self, group: anyio.abc.TaskGroup, child: Child, name: str) -> None:
-        self._alive += 1
-        group.start_soon(self._watch, child, name, name=f"{self._name}: {name}")
+    def _launch(self, child: Child, name: str) -> None:
+        loop = asyncio.get_running_loop()
+        scope = TaskScope()
+        watch = self._watch(child, name, scope)
+        task = loop.create_task(watch, name=f"{self._name}: {name}")
+        self._tasks[task] = scope
+        task.add_done_callback(self._child_ended)
 
-    async def _watch(self, child: Child, name: str) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
+    async def _watch(self, child: Child, name: str, scope: TaskScope) -> None:
         try:
-            await child()
+            with scope:
+                await child()
         except Exception as cause:  # noqa: BLE001  (a crash, whatever it is)
             self._crash(cause)
         except BaseException:
@@ -141,22 +185,24 @@ class Supervisor:
             # ever learn that it is gone.
             self._crash(ClosedError(f"{self._name}: {name} was cancelled from outside"))
             raise
-        finally:
-            self._tasks.discard(task)
-            self._alive -= 1
-            if self._alive == 0 and self._on_idle is not None:
-                self._on_idle.notify()
 
-    async def _idle(self) -> None:
-        """Wait until no child is left."""
-        self._on_idle = Wakeup()
-        while self._alive or self._early:
-            await self._on_idle.wait()
+    def _child_ended(self, task: asyncio.Task[None]) -> None:
+        del self._tasks[task]
+        if task.cancelled():  # perhaps before its first turn: it never ran at all
+            self._crash(ClosedError(f"{task.get_name()} was cancelled from outside"))
+
+    def _call(self, callback: Callable[[], None]) -> None:
+        if self._cancelled:
+            return
+        try:
+            callback()
+        except Exception as cause:  # noqa: BLE001  (a crash, whatever it is)
+            self._crash(cause)
 
     def _crash(self, cause: BaseException) -> None:
         if self._cancelled:
             return
-        self._cancel()
+        self._end()
         try:
             self._on_crash(cause)
         except Exception as error:  # noqa: BLE001  (the children must still end)
@@ -167,29 +213,20 @@ class Supervisor:
                 }
             )
 
-    def _cancel(self) -> None:
+    def _end(self) -> None:
         self._cancelled = True
-        if self._group is not None:
-            self._group.cancel_scope.cancel()
+        if self._host is not None:
+            self._host.cancel()
+        for scope in [*self._tasks.values()]:
+            scope.cancel()
 
     def _host_ended(self, host: asyncio.Task[None]) -> None:
-        if host.cancelled() or host.exception() is not None:
-            self._crash(ClosedError(f"{self._name}: cancelled from outside"))
+        del host
+        self._crash(ClosedError(f"{self._name}: cancelled from outside"))
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
-    """Wait for a task's end without sharing its fate: our cancellation stays ours."""
-    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def tell(_: asyncio.Task[None]) -> None:
-        if not ended.done():
-            ended.set_result(None)
-
-    task.add_done_callback(tell)
-    try:
-        await ended
-    finally:
-        task.remove_done_callback(tell)
+async def _forever(loop: asyncio.AbstractEventLoop) -> None:
+    await loop.create_future()
 
 
 def _name_of(child: Child) -> str:

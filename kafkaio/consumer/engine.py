@@ -249,7 +249,7 @@ class Engine:
         try:
             if was_running:
                 await drained(self.reader.sharing, deadline - now())
-                with anyio.move_on_at(anyio.current_time() + deadline - now()):
+                with anyio.CancelScope(deadline=deadline):
                     await self._part(deadline)
         finally:
             self._state = "closed"
@@ -369,7 +369,7 @@ class Engine:
         """
         if self._state == "running" and not self._is_looking:
             self._is_looking = True
-            asyncio.get_running_loop().call_soon(self._look)
+            self._supervisor.call_soon(self._look)
 
     def _look(self) -> None:
         self._is_looking = False

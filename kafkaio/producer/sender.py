@@ -16,6 +16,7 @@ from kafkaio._machines.sequence import Identity, ProducerIdentity
 from kafkaio._net.connection import Connection
 from kafkaio._net.lane import Lane
 from kafkaio._runtime.clock import roll
+from kafkaio._runtime.supervisor import TaskScope
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.client import Client
 from kafkaio.client.destinations import ANY
@@ -103,7 +104,7 @@ class Sender:
         self._opening: set[int] = set()
         self._is_obtaining = False
         # Scopes of all tasks of this sender; stop() cancels them.
-        self._scopes: dict[anyio.CancelScope, None] = {}
+        self._scopes: dict[TaskScope, None] = {}
         self._on_idle: asyncio.Future[None] | None = None
         self._watched: frozenset[str] = frozenset()
         #: Called when the task ends although nobody stopped it.
@@ -154,7 +155,7 @@ class Sender:
         self.wake()
 
     def _start(self, step: _Step, name: str) -> None:
-        scope = anyio.CancelScope()
+        scope = TaskScope()
         self._scopes[scope] = None
 
         async def child() -> None:

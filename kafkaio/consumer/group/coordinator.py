@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from enum import Enum
 
 import anyio
-from anyio.abc import TaskGroup
 
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.base import Effects
@@ -24,6 +23,7 @@ from kafkaio._machines.membership.revoke_ledger import Claim
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._net.lane import Lane
 from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.supervisor import Supervisor, TaskScope
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
 from kafkaio.config import ConsumerConfig
@@ -64,8 +64,8 @@ class GroupCoordinator:
         self._callbacks = CallbackQueue(host, self._member, self._feed, self._joined)
         self._wakeup = Wakeup()
         self._effects: deque[fx.Effect] = deque()
-        self._scopes: dict[str, anyio.CancelScope] = {}
-        self._tasks: TaskGroup | None = None
+        self._scopes: dict[str, TaskScope] = {}
+        self._tasks: Supervisor | None = None
         self._failure: BaseException | None = None
         #: Tells whenever the member may stand otherwise.
         self.changed = Broadcast()
@@ -309,11 +309,7 @@ class GroupCoordinator:
         self._tell_protocol(None)
         unlisten = self._client.add_metadata_listener(self._metadata_updated)
         try:
-            async with anyio.create_task_group() as tasks:
-                self._tasks = tasks
-                self._start(tasks, "callbacks", self._callbacks.run)
-                await self._guard("membership", self._loop)
-                tasks.cancel_scope.cancel()
+            await self._live()
         finally:
             self._tasks = None
             unlisten()
@@ -324,6 +320,23 @@ class GroupCoordinator:
             self._ended.tell()
         if self._failure is not None:
             raise self._failure
+
+    async def _live(self) -> None:
+        name = f"kafkaio group {self._rpc.group_id}"
+        tasks = self._tasks = Supervisor(name, self._crashed)
+        tasks.start()
+        try:
+            tasks.start_soon(self._callbacks.run, "callbacks")
+            await self._loop()
+        except Exception as error:  # noqa: BLE001  (raised again by run)
+            self._crashed(error)
+        except BaseException:
+            # Nobody else would ever learn that it is gone.
+            self._crashed(ClosedError(f"{name}: cancelled from outside"))
+            raise
+        finally:
+            with anyio.CancelScope(shield=True):
+                await tasks.aclose()
 
     async def _loop(self) -> None:
         at = now()
@@ -339,32 +352,10 @@ class GroupCoordinator:
             # A timer may fire a clock's tick early: what it was set for is due then.
             at = now() if notified or due is None else max(now(), due)
 
-    async def _guard(
-        self, what: str, work: Callable[[], Coroutine[object, object, None]]
-    ) -> None:
+    def _crashed(self, cause: BaseException) -> None:
         # A crash of any part ends the whole at once, and is what `run` raises.
-        try:
-            await work()
-        except Exception as error:  # noqa: BLE001  (raised again by run)
-            self._failure = self._failure or error
-            self._wakeup.notify()
-        except BaseException:
-            # Cancelled. If not by us, nobody else would ever learn that it is gone.
-            if self._tasks is not None and not self._tasks.cancel_scope.cancel_called:
-                self._failure = self._failure or ClosedError(
-                    f"group {self._rpc.group_id!r}: {what} was cancelled from outside"
-                )
-                self._wakeup.notify()
-            raise
-
-    def _start(
-        self,
-        tasks: TaskGroup,
-        what: str,
-        work: Callable[[], Coroutine[object, object, None]],
-    ) -> None:
-        name = f"kafkaio group {self._rpc.group_id}: {what}"
-        tasks.start_soon(self._guard, what, work, name=name)
+        self._failure = self._failure or cause
+        self._wakeup.notify()
 
     def _feed(self, effects: Collection[fx.Effect]) -> None:
         # What the machine has decided is done at once: a user who reads on meanwhile
@@ -423,14 +414,15 @@ class GroupCoordinator:
         # One of a kind: the machine has given up on the one before.
         if (before := self._scopes.pop(kind, None)) is not None:
             before.cancel()
-        scope = self._scopes[kind] = anyio.CancelScope()
+        scope = self._scopes[kind] = TaskScope()
 
         async def run() -> None:
             with scope:
                 self._feed(await work())
 
-        assert self._tasks is not None
-        self._start(self._tasks, kind, run)
+        # Tasks that are being ended may have wishes, too: nobody performs them.
+        if self._tasks is not None and self._tasks.is_running:
+            self._tasks.start_soon(run, kind)
 
     def _request_revoke(self, effect: fx.RequestRevoke) -> None:
         self._host.revoke_requested(effect.partitions, effect.deadline)

@@ -61,7 +61,7 @@ class Writer:
                 due = 0.0
                 while not self._stopping.is_set():
                     due += period * await self._write_some()
-                    with anyio.move_on_at(due):
+                    with anyio.CancelScope(deadline=due):
                         await self._stopping.wait()
                 self._is_done = True
                 self._news.notify()

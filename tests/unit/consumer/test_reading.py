@@ -365,6 +365,22 @@ async def test_a_crash_reaches_the_reader_at_once(logs: FakeLogs, make: MakeCons
         assert "failed" in repr(consumer)
 
 
+async def test_a_crash_in_a_callback_reaches_the_reader_at_once(
+    logs: FakeLogs, make: MakeConsumer
+):
+    def crash() -> None:
+        raise ZeroDivisionError("a bug")
+
+    async with make(**FIRST) as consumer:
+        waiting = asyncio.create_task(anext(consumer))
+        await asyncio.sleep(1)
+        consumer._engine.fetcher.update = crash  # type: ignore[method-assign]
+        consumer._engine.look()
+        with pytest.raises(ZeroDivisionError, match="a bug"):
+            await asyncio.wait_for(waiting, 1)
+        assert consumer.statistics().state == "failed"
+
+
 async def test_closing_is_bounded_and_can_be_repeated(
     cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
 ):

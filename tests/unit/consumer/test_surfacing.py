@@ -25,7 +25,7 @@ NEWER: dict[str, Any] = {"group_id": "g", "group_protocol": "consumer"}
 NO_GROUP: dict[str, Any] = {}
 
 #: Those that own others, and do nothing else.
-OWNERS = ["kafkaio", "kafkaio consumer"]
+OWNERS = ["kafkaio", "kafkaio consumer", "kafkaio group g"]
 #: Every task that lasts, by name.
 CLIENT = [
     "kafkaio",
@@ -41,7 +41,11 @@ CONSUMER = [
     "kafkaio consumer: catch up with broker 0",
     "kafkaio consumer: fetch from broker 0",
 ]
-GROUP = ["kafkaio consumer: group", "kafkaio group g: callbacks"]
+GROUP = [
+    "kafkaio consumer: group",
+    "kafkaio group g",
+    "kafkaio group g: callbacks",
+]
 LANES = ["kafkaio consumer: lanes"]
 PRODUCER = [*CLIENT, "kafkaio: producer"]
 

@@ -1,13 +1,14 @@
 """The laws of the supervisor: every task has an owner, and no crash is swallowed."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import anyio
 import pytest
 
-from kafkaio._runtime.supervisor import Supervisor
+from kafkaio._runtime.supervisor import Supervisor, TaskScope
 from kafkaio.errors import ClosedError
 
 
@@ -62,6 +63,47 @@ async def slow_to_leave() -> None:
 
 def others() -> set[asyncio.Task[Any]]:
     return asyncio.all_tasks() - {asyncio.current_task()}
+
+
+async def in_a_callback(call: Callable[[], object]) -> None:
+    """Call a function where no task is current, and wait until that was done."""
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def callback() -> None:
+        try:
+            assert asyncio.current_task() is None
+            call()
+        except BaseException as error:  # noqa: BLE001  (raised by the caller)
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+
+    asyncio.get_running_loop().call_soon(callback)
+    await done
+
+
+@pytest.fixture
+def anyio_knows_no_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where sniffio can be imported, and with every anyio before 4.12.
+
+    What anyio asks for the library that runs says "none" outside of tasks.
+    """
+
+    def ask() -> str:
+        if asyncio.current_task() is None:
+            raise RuntimeError("anyio was called where no task is current")
+        return "asyncio"
+
+    module = anyio._core._eventloop
+    for name in ("current_async_library", "sniffio"):
+        if hasattr(module, name):
+            value = ask if name == "current_async_library" else Sniffio(ask)
+            monkeypatch.setattr(module, name, value)
+
+
+class Sniffio:
+    def __init__(self, ask: Callable[[], str]) -> None:
+        self.current_async_library = ask
 
 
 async def turns(count: int = 10) -> None:
@@ -317,3 +359,145 @@ def test_the_loops_end_is_survived() -> None:
 
     asyncio.run(main())  # cancels what is left
     assert [type(cause) for cause in crashes] == [ClosedError]
+
+
+@pytest.mark.usefixtures("anyio_knows_no_loop")
+async def test_children_can_be_started_where_no_task_is_current() -> None:
+    ran = []
+
+    async def note() -> None:
+        ran.append(1)
+        await forever()
+
+    thing = Object()
+    await in_a_callback(lambda: thing.supervisor.start(note))
+    await in_a_callback(lambda: thing.supervisor.start_soon(note, "noting"))
+    await turns()
+    assert ran == [1, 1]
+    await in_a_callback(thing.supervisor.cancel)
+    await thing.supervisor.aclose()
+    assert not others()
+    assert thing.crashes == []
+
+
+@pytest.mark.usefixtures("anyio_knows_no_loop")
+async def test_the_fixture_knows_the_fault() -> None:
+    anyio.CancelScope()
+    with pytest.raises(RuntimeError, match="no task is current"):
+        await in_a_callback(anyio.CancelScope)
+
+
+@pytest.mark.usefixtures("anyio_knows_no_loop")
+async def test_a_task_scope_is_made_and_cancelled_anywhere() -> None:
+    scopes: list[TaskScope] = []
+    await in_a_callback(lambda: scopes.append(TaskScope()))
+    [scope] = scopes
+    asyncio.get_running_loop().call_soon(scope.cancel)
+    with scope:
+        await forever()
+        pytest.fail("it was not cancelled")
+
+
+async def test_a_task_scope_that_is_cancelled_early_cancels_when_it_is_entered() -> (
+    None
+):
+    scope = TaskScope()
+    scope.cancel()
+    with scope:
+        await forever()
+        pytest.fail("it was not cancelled")
+
+
+async def test_children_can_be_started_in_callbacks_of_every_kind() -> None:
+    ran = []
+    loop = asyncio.get_running_loop()
+    async with Object() as thing:
+
+        def launch(kind: str) -> None:
+            async def note() -> None:
+                ran.append(kind)
+
+            thing.supervisor.start_soon(note, kind)
+
+        loop.call_later(0, launch, "timer")
+        await asyncio.to_thread(loop.call_soon_threadsafe, launch, "thread")
+        future: asyncio.Future[None] = loop.create_future()
+        future.add_done_callback(lambda _: launch("future"))
+        future.set_result(None)
+        await turns()
+        assert sorted(ran) == ["future", "thread", "timer"]
+
+
+async def test_a_child_cancelled_before_its_first_turn_is_a_crash() -> None:
+    async with Object() as thing:
+        thing.supervisor.start_soon(forever, "early")
+        [child] = [t for t in others() if "early" in t.get_name()]
+        child.cancel()
+        with pytest.raises(ClosedError, match="early was cancelled from outside"):
+            await thing.wait()
+    assert not others()
+
+
+async def test_a_callback_that_raises_is_a_crash() -> None:
+    called = []
+
+    def crash() -> None:
+        raise ConnectionError("gone")
+
+    async with Object(forever) as thing:
+        thing.supervisor.call_soon(crash)
+        thing.supervisor.call_soon(lambda: called.append("after the end"))
+        with pytest.raises(ConnectionError, match="gone"):
+            await thing.wait()
+    assert called == []
+    assert len(thing.crashes) == 1
+
+
+async def test_a_callback_is_called_in_the_next_turn() -> None:
+    called = []
+    async with Object() as thing:
+        thing.supervisor.call_soon(lambda: called.append(1))
+        assert called == []
+        await turns(1)
+        assert called == [1]
+
+
+async def test_a_child_is_cancelled_until_it_ends_but_not_where_it_is_shielded() -> (
+    None
+):
+    steps = []
+
+    async def stubborn() -> None:
+        try:
+            await forever()
+        except asyncio.CancelledError:
+            steps.append("first")
+        with anyio.CancelScope(shield=True):
+            await turns(5)
+            steps.append("shielded")
+        await forever()
+
+    async with Object(stubborn) as thing:
+        await turns()
+        await thing.supervisor.aclose()
+    assert steps == ["first", "shielded"]
+    assert not others()
+    assert thing.crashes == []
+
+
+def test_the_loops_end_reports_nothing_but_the_crash() -> None:
+    reports: list[dict[str, Any]] = []
+    crashes: list[BaseException] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: reports.append(context))
+        supervisor = Supervisor("object", crashes.append)
+        supervisor.start(forever, slow_to_leave)
+        await turns()
+        supervisor.start_soon(forever, "not begun")
+
+    asyncio.run(main())
+    gc.collect()
+    assert [type(cause) for cause in crashes] == [ClosedError]
+    assert reports == []
