@@ -1,6 +1,8 @@
 """Every check that CI runs, by the name CI calls it: `nox -s lint types unit`."""
 
+import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import nox
@@ -12,6 +14,9 @@ nox.options.sessions = [
     "imports",
     "types",
     "unit",
+    "crowded",
+    "oldest",
+    "newest",
     "simulated",
     "embedded",
     "integration",
@@ -82,6 +87,98 @@ def unit(session: nox.Session, codec: str) -> None:
     else:  # both codecs' code is in this session, and measuring costs half of the time
         session.run("coverage", "run", "-m", *tests, env=env)
         session.notify("coverage")
+
+
+#: What another Python, or another version of a dependency, could break.
+PORTABLE_TESTS = [
+    "tests/unit/runtime",
+    "tests/unit/records",
+    "tests/unit/net",
+    "tests/unit/producer",
+]
+QUICKSTART = ["examples/quickstart.py", "--records", "20000"]
+
+
+def interpreters(session: nox.Session) -> list[str]:
+    """Every supported CPython on this machine, oldest first.
+
+    Those on PATH, and all that pyenv has installed, not only the one it selects.
+    """
+    if shutil.which("pyenv"):
+        bare = session.run("pyenv", "versions", "--bare", silent=True, external=True)
+        session.env["PYENV_VERSION"] = ":".join(str(bare).split())
+    listed = session.run(
+        *("uv", "python", "list", "--only-installed", "--no-python-downloads"),
+        *("--output-format", "json"),
+        silent=True,
+        stderr=subprocess.DEVNULL,  # where it says what is no Python
+    )
+    found = {}
+    for python in json.loads(str(listed)):
+        numbers = tuple(python["version_parts"].values())
+        is_final = python["version"] == ".".join(map(str, numbers))
+        if python["implementation"] == "cpython" and is_final and numbers >= (3, 11):
+            found.setdefault(numbers, python["path"])
+    session.log(f"found Python {['.'.join(map(str, n)) for n in sorted(found)]}")
+    return [found[numbers] for numbers in sorted(found)]
+
+
+def on_python(session: nox.Session, python: str, *requirements: str) -> str:
+    """Make an environment for an interpreter that is not nox's; return its Python.
+
+    Args:
+        session: the session.
+        python: path of an interpreter.
+        requirements: arguments of ``uv pip install``; the test tools come beside.
+    """
+    place = Path(session.create_tmp()) / "venv"
+    session.run("uv", "venv", "--clear", "-q", "-p", python, str(place))
+    made = str(place / "bin" / "python")
+    tools = nox.project.dependency_groups(
+        nox.project.load_toml("pyproject.toml"), "portable"
+    )
+    session.run("uv", "pip", "install", "-q", "-p", made, *requirements, *tools)
+    session.run(made, "-VV", external=True)
+    return made
+
+
+@nox.session
+def crowded(session: nox.Session) -> None:
+    """Beside what a web service or a notebook has installed and loaded."""
+    session.install("-e", ".", env=WITHOUT_COMPILER)
+    groups(session, "crowded")
+    session.run("python", *QUICKSTART)
+    # anyio's plugin runs these tests, and ours offers its fixtures to it.
+    options = [
+        "addopts=--import-mode=importlib --strict-markers",
+        "asyncio_mode=strict",
+    ]
+    overrides = [word for option in options for word in ("-o", option)]
+    session.run("pytest", *overrides, "tests/crowded", *session.posargs)
+
+
+@nox.session
+def oldest(session: nox.Session) -> None:
+    """The oldest Python with the oldest dependencies, those of all extras included."""
+    session.install("uv")
+    project = nox.project.load_toml("pyproject.toml")["project"]
+    extras = ",".join(project["optional-dependencies"])
+    lowest = ["--resolution=lowest-direct", "-e", f".[{extras}]"]
+    python = on_python(session, interpreters(session)[0], *lowest)
+    session.run(python, *QUICKSTART, external=True)
+    extra_tests = ["tests/unit/arrow", "tests/unit/consumer/test_zookeeper_store.py"]
+    tests = [*PORTABLE_TESTS, *extra_tests, *session.posargs]
+    session.run(python, "-m", "pytest", *WORKERS, *tests, external=True)
+
+
+@nox.session
+def newest(session: nox.Session) -> None:
+    """The newest Python on this machine, with the newest dependencies."""
+    session.install("uv")
+    python = on_python(session, interpreters(session)[-1], "-e", ".[arrow]")
+    session.run(python, *QUICKSTART, external=True)
+    tests = [*PORTABLE_TESTS, *session.posargs]
+    session.run(python, "-m", "pytest", *WORKERS, *tests, external=True)
 
 
 #: What the compiled codec is tested by, one process each: sanitized it is slow.
