@@ -20,6 +20,7 @@ from kafkaio._runtime.clock import now
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.thread import caller
 from kafkaio._runtime.turns import Turns
+from kafkaio._runtime.unclosed import Home
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
 from kafkaio.client.client import Client
@@ -123,6 +124,8 @@ class Engine:
         self._is_looking = False
         self.reading = Reading()
         self._has_closed = asyncio.Event()
+        #: Where it was started; None before.
+        self.home: Home | None = None
         #: Whether finished records are committed without being asked to.
         self.auto_commits = config.enable_auto_commit and config.group_id is not None
 
@@ -156,13 +159,16 @@ class Engine:
         """What is open, in words: None where it is not, or is about to be closed."""
         name = self.config.group_id or self.config.client_id
         is_open = self._state in {"starting", "running"}
-        return f"the consumer {name!r}" if is_open else None
+        if not is_open or self.home is None or self.home.is_elsewhere:
+            return None
+        return f"the consumer {name!r}"
 
     async def start(self, within: float | None) -> None:
         """Begin; return when there is an assignment and every position is known."""
         if self._state != "new":
             raise ClosedError(f"the consumer is {self._state}: it starts once")
         self._state = "starting"
+        self.home = Home("the consumer")
         self.turns.start()
         try:
             limit = self.config.default_api_timeout_ms / 1000
@@ -260,6 +266,23 @@ class Engine:
                 await self._end(deadline)
             finally:
                 self._has_closed.set()
+
+    def abandon(self) -> None:
+        """Begin to end all, and wait for nothing; for a consumer that was forgotten.
+
+        The group learns of it when the session ends.
+        """
+        self._state = "closed"
+        for undo in self._undo:
+            undo()
+        self.client.watch_topics(self, None)
+        self._supervisor.cancel()
+        self.host.feed.end()
+        if self._owns_client:
+            self.client.abandon()
+        else:
+            self._end_lanes()
+        self._has_closed.set()
 
     def _let_go(self, closing: asyncio.Task[object] | None) -> None:
         # It is in here, and not at work on what it holds.
