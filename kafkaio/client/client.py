@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Self, TypeVar, Unpack
 from uuid import UUID
 
 import anyio
@@ -30,12 +30,19 @@ from kafkaio.client.nodes import Nodes
 from kafkaio.client.requester import Errand, Requester
 from kafkaio.client.statistics import ClientStatistics
 from kafkaio.config import ClientConfig, ClientOptions
-from kafkaio.errors import BrokerNotAvailable, KafkaError, RequestTimeout
+from kafkaio.errors import (
+    BrokerNotAvailable,
+    ConfigurationError,
+    KafkaError,
+    RequestTimeout,
+)
 from kafkaio.protocol.message import Request, ResponseT
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kafkaio.types import TopicPartition
 
 __all__ = ["Client"]
+
+ConfigT = TypeVar("ConfigT", bound=ClientConfig)
 
 #: Seconds that closing may take where the caller sets no other limit.
 CLOSE_TIMEOUT = 10.0
@@ -51,7 +58,8 @@ class Client(Closeable):
 
     Args:
         bootstrap_servers: ``"host:port,host2:port"`` or a sequence of such.
-        observer: an object with any of the methods of `kafkaio.Observer`.
+        observer: an object with any of the methods of `kafkaio.Observer`, or a list of
+            such objects.
         options: see `kafkaio.ClientConfig`.
 
     Raises:
@@ -281,6 +289,24 @@ class Client(Closeable):
         return await self._requester.request(request, to, self._deadline(timeout))
 
     # ---- for upper layers: the cluster -------------------------------------------
+
+    def config_to_share(
+        self,
+        kind: type[ConfigT],
+        options: Mapping[str, object],
+        observer: object | None,
+    ) -> ConfigT:
+        """Make the configuration of a producer or consumer that shares this client.
+
+        Raises:
+            ConfigurationError: an option is unknown, impossible or the client's, or an
+                observer is given: the client has its own, and it would hear nothing.
+        """
+        if observer is not None:
+            raise ConfigurationError(
+                "observer: a shared client has its own: give it to Client(...)"
+            )
+        return kind.sharing(self.config, options)
 
     @property
     def cluster(self) -> ClusterView:
