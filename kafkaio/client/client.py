@@ -28,6 +28,7 @@ from kafkaio.client.life import CrashListener, Life, State
 from kafkaio.client.metadata import MetadataKeeper
 from kafkaio.client.nodes import Nodes
 from kafkaio.client.requester import Errand, Requester
+from kafkaio.client.signature import OptionsSignature
 from kafkaio.client.statistics import ClientStatistics
 from kafkaio.config import ClientConfig, ClientOptions
 from kafkaio.errors import (
@@ -65,6 +66,8 @@ class Client(Closeable):
     Raises:
         ConfigurationError: an option is unknown or impossible.
     """
+
+    __signature__ = OptionsSignature(ClientOptions, ClientConfig)
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Self, Unpack
 
 from kafkaio._runtime.clock import now
 from kafkaio.client.client import Client
+from kafkaio.client.signature import OptionsSignature
 from kafkaio.config import ConsumerConfig, ConsumerOptions
 from kafkaio.consumer.arguments import most_of, seconds_of
 from kafkaio.consumer.engine import Engine
@@ -64,6 +65,8 @@ class Consumer(Places, InParallel):
         ConfigurationError: an option is unknown or impossible.
         UsageError: both topics and partitions are given.
     """
+
+    __signature__ = OptionsSignature(ConsumerOptions, ConsumerConfig)
 
     #: The kind that runs in a thread.
     _in_thread: ClassVar[type[Consumer]]

@@ -12,6 +12,7 @@ from kafkaio._machines.accumulator import PlainRecord
 from kafkaio._records.batch import Rows
 from kafkaio._runtime.clock import wall_ms
 from kafkaio.client.client import Client
+from kafkaio.client.signature import OptionsSignature
 from kafkaio.config import ProducerConfig, ProducerOptions
 from kafkaio.errors import BufferFull, KafkaTimeout
 from kafkaio.producer.arguments import check_destination
@@ -53,6 +54,8 @@ class Producer(ProducerLife):
     Raises:
         ConfigurationError: an option is unknown or impossible.
     """
+
+    __signature__ = OptionsSignature(ProducerOptions, ProducerConfig)
 
     def __init__(
         self,

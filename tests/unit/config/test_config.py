@@ -1,10 +1,16 @@
+import inspect
+import pydoc
 import re
 import ssl
+import tomllib
 from dataclasses import fields
-from typing import Any, get_type_hints
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any, Unpack, get_type_hints
 
 import pytest
 
+import kafkaio
 from kafkaio import Client, Consumer, Producer
 from kafkaio.config import (
     ClientConfig,
@@ -14,7 +20,6 @@ from kafkaio.config import (
     ProducerConfig,
     ProducerOptions,
     checks,
-    options,
     parse_servers,
 )
 from kafkaio.errors import ConfigurationError
@@ -28,11 +33,7 @@ CONFIGS = [
 
 @pytest.mark.parametrize(("config", "keywords"), CONFIGS)
 def test_keyword_types_name_every_option(config: type, keywords: type) -> None:
-    options.__dict__["ssl"] = ssl  # a name that only type checkers see
-    try:
-        names = set(get_type_hints(keywords))
-    finally:
-        del options.__dict__["ssl"]
+    names = set(get_type_hints(keywords, localns={"ssl": ssl}))
     assert names == {f.name for f in fields(config)} - {"bootstrap_servers"}
 
 
@@ -68,7 +69,7 @@ def test_servers_of_a_wrong_type(kind: Any, servers: object) -> None:
 
 @pytest.mark.parametrize("url", ["http://localhost:9092", "kafka://a", "https://a:1/b"])
 def test_a_url_is_no_server(url: str) -> None:
-    with pytest.raises(ConfigurationError, match="use host:port.*no URL"):
+    with pytest.raises(ConfigurationError, match=r"use host:port.*no URL"):
         Producer(url)
 
 
@@ -164,7 +165,7 @@ def test_an_option_of_another_class_names_that() -> None:
         Producer("a", group_id="g")  # type: ignore[call-arg]
     with pytest.raises(ConfigurationError, match="of Producer, not of Consumer"):
         Consumer("a", linger_ms=5)  # type: ignore[call-arg]
-    with pytest.raises(ConfigurationError, match="group.id is an option of Consumer"):
+    with pytest.raises(ConfigurationError, match=r"group\.id is an option of Consumer"):
         Client.from_properties({"bootstrap.servers": "a", "group.id": "g"})
 
 
@@ -336,3 +337,70 @@ def test_level_of_the_codec_in_use() -> None:
     )
     given = {"compression_type": "gzip", "compression_gzip_level": 3}
     assert ProducerConfig.of("a", given).compression_level == 3
+
+
+KINDS = [
+    (Client, ClientConfig, ClientOptions),
+    (Producer, ProducerConfig, ProducerOptions),
+    (Consumer, ConsumerConfig, ConsumerOptions),
+]
+
+
+@pytest.mark.parametrize(("kind", "config", "keywords"), KINDS)
+def test_signatures_show_the_options(kind: Any, config: Any, keywords: Any) -> None:
+    shown = inspect.signature(kind).parameters
+    types = get_type_hints(keywords, localns={"ssl": ssl})
+    for field in fields(config):
+        if field.name != "bootstrap_servers":
+            parameter = shown[field.name]
+            assert parameter.default == field.default
+            assert parameter.annotation == types[field.name]
+            assert parameter.kind is parameter.KEYWORD_ONLY
+    assert next(iter(shown)) == "bootstrap_servers"
+    assert shown["bootstrap_servers"].default == "localhost:9092"
+    assert "options" not in shown
+    own = {"bootstrap_servers", "observer"}
+    if kind is Consumer:
+        own |= {"topics", "assign", "on_assigned", "on_revoked", "on_lost"}
+    assert shown.keys() == types.keys() | own
+
+
+def test_signature_of_a_subclass() -> None:
+    class Plain(Consumer):
+        """With the constructor of its base."""
+
+    class Other(Producer):
+        def __init__(
+            self, name: str, *, prefix: str = "", **options: Unpack[ProducerOptions]
+        ) -> None:
+            super().__init__(client_id=prefix + name, **options)
+
+    class Loose(Consumer):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+
+    assert inspect.signature(Plain) == inspect.signature(Consumer)
+    shown = inspect.signature(Other).parameters
+    assert list(shown)[:3] == ["name", "prefix", "client_id"]
+    assert shown["linger_ms"].default == 5
+    assert list(inspect.signature(Loose).parameters) == ["args", "options"]
+    assert inspect.signature(Consumer._kind(io_thread=True)) == inspect.signature(
+        Consumer
+    )
+
+
+def test_help_shows_the_options() -> None:
+    text = pydoc.plain(pydoc.render_doc(Producer))
+    head = text[: text.index("Writes records to Kafka")]
+    assert "bootstrap_servers: str | " in head
+    assert "acks: Literal['all', -1, 0, 1] = 'all'" in head
+    assert "value_serializer: " in head
+
+
+def test_one_place_has_the_version() -> None:
+    root = Path(__file__).parents[3]
+    project = tomllib.loads((root / "pyproject.toml").read_text())
+    source = project["tool"]["setuptools"]["dynamic"]["version"]["attr"]
+    assert "version" in project["project"]["dynamic"]
+    assert resolve_name(source.replace(".__", ":__")) == kafkaio.__version__
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+)?", kafkaio.__version__)
