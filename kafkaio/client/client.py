@@ -18,10 +18,11 @@ from kafkaio._net.pool import Pool
 from kafkaio._net.settings import NetSettings
 from kafkaio._net.transport import Dial
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.log import attach_log
 from kafkaio._runtime.observer import Observer, guarded
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.unclosed import Closeable
-from kafkaio._runtime.watchdog import watch_loop
+from kafkaio._runtime.watchdog import TOLERANCE, watch_loop
 from kafkaio.client.destinations import ANY, Destination
 from kafkaio.client.finder import CoordinatorFinder
 from kafkaio.client.life import CrashListener, Life, State
@@ -108,6 +109,8 @@ class Client(Closeable):
     ) -> None:
         self.config = config
         self.observer: Observer = guarded(observer)
+        # A thread looks at the loop only for those who want to hear what it finds.
+        self._is_watched = "loop_blocked" in vars(self.observer)
         self._life = Life(config.client_id)
         self._supervisor = Supervisor(config.client_id, self._crashed)
         self._pool = Pool(
@@ -187,6 +190,11 @@ class Client(Closeable):
             ClosedError: the client was started before.
         """
         self._life.begin()
+        if self.config.log:
+            is_debugging = attach_log(
+                self.observer, self.config.client_id, self._servers
+            )
+            self._is_watched = self._is_watched or is_debugging
         try:
             self._supervisor.start(self._metadata.run, self._finder.run, self._watch)
             await self._first_answer(self._deadline(timeout))
@@ -195,6 +203,11 @@ class Client(Closeable):
         except BaseException:
             await self.close()
             raise
+        self.observer.started("client", self.config.client_id)
+
+    @property
+    def _servers(self) -> str:
+        return ", ".join(f"{h}:{p}" for h, p in self.config.bootstrap_servers)
 
     async def _first_answer(self, deadline: float) -> None:
         with anyio.CancelScope(deadline=deadline):
@@ -205,8 +218,7 @@ class Client(Closeable):
                     raise failure
             return
         failure = self._metadata.failure
-        servers = ", ".join(f"{h}:{p}" for h, p in self.config.bootstrap_servers)
-        why = str(failure) if failure else f"no answer yet from {servers}"
+        why = str(failure) if failure else f"no answer yet from {self._servers}"
         raise BrokerNotAvailable(f"the cluster did not answer: {why}") from failure
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
@@ -218,6 +230,7 @@ class Client(Closeable):
         Args:
             timeout: seconds after which to leave those tasks to end by themselves.
         """
+        was_open = self._life.is_open
         self._life.close()
         self._fail_waiters()
         limit = CLOSE_TIMEOUT if timeout is None else timeout
@@ -227,6 +240,8 @@ class Client(Closeable):
             finally:
                 # Also when time is up: nobody else would ever end the tasks.
                 await self._supervisor.aclose()
+        if was_open:
+            self.observer.closed("client", self.config.client_id)
 
     def _fail_waiters(self) -> None:
         why = self._life.why_ended
@@ -244,7 +259,13 @@ class Client(Closeable):
         self._life.tell_crash(cause)
 
     async def _watch(self) -> None:
-        await watch_loop(self.observer)
+        if self._is_watched:
+            await watch_loop(self.observer)
+
+    def loop_was_late(self, seconds: float) -> None:
+        """Note that the loop was late for somebody's timer, where no thread watches."""
+        if not self._is_watched and seconds > TOLERANCE:
+            self.observer.loop_blocked(seconds, "")
 
     def _deadline(self, timeout: float | None) -> float:
         if timeout is None:

@@ -74,10 +74,14 @@ class Life:
             self.state = State.CLOSED
 
     @property
+    def is_open(self) -> bool:
+        """Whether the client was started and not closed."""
+        return self.state is not State.NEW and not self._is_closed
+
+    @property
     def left_open(self) -> str | None:
         """What is open, in words: None where it is not, or not for us to close."""
-        is_open = self.state is not State.NEW and not self._is_closed
-        if self.has_owner or not is_open or os.getpid() != self._pid:
+        if self.has_owner or not self.is_open or os.getpid() != self._pid:
             return None
         return f"the client {self._name!r}"
 

@@ -2,8 +2,8 @@
 
 An option has Kafka's own name in snake_case, Kafka's unit (``_ms`` are milliseconds,
 ``_bytes`` bytes) and the Java client's default. Objects check themselves once, when
-they are made; every error names the option and, for an unknown one, the nearest
-name there is.
+they are made; every error names the option and says what is needed instead; for an
+unknown one, that is a name which is near, or what kafkaio has in its place.
 """
 
 from __future__ import annotations

@@ -154,9 +154,12 @@ class Engine:
     @property
     def left_open(self) -> str | None:
         """What is open, in words: None where it is not, or is about to be closed."""
-        name = self.config.group_id or self.config.client_id
         is_open = self._state in {"starting", "running"}
-        return f"the consumer {name!r}" if is_open else None
+        return f"the consumer {self._name!r}" if is_open else None
+
+    @property
+    def _name(self) -> str:
+        return self.config.group_id or self.config.client_id
 
     async def start(self, within: float | None) -> None:
         """Begin; return when there is an assignment and every position is known."""
@@ -186,6 +189,7 @@ class Engine:
             with anyio.CancelScope(shield=True):
                 await self.close(1.0)
             raise
+        self.client.observer.started("consumer", self._name)
 
     async def _begin(self, wish: Wish, deadline: float, within: float | None) -> None:
         if wish.partitions:
@@ -240,6 +244,7 @@ class Engine:
                 "too: call it in another task"
             )
         was_running = self._state == "running" and self._fatal is None
+        was_started = self._state != "new"
         self._state = "closing"
         self._let_go(caller())
         self.reader.must_look()
@@ -260,6 +265,8 @@ class Engine:
                 await self._end(deadline)
             finally:
                 self._has_closed.set()
+                if was_started:
+                    self.client.observer.closed("consumer", self._name)
 
     def _let_go(self, closing: asyncio.Task[object] | None) -> None:
         # It is in here, and not at work on what it holds.
