@@ -13,6 +13,7 @@ the consumer.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from kafkaio._version import __version__
 from kafkaio.errors import (
     AuthenticationError,
     AuthorizationError,
@@ -168,6 +169,7 @@ __all__ = [
     "UnsupportedVersion",
     "UsageError",
     "ZooKeeperOffsetStore",
+    "__version__",
     "accelerated",
     "messages",
 ]

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from kafkaio._machines.api_versions import software_version
 from kafkaio._machines.backoff import Backoff, ReconnectSchedule
 from kafkaio._machines.connection import Identity
 from kafkaio._net.transport import DialOptions
+from kafkaio._version import __version__
 from kafkaio.config import ClientConfig
 
 __all__ = ["NetSettings"]
 
 SOFTWARE_NAME: Final = "kafkaio"
-
-
-@cache
-def _software_version() -> str:
-    try:
-        return software_version(version(SOFTWARE_NAME))
-    except PackageNotFoundError:  # run from a source tree that is not installed
-        return software_version("")
+_SOFTWARE_VERSION: Final = software_version(__version__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +72,7 @@ class NetSettings:
             peer=peer,
             client_id=self.client_id,
             software_name=SOFTWARE_NAME,
-            software_version=_software_version(),
+            software_version=_SOFTWARE_VERSION,
             request_timeout=self.request_timeout,
             idle_timeout=self.idle_timeout,
         )

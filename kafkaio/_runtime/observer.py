@@ -1,7 +1,8 @@
 """What a client reports about its work: one method per kind of event.
 
-No logging or metrics library is imposed: an observer turns events into whatever it
-likes. It is called on the event loop, synchronously, so it must be quick.
+No metrics library is imposed: an observer turns events into whatever it likes. It is
+called on the event loop, synchronously, so it must be quick. The log of the standard
+library is one of the observers (`kafkaio._runtime.log`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import ParamSpec
 
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
-__all__ = ["Observer", "guarded"]
+__all__ = ["Observer", "add_observer", "guarded"]
 
 P = ParamSpec("P")
 
@@ -25,6 +26,16 @@ class Observer:
     convenience. An observer that raises never harms the client: the exception goes
     to the event loop's exception handler.
     """
+
+    def started(self, kind: str, name: str) -> None:
+        """A ``"client"``, ``"producer"`` or ``"consumer"`` has started.
+
+        ``name`` is the group's, or else the ``client_id``. What has a client of its
+        own is reported after that.
+        """
+
+    def closed(self, kind: str, name: str) -> None:
+        """What was reported as started, or tried to start, has closed."""
 
     def connection_opened(self, node_id: int, lane: str, host: str, port: int) -> None:
         """A connection is ready: its versions are negotiated."""
@@ -86,6 +97,16 @@ class Observer:
     ) -> None:
         """The group changed what this consumer owns, or the state of its member."""
 
+    def assignment_changed(
+        self,
+        assigned: Collection[TopicPartition],
+        revoked: Collection[TopicPartition],
+    ) -> None:
+        """What a consumer reads without its group's help changed.
+
+        Those are fixed partitions, and the partitions of topics without a group.
+        """
+
     def group_protocol(
         self, group: str, protocol: str, cause: BaseException | None
     ) -> None:
@@ -99,6 +120,14 @@ class Observer:
     ) -> None:
         """The coordinator acknowledged a commit."""
 
+    def commit_failed(self, group: str, error: BaseException) -> None:
+        """A commit that nobody called for failed: an automatic one.
+
+        The records since the last commit come again where the partitions go to
+        another member before a later commit succeeds. An error of ``commit()`` is
+        raised there instead.
+        """
+
     def loop_blocked(self, seconds: float, stack: str) -> None:
         """The event loop did not turn for that long: some code blocked it.
 
@@ -111,17 +140,42 @@ def guarded(observer: object | None) -> Observer:
     """Make an observer that passes events on and lets nothing out.
 
     Args:
-        observer: an object with any of the methods of ``Observer``, or None.
+        observer: an object with any of the methods of ``Observer``, a list or tuple of
+            such objects, or None.
     """
     guard = Observer()
+    for each in observer if isinstance(observer, list | tuple) else (observer,):
+        add_observer(guard, each)
+    return guard
+
+
+def add_observer(
+    guard: Observer, observer: object, leave_out: Collection[str] = ()
+) -> None:
+    """Let one more observer hear what ``guard`` hears.
+
+    Args:
+        guard: what ``guarded`` made.
+        observer: an object with any of the methods of ``Observer``.
+        leave_out: names of methods that are not to be called.
+    """
     for name, nothing in vars(Observer).items():
         heard = getattr(observer, name, None)
-        if name.startswith("_") or not callable(heard):
+        if name.startswith("_") or name in leave_out or not callable(heard):
             continue
         # An inherited no-op need not be called at all.
         if getattr(heard, "__func__", None) is not nothing:
-            setattr(guard, name, _contained(heard, name))
-    return guard
+            before = vars(guard).get(name)
+            hear = _contained(heard, name)
+            setattr(guard, name, hear if before is None else _both(before, hear))
+
+
+def _both(first: Callable[P, None], second: Callable[P, None]) -> Callable[P, None]:
+    def hear(*args: P.args, **kwargs: P.kwargs) -> None:
+        first(*args, **kwargs)
+        second(*args, **kwargs)
+
+    return hear
 
 
 def _contained(heard: Callable[P, object], name: str) -> Callable[P, None]:

@@ -12,7 +12,7 @@ from typing import Final
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 
-__all__ = ["watch_loop"]
+__all__ = ["TOLERANCE", "watch_loop"]
 
 #: Seconds between two looks. What blocks for less may go unseen.
 INTERVAL: Final = 0.1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Self, TypeVar, Unpack
 from uuid import UUID
 
 import anyio
@@ -19,24 +19,33 @@ from kafkaio._net.pool import Pool
 from kafkaio._net.settings import NetSettings
 from kafkaio._net.transport import Dial
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.log import attach_log
 from kafkaio._runtime.observer import Observer, guarded
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.unclosed import Closeable, weakly
-from kafkaio._runtime.watchdog import watch_loop
+from kafkaio._runtime.watchdog import TOLERANCE, watch_loop
 from kafkaio.client.destinations import ANY, Destination
 from kafkaio.client.finder import CoordinatorFinder
 from kafkaio.client.life import CrashListener, Life, State
 from kafkaio.client.metadata import MetadataKeeper
 from kafkaio.client.nodes import Nodes
 from kafkaio.client.requester import Errand, Requester
+from kafkaio.client.signature import OptionsSignature
 from kafkaio.client.statistics import ClientStatistics
 from kafkaio.config import ClientConfig, ClientOptions
-from kafkaio.errors import BrokerNotAvailable, KafkaError, RequestTimeout
+from kafkaio.errors import (
+    BrokerNotAvailable,
+    ConfigurationError,
+    KafkaError,
+    RequestTimeout,
+)
 from kafkaio.protocol.message import Request, ResponseT
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kafkaio.types import TopicPartition
 
 __all__ = ["Client"]
+
+ConfigT = TypeVar("ConfigT", bound=ClientConfig)
 
 #: Seconds that closing may take where the caller sets no other limit.
 CLOSE_TIMEOUT = 10.0
@@ -52,12 +61,15 @@ class Client(Closeable):
 
     Args:
         bootstrap_servers: ``"host:port,host2:port"`` or a sequence of such.
-        observer: an object with any of the methods of `kafkaio.Observer`.
+        observer: an object with any of the methods of `kafkaio.Observer`, or a list of
+            such objects.
         options: see `kafkaio.ClientConfig`.
 
     Raises:
         ConfigurationError: an option is unknown or impossible.
     """
+
+    __signature__ = OptionsSignature(ClientOptions, ClientConfig)
 
     def __init__(
         self,
@@ -98,6 +110,8 @@ class Client(Closeable):
     ) -> None:
         self.config = config
         self.observer: Observer = guarded(observer)
+        # A thread looks at the loop only for those who want to hear what it finds.
+        self._is_watched = "loop_blocked" in vars(self.observer)
         self._life = Life(config.client_id)
         self._supervisor = Supervisor(config.client_id, weakly(self._crashed))
         self._pool = Pool(
@@ -187,15 +201,26 @@ class Client(Closeable):
             ClosedError: the client was started before.
         """
         self._life.begin()
+        if self.config.log:
+            is_debugging = attach_log(
+                self.observer, self.config.client_id, self._servers
+            )
+            self._is_watched = self._is_watched or is_debugging
         try:
             self._supervisor.start(self._metadata.run, self._finder.run)
-            self._supervisor.start_soon(partial(watch_loop, self.observer), "watch")
+            if self._is_watched:
+                self._supervisor.start_soon(partial(watch_loop, self.observer), "watch")
             await self._first_answer(self._deadline(timeout))
             self._life.check()
             self._life.state = State.RUNNING
         except BaseException:
             await self.close()
             raise
+        self.observer.started("client", self.config.client_id)
+
+    @property
+    def _servers(self) -> str:
+        return ", ".join(f"{h}:{p}" for h, p in self.config.bootstrap_servers)
 
     async def _first_answer(self, deadline: float) -> None:
         with anyio.CancelScope(deadline=deadline):
@@ -206,8 +231,7 @@ class Client(Closeable):
                     raise failure
             return
         failure = self._metadata.failure
-        servers = ", ".join(f"{h}:{p}" for h, p in self.config.bootstrap_servers)
-        why = str(failure) if failure else f"no answer yet from {servers}"
+        why = str(failure) if failure else f"no answer yet from {self._servers}"
         raise BrokerNotAvailable(f"the cluster did not answer: {why}") from failure
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
@@ -219,6 +243,7 @@ class Client(Closeable):
         Args:
             timeout: seconds after which to leave those tasks to end by themselves.
         """
+        was_open = self._life.is_open
         self._life.close()
         self._fail_waiters()
         limit = CLOSE_TIMEOUT if timeout is None else timeout
@@ -228,6 +253,8 @@ class Client(Closeable):
             finally:
                 # Also when time is up: nobody else would ever end the tasks.
                 await self._supervisor.aclose()
+        if was_open:
+            self.observer.closed("client", self.config.client_id)
 
     def _fail_waiters(self) -> None:
         why = self._life.why_ended
@@ -243,6 +270,11 @@ class Client(Closeable):
             # Whoever waits for an answer learns it now, not when it is too late.
             self._pool.close_node(node_id)
         self._life.tell_crash(cause)
+
+    def loop_was_late(self, seconds: float) -> None:
+        """Note that the loop was late for somebody's timer, where no thread watches."""
+        if not self._is_watched and seconds > TOLERANCE:
+            self.observer.loop_blocked(seconds, "")
 
     def _deadline(self, timeout: float | None) -> float:
         if timeout is None:
@@ -290,6 +322,24 @@ class Client(Closeable):
         return await self._requester.request(request, to, self._deadline(timeout))
 
     # ---- for upper layers: the cluster -------------------------------------------
+
+    def config_to_share(
+        self,
+        kind: type[ConfigT],
+        options: Mapping[str, object],
+        observer: object | None,
+    ) -> ConfigT:
+        """Make the configuration of a producer or consumer that shares this client.
+
+        Raises:
+            ConfigurationError: an option is unknown, impossible or the client's, or an
+                observer is given: the client has its own, and it would hear nothing.
+        """
+        if observer is not None:
+            raise ConfigurationError(
+                "observer: a shared client has its own: give it to Client(...)"
+            )
+        return kind.sharing(self.config, options)
 
     @property
     def cluster(self) -> ClusterView:

@@ -76,10 +76,15 @@ class Life:
             self.state = State.CLOSED
 
     @property
+    def is_open(self) -> bool:
+        """Whether the client was started and not closed."""
+        return self.state is not State.NEW and not self._is_closed
+
+    @property
     def left_open(self) -> str | None:
         """What is open, in words: None where it is not, or not for us to close."""
         home = self.home
-        if self.has_owner or home is None or self._is_closed:
+        if self.has_owner or home is None or not self.is_open:
             return None
         if home.is_elsewhere:
             return None

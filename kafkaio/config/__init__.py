@@ -2,13 +2,13 @@
 
 An option has Kafka's own name in snake_case, Kafka's unit (``_ms`` are milliseconds,
 ``_bytes`` bytes) and the Java client's default. Objects check themselves once, when
-they are made; every error names the option and, for an unknown one, the nearest
-name there is.
+they are made; every error names the option and says what is needed instead; for an
+unknown one, that is a name which is near, or what kafkaio has in its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -83,6 +83,8 @@ class ClientConfig:
         receive_buffer_bytes: SO_RCVBUF, -1 for the system's own tuning (ADR-0008).
         allow_auto_create_topics: whether asking for an unknown topic may create it,
             where the broker allows that.
+        log: whether to write to the standard library's log, as ``kafkaio.client``,
+            ``kafkaio.producer`` and ``kafkaio.consumer``.
     """
 
     bootstrap_servers: tuple[tuple[str, int], ...] = (("localhost", DEFAULT_PORT),)
@@ -107,7 +109,10 @@ class ClientConfig:
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
     allow_auto_create_topics: bool = True
+    log: bool = True
 
+    #: Arguments of the constructor that are no options, to be suggested for others.
+    ARGUMENTS: ClassVar[tuple[str, ...]] = ("bootstrap_servers", "observer")
     #: Least and greatest value of each bounded option.
     BOUNDS: ClassVar[Mapping[str, tuple[float, float]]] = {
         "request_timeout_ms": (1, FOREVER),
@@ -152,8 +157,8 @@ class ClientConfig:
         known = {f.name for f in fields(cls)} - {"bootstrap_servers"}
         for name in options:
             if name not in known:
-                raise unknown_option(name, known)
-        servers = parse_servers(bootstrap_servers)
+                raise cls._unknown(name, name, {*known, *cls.ARGUMENTS})
+        servers = parse_servers(bootstrap_servers, cls._kind())
         # The mapping is checked field by field in __post_init__.
         return cls(bootstrap_servers=servers, **options)  # type: ignore[arg-type]
 
@@ -166,21 +171,61 @@ class ClientConfig:
         Raises:
             ConfigurationError: as in `of`; also when ``bootstrap.servers`` is missing.
         """
+        if not isinstance(properties, Mapping):
+            raise ConfigurationError(f"{properties!r} is no mapping of properties")
         defaults = {f.name: f for f in fields(cls)}
         dotted = {name.replace("_", "."): name for name in defaults}
         options: dict[str, object] = {}
         for key, value in properties.items():
             name = dotted.get(ALIASES.get(key, key))
             if name is None:
-                raise unknown_option(key, set(dotted))
+                raise cls._unknown(key, key.replace(".", "_"), dotted)
             default = defaults[name].default
             options[name] = parse_property(
                 name, value, None if default is MISSING else default
             )
-        servers = options.pop("bootstrap_servers", None)
-        if not isinstance(servers, str | list | tuple):
+        if "bootstrap_servers" not in options:
             raise ConfigurationError("bootstrap.servers is missing")
-        return cls.of(servers, options)
+        servers = options.pop("bootstrap_servers")
+        return cls.of(servers, options)  # type: ignore[arg-type]  # checked there
+
+    @classmethod
+    def sharing(cls, client: ClientConfig, options: Mapping[str, object]) -> Self:
+        """Make the configuration of a producer or consumer on a client that is shared.
+
+        Args:
+            client: the client's own configuration, which stands.
+            options: values of what is no option of the client, by option name.
+
+        Raises:
+            ConfigurationError: as in `of`; also for an option of the client: it would
+                have no effect.
+        """
+        inherited = {f.name: getattr(client, f.name) for f in fields(ClientConfig)}
+        for name in options:
+            if name in inherited:
+                raise ConfigurationError(
+                    f"{name} is an option of the client, which is shared: give it "
+                    "to Client(...)"
+                )
+        servers = inherited.pop("bootstrap_servers")
+        named = [f"[{h}]:{port}" if ":" in h else f"{h}:{port}" for h, port in servers]
+        return cls.of(named, {**inherited, **options})
+
+    @classmethod
+    def _kind(cls) -> str:
+        return cls.__name__.removesuffix("Config")
+
+    @classmethod
+    def _unknown(
+        cls, given: str, name: str, suggestions: Collection[str]
+    ) -> ConfigurationError:
+        for other in (ProducerConfig, ConsumerConfig):
+            if name in {f.name for f in fields(other)}:
+                return ConfigurationError(
+                    f"{given} is an option of {other._kind()}, not of {cls._kind()}"
+                )
+        return unknown_option(given, suggestions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,6 +414,14 @@ class ConsumerConfig(ClientConfig):
     key_deserializer: Deserializer | None = None
     value_deserializer: Deserializer | None = None
 
+    ARGUMENTS: ClassVar[tuple[str, ...]] = (
+        *ClientConfig.ARGUMENTS,
+        "topics",
+        "assign",
+        "on_assigned",
+        "on_revoked",
+        "on_lost",
+    )
     BOUNDS: ClassVar[Mapping[str, tuple[float, float]]] = {
         **ClientConfig.BOUNDS,
         "session_timeout_ms": (1, FOREVER),
@@ -468,4 +521,8 @@ def _check(config: ClientConfig) -> None:
             field.default,
             bounds=config.BOUNDS.get(field.name),
             choices=config.CHOICES.get(field.name),
+        )
+    if config.ssl_context is not None and config.security_protocol != "SSL":
+        raise ConfigurationError(
+            "ssl_context is not used without security_protocol='SSL'"
         )

@@ -46,6 +46,7 @@ class ClientOptions(TypedDict, total=False):
     send_buffer_bytes: int
     receive_buffer_bytes: int
     allow_auto_create_topics: bool
+    log: bool
 
 
 class ProducerOptions(ClientOptions, total=False):

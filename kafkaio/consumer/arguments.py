@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, replace
-
-from kafkaio.config import ClientConfig, ConsumerConfig
 from kafkaio.errors import UsageError
 
-__all__ = ["most_of", "seconds_of", "shared_config"]
+__all__ = ["most_of", "seconds_of"]
 
 
 def most_of(max_records: int | None, default: int) -> int:
@@ -39,20 +35,3 @@ def seconds_of(name: str, seconds: float) -> float:
     if not seconds >= 0:  # holds for nan too
         raise UsageError(f"{name}={seconds} is no time to wait")
     return seconds
-
-
-def shared_config(
-    config: ClientConfig, options: Mapping[str, object]
-) -> ConsumerConfig:
-    """Return the options of a consumer that shares a client: the client's own stand.
-
-    Raises:
-        ConfigurationError: an option is unknown or impossible.
-        UsageError: one is the client's.
-    """
-    own = {field.name for field in fields(ClientConfig)}
-    for name in options:
-        if name in own:
-            raise UsageError(f"{name} is an option of the client, which is shared")
-    base = ConsumerConfig.of("localhost", options)
-    return replace(base, **{name: getattr(config, name) for name in own})

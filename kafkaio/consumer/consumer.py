@@ -15,8 +15,9 @@ from typing import Any, ClassVar, Final, Self, Unpack
 
 from kafkaio._runtime.clock import now
 from kafkaio.client.client import Client
+from kafkaio.client.signature import OptionsSignature
 from kafkaio.config import ConsumerConfig, ConsumerOptions
-from kafkaio.consumer.arguments import most_of, seconds_of, shared_config
+from kafkaio.consumer.arguments import most_of, seconds_of
 from kafkaio.consumer.engine import Engine
 from kafkaio.consumer.events import HeldCallbacks, PartitionsCallback
 from kafkaio.consumer.iteration import BatchIterator, TableIterator
@@ -50,7 +51,8 @@ class Consumer(Places, InParallel):
     so a crash repeats records and never skips one.
 
     Args:
-        bootstrap: servers to start from, or a client to share.
+        bootstrap_servers: ``"host:port,host2:port"``, a sequence of such, or a started
+            `kafkaio.Client` to share, which `close` then leaves open.
         topics: topics to subscribe to. With a ``group_id`` the group divides their
             partitions among its members; without one this consumer reads all,
             including partitions that are added later.
@@ -61,14 +63,17 @@ class Consumer(Places, InParallel):
         on_revoked: called with partitions about to be given up; commits still count.
         on_lost: called with partitions that are gone already; without it
             ``on_revoked`` is.
-        observer: an object with any of the methods of `kafkaio.Observer`; not with a
-            client that is shared, which has its own.
-        **options: see `kafkaio.ConsumerConfig`.
+        observer: an object with any of the methods of `kafkaio.Observer`, or a list of
+            such objects. A shared client has its own; none can be given beside it.
+        options: see `kafkaio.ConsumerConfig`. A shared client has the options of
+            `kafkaio.ClientConfig`; none of them can be given beside it.
 
     Raises:
         ConfigurationError: an option is unknown or impossible.
         UsageError: both topics and partitions are given.
     """
+
+    __signature__ = OptionsSignature(ConsumerOptions, ConsumerConfig)
 
     #: The kind that runs in a thread.
     _in_thread: ClassVar[type[Consumer]]
@@ -96,7 +101,7 @@ class Consumer(Places, InParallel):
 
     def __init__(  # noqa: PLR0913
         self,
-        bootstrap: str | Sequence[str] | Client = "localhost:9092",
+        bootstrap_servers: str | Sequence[str] | Client = "localhost:9092",
         *,
         topics: Topics | None = None,
         assign: Iterable[TopicPartition] | None = None,
@@ -106,22 +111,22 @@ class Consumer(Places, InParallel):
         observer: object | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> None:
-        client: Client | None = None
-        if isinstance(bootstrap, Client):
-            client, config = bootstrap, shared_config(bootstrap.config, options)
+        is_shared = isinstance(bootstrap_servers, Client)
+        if isinstance(bootstrap_servers, Client):
+            client = bootstrap_servers
+            config = client.config_to_share(ConsumerConfig, options, observer)
         else:
-            config = ConsumerConfig.of(bootstrap, options)
+            config = ConsumerConfig.of(bootstrap_servers, options)
+            client = Client.from_config(config, observer)
         held = HeldCallbacks(on_assigned, on_revoked, on_lost)
         engine = Engine(
-            client or Client.from_config(config, observer),
+            client,
             config,
-            owns_client=client is None,
+            owns_client=not is_shared,
             on_assigned=held.on_assigned,
             on_revoked=held.on_revoked,
             on_lost=held.on_lost,
         )
-        if client is not None and observer is not None:
-            raise UsageError("a shared client has an observer of its own")
         self._set_up(engine, Wish.of(topics, assign))
         self._held = held
 

@@ -157,11 +157,14 @@ class Engine:
     @property
     def left_open(self) -> str | None:
         """What is open, in words: None where it is not, or is about to be closed."""
-        name = self.config.group_id or self.config.client_id
         is_open = self._state in {"starting", "running"}
         if not is_open or self.home is None or self.home.is_elsewhere:
             return None
-        return f"the consumer {name!r}"
+        return f"the consumer {self._name!r}"
+
+    @property
+    def _name(self) -> str:
+        return self.config.group_id or self.config.client_id
 
     async def start(self, within: float | None) -> None:
         """Begin; return when there is an assignment and every position is known."""
@@ -192,6 +195,7 @@ class Engine:
             with anyio.CancelScope(shield=True):
                 await self.close(1.0)
             raise
+        self.client.observer.started("consumer", self._name)
 
     async def _begin(self, wish: Wish, deadline: float, within: float | None) -> None:
         if wish.partitions:
@@ -246,6 +250,7 @@ class Engine:
                 "too: call it in another task"
             )
         was_running = self._state == "running" and self._fatal is None
+        was_started = self._state != "new"
         self._state = "closing"
         self._let_go(caller())
         self.reader.must_look()
@@ -266,6 +271,8 @@ class Engine:
                 await self._end(deadline)
             finally:
                 self._has_closed.set()
+                if was_started:
+                    self.client.observer.closed("consumer", self._name)
 
     def abandon(self) -> None:
         """Begin to end all, and wait for nothing; for a consumer that was forgotten.

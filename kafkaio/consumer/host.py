@@ -270,7 +270,10 @@ class Host:
         """
         reader = self.engine.reader
         kept = self._of_group.union(partitions)
-        self._let_go([tp for tp in reader.positions if tp not in kept])
+        gone = [tp for tp in reader.positions if tp not in kept]
+        added = [tp for tp in partitions if tp not in reader.positions]
+        self._report(added, gone)
+        self._let_go(gone)
         self._watch(partitions)
         for tp in partitions:
             if tp not in reader.positions:
@@ -294,10 +297,17 @@ class Host:
             reader.assign(tp, has_commits=False)
             if from_start:
                 reader.seek_to(tp, Reset(ResetTo.EARLIEST))
+        self._report(added, gone)
         self.feed.revoked(gone)
         self.feed.assigned(added)
         await self.callbacks.revoked(gone)
         await self.callbacks.assigned(added)
+
+    def _report(
+        self, added: Collection[TopicPartition], gone: Collection[TopicPartition]
+    ) -> None:
+        if added or gone:
+            self.engine.client.observer.assignment_changed(added, gone)
 
     def raise_parting_failure(self) -> None:
         """Raise what a callback raised while the consumer closed; once."""
@@ -330,6 +340,7 @@ class Host:
             # The partitions go whether that worked or not; their next owner reads
             # the records again. The user's callback can still try.
             engine.client.observer.retrying("commit before revoke", 1, 0.0, error)
+            engine.client.observer.commit_failed(engine.config.group_id or "", error)
 
     def _watch(self, partitions: Collection[TopicPartition]) -> None:
         names = {tp.topic for tp in partitions}

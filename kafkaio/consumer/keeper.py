@@ -61,7 +61,9 @@ class Keeper:
         engine = self._engine
         next_commit = now() + self._commit_every
         while True:
+            due = now() + self._tick
             await anyio.sleep(self._tick)
+            engine.client.loop_was_late(now() - due)
             if engine.coordinator is not None and self._shows_life():
                 engine.coordinator.polled(now())
             if now() >= next_commit or self._is_loss_near():
@@ -98,6 +100,7 @@ class Keeper:
         try:
             await engine.commit_finished(self._timeout)
         except KafkaError as error:
+            engine.client.observer.commit_failed(engine.config.group_id or "", error)
             for_good = (
                 isinstance(error, BrokerError | OffsetStoreError)
                 and not error.retriable

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Callable
 from functools import partial
 
 from kafkaio._machines.accumulator import Accumulator, Chooser, Limits, Receipt
@@ -12,19 +11,9 @@ from kafkaio._records._impl import Lanes
 from kafkaio._records.batch import BatchBuilder, Compression
 from kafkaio._records.compression import Compressor
 from kafkaio._runtime.clock import roll, wall_clock
-from kafkaio.config import ClientConfig, ProducerConfig
+from kafkaio.config import ProducerConfig
 
-__all__ = ["make_accumulator", "shared_config"]
-
-
-def shared_config(
-    shared: ClientConfig, options: Mapping[str, object]
-) -> ProducerConfig:
-    """Make the options of a producer on a client that has its own already."""
-    inherited = {f.name: getattr(shared, f.name) for f in fields(ClientConfig)}
-    servers = inherited.pop("bootstrap_servers")
-    named = [f"[{h}]:{port}" if ":" in h else f"{h}:{port}" for h, port in servers]
-    return ProducerConfig.of(named, {**inherited, **options})
+__all__ = ["make_accumulator"]
 
 
 def make_accumulator(

@@ -189,6 +189,7 @@ class ProducerLife(Closeable):
         except BaseException:
             await self.close(timeout=0)
             raise
+        client.observer.started("producer", self.config.client_id)
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Send what was enqueued, then end. May be called again, and by several.
@@ -205,6 +206,7 @@ class ProducerLife(Closeable):
             await self._closed.wait()
             return
         was_running = self._state is State.RUNNING
+        was_started = self._state is not State.NEW
         deadline = None if timeout is None else now() + timeout
         self._state = State.CLOSING
         self._room.fail(self._why_closed())
@@ -220,6 +222,8 @@ class ProducerLife(Closeable):
             finally:
                 self._state = State.CLOSED
                 self._closed.set()
+                if was_started:
+                    self._client.observer.closed("producer", self.config.client_id)
 
     def _abandon(self) -> None:
         """Fail what is left, and begin to end the tasks."""

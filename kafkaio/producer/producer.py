@@ -13,10 +13,10 @@ from kafkaio._records._impl import Enqueuer
 from kafkaio._records.batch import Rows
 from kafkaio._runtime.clock import wall_ms
 from kafkaio.client.client import Client
+from kafkaio.client.signature import OptionsSignature
 from kafkaio.config import ProducerConfig, ProducerOptions
-from kafkaio.errors import BufferFull, ConfigurationError, KafkaTimeout
+from kafkaio.errors import BufferFull, KafkaTimeout
 from kafkaio.producer.arguments import check_destination
-from kafkaio.producer.assembly import shared_config
 from kafkaio.producer.delivery import Delivery
 from kafkaio.producer.life import ProducerLife, ProducerStatistics
 from kafkaio.producer.many import Sent, plan
@@ -52,33 +52,32 @@ class Producer(ProducerLife):
     way fail with ClosedError.
 
     Args:
-        bootstrap: ``"host:port,host2:port"``, a sequence of such, or a started
+        bootstrap_servers: ``"host:port,host2:port"``, a sequence of such, or a started
             `kafkaio.Client` to share, which `close` then leaves open.
-        observer: an object with any of the methods of `kafkaio.Observer`; with a
-            shared client, that client's observer is used and none may be given.
-        options: see `kafkaio.ProducerConfig`. With a shared client, those of the
-            client are taken from it.
+        observer: an object with any of the methods of `kafkaio.Observer`, or a list of
+            such objects. A shared client has its own; none can be given beside it.
+        options: see `kafkaio.ProducerConfig`. A shared client has the options of
+            `kafkaio.ClientConfig`; none of them can be given beside it.
 
     Raises:
         ConfigurationError: an option is unknown or impossible.
     """
 
+    __signature__ = OptionsSignature(ProducerOptions, ProducerConfig)
+
     def __init__(
         self,
-        bootstrap: str | Sequence[str] | Client = "localhost:9092",
+        bootstrap_servers: str | Sequence[str] | Client = "localhost:9092",
         *,
         observer: object | None = None,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        if isinstance(bootstrap, Client):
-            if observer is not None:
-                raise ConfigurationError(
-                    "observer: a producer on a shared client has that client's observer"
-                )
-            config = shared_config(bootstrap.config, options)
-            self._set_up(config, bootstrap, owns_client=False)
+        if isinstance(bootstrap_servers, Client):
+            client = bootstrap_servers
+            config = client.config_to_share(ProducerConfig, options, observer)
+            self._set_up(config, client, owns_client=False)
         else:
-            config = ProducerConfig.of(bootstrap, options)
+            config = ProducerConfig.of(bootstrap_servers, options)
             client = Client.from_config(config, observer)
             self._set_up(config, client, owns_client=True)
 

@@ -68,6 +68,23 @@ async def consume() -> None:
         await consumer.commit({tp: kafkaio.OffsetAndMetadata(5, "note")})
 
 
+class Metrics:
+    def request_sent(self, api: str, version: int, node_id: int) -> None: ...
+
+
+def configure(properties: dict[str, object]) -> None:
+    heard: list[object] = [Metrics(), kafkaio.Observer()]
+    client = kafkaio.Client(bootstrap_servers="a:1", log=False, observer=heard)
+    kafkaio.Producer(bootstrap_servers=client, linger_ms=5)
+    kafkaio.Producer(bootstrap_servers=["a:1", "b"], log=True, observer=Metrics())
+    kafkaio.Consumer(bootstrap_servers="a:1", topics="t", check_crcs=False)
+    kafkaio.Producer(bootstrap="a:1")  # type: ignore[call-arg]
+    kafkaio.Producer("a:1", group_id="g")  # type: ignore[call-arg]
+    kafkaio.Consumer("a:1", log="no")  # type: ignore[arg-type]
+    assert_type(kafkaio.__version__, str)
+    assert_type(kafkaio.Producer.from_properties(properties), kafkaio.Producer)
+
+
 async def request() -> None:
     async with kafkaio.Client("localhost:9092") as client:
         reply = await client.request(messages.ListGroupsRequest(), to=kafkaio.ANY)

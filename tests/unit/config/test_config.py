@@ -1,9 +1,17 @@
+import inspect
+import pydoc
+import re
 import ssl
+import tomllib
 from dataclasses import fields
-from typing import get_type_hints
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any, Unpack, get_type_hints
 
 import pytest
 
+import kafkaio
+from kafkaio import Client, Consumer, Producer
 from kafkaio.config import (
     ClientConfig,
     ClientOptions,
@@ -11,7 +19,7 @@ from kafkaio.config import (
     ConsumerOptions,
     ProducerConfig,
     ProducerOptions,
-    options,
+    checks,
     parse_servers,
 )
 from kafkaio.errors import ConfigurationError
@@ -25,11 +33,7 @@ CONFIGS = [
 
 @pytest.mark.parametrize(("config", "keywords"), CONFIGS)
 def test_keyword_types_name_every_option(config: type, keywords: type) -> None:
-    options.__dict__["ssl"] = ssl  # a name that only type checkers see
-    try:
-        names = set(get_type_hints(keywords))
-    finally:
-        del options.__dict__["ssl"]
+    names = set(get_type_hints(keywords, localns={"ssl": ssl}))
     assert names == {f.name for f in fields(config)} - {"bootstrap_servers"}
 
 
@@ -42,6 +46,7 @@ def test_keyword_types_name_every_option(config: type, keywords: type) -> None:
         ("[::1]:7", (("::1", 7),)),
         ("[fe80::1]", (("fe80::1", 9092),)),
         ("PLAINTEXT://broker:9", (("broker", 9),)),
+        ("DOCKER_1://broker:9", (("broker", 9),)),
         (["a:1", "b"], (("a", 1), ("b", 9092))),
     ],
 )
@@ -53,6 +58,150 @@ def test_servers(text: str, servers: tuple[tuple[str, int], ...]) -> None:
 def test_servers_that_make_no_sense(text: str) -> None:
     with pytest.raises(ConfigurationError, match="server"):
         parse_servers(text)
+
+
+@pytest.mark.parametrize("servers", [None, 5, b"a:1", 1.5, True, object(), ["a", 1]])
+@pytest.mark.parametrize("kind", [Client, Producer, Consumer])
+def test_servers_of_a_wrong_type(kind: Any, servers: object) -> None:
+    with pytest.raises(ConfigurationError, match=r"bootstrap_servers=.*'host:port'"):
+        kind(servers)
+
+
+@pytest.mark.parametrize("url", ["http://localhost:9092", "kafka://a", "https://a:1/b"])
+def test_a_url_is_no_server(url: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"use host:port.*no URL"):
+        Producer(url)
+
+
+@pytest.mark.parametrize("kind", [Client, Producer, Consumer])
+def test_one_name_for_the_servers_of_all_classes(kind: Any) -> None:
+    for made in (kind("a:1"), kind(bootstrap_servers="a:1")):
+        assert made.__class__.__name__ == kind.__name__
+    with pytest.raises(ConfigurationError, match="use bootstrap_servers instead"):
+        kind(bootstrap="a:1")
+
+
+@pytest.mark.parametrize("kind", [Client, Producer, Consumer])
+def test_a_mapping_of_properties_is_for_from_properties(kind: Any) -> None:
+    properties = {"bootstrap.servers": "a:1"}
+    message = rf"pass it to {kind.__name__}\.from_properties"
+    with pytest.raises(ConfigurationError, match=message):
+        kind(properties)
+    assert kind.from_properties(properties)
+    with pytest.raises(ConfigurationError, match="no mapping"):
+        kind.from_properties("a:1")
+
+
+def test_a_client_goes_by_the_name_of_servers() -> None:
+    client = Client("a:1", client_id="shared")
+    assert Producer(bootstrap_servers=client, linger_ms=1).config.client_id == "shared"
+    assert "shared" in repr(Consumer(bootstrap_servers=client))
+
+
+@pytest.mark.parametrize("kind", [Producer, Consumer])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"security_protocol": "SSL"},  # went out in plain text
+        {"ssl_context": ssl.create_default_context()},
+        {"request_timeout_ms": 1},
+        {"log": False},
+    ],
+)
+def test_options_of_a_shared_client_are_given_to_it(
+    kind: Any, options: dict[str, object]
+) -> None:
+    with pytest.raises(ConfigurationError, match="option of the client"):
+        kind(Client("a:1"), **options)
+
+
+@pytest.mark.parametrize("kind", [Producer, Consumer])
+def test_an_observer_is_given_to_the_client_that_is_shared(kind: Any) -> None:
+    with pytest.raises(ConfigurationError, match="observer"):
+        kind(Client("a:1"), observer=object())
+
+
+def test_a_tls_context_that_would_not_be_used() -> None:
+    with pytest.raises(ConfigurationError, match="without security_protocol='SSL'"):
+        Client("a:1", ssl_context=ssl.create_default_context())
+
+
+@pytest.mark.parametrize("config", [ProducerConfig, ConsumerConfig, ClientConfig])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("transactional_id", "transactions are not in kafkaio yet"),
+        ("sasl_mechanism", "SASL is not in kafkaio yet"),
+        ("sasl_plain_password", "SASL is not in kafkaio yet"),
+        ("ssl_cafile", "use ssl_context"),
+        ("ssl_check_hostname", "use ssl_context"),
+        ("loop", "leave it out"),
+        ("api_version", "leave it out"),
+        ("consumer_timeout_ms", r"use poll\(timeout"),
+        ("max_batch_size", "use batch_size instead"),
+        ("rebalance_timeout_ms", "use max_poll_interval_ms instead"),
+    ],
+)
+def test_options_of_other_clients_say_what_to_do(
+    config: type[ClientConfig], name: str, message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"unknown option '{name}'; {message}"):
+        config.of("a", {name: None})
+    dotted = name.replace("_", ".")
+    with pytest.raises(ConfigurationError, match=f"option '{dotted}'; {message}"):
+        config.from_properties({"bootstrap.servers": "a", dotted: "x"})
+
+
+def test_what_is_said_of_other_clients_is_true() -> None:
+    options = {f.name for kind, _ in CONFIGS for f in fields(kind)}
+    assert not options & {*checks._FOREIGN, *checks.ALIASES}
+    for name, hint in checks._FOREIGN.items():
+        for used in re.findall(r"use (\w+_\w+)(?!\w*\()", hint):
+            assert used in options or hasattr(Consumer, used), name
+
+
+def test_an_option_of_another_class_names_that() -> None:
+    with pytest.raises(ConfigurationError, match="of Consumer, not of Producer"):
+        Producer("a", group_id="g")  # type: ignore[call-arg]
+    with pytest.raises(ConfigurationError, match="of Producer, not of Consumer"):
+        Consumer("a", linger_ms=5)  # type: ignore[call-arg]
+    with pytest.raises(ConfigurationError, match=r"group\.id is an option of Consumer"):
+        Client.from_properties({"bootstrap.servers": "a", "group.id": "g"})
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("lingr_ms", "linger_ms"),
+        ("batchsize", "batch_size"),
+        ("session_timeout", "session_timeout_ms"),
+        ("group", "group_id"),
+        ("topic", "topics"),
+        ("bootstrap_server", "bootstrap_servers"),
+    ],
+)
+def test_a_near_name_is_suggested(given: str, meant: str) -> None:
+    kind = ConsumerConfig if meant in {"group_id", "topics"} else ProducerConfig
+    kind = ConsumerConfig if meant == "session_timeout_ms" else kind
+    with pytest.raises(ConfigurationError, match=f"did you mean '{meant}'"):
+        kind.of("a", {given: 1})
+
+
+@pytest.mark.parametrize("name", ["foo", "verbose", "color", "xyz_ms", "n", "rackets"])
+@pytest.mark.parametrize("config", [ProducerConfig, ConsumerConfig, ClientConfig])
+def test_nonsense_has_no_suggestion(config: type[ClientConfig], name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"unknown option '{name}'$"):
+        config.of("a", {name: 1})
+
+
+def test_an_object_of_any_class_that_can_be_called_is_a_serializer() -> None:
+    class Codec:
+        def __call__(self, value: object) -> bytes:
+            return str(value).encode()
+
+    config = ProducerConfig.of("a", {"value_serializer": Codec()})
+    assert config.value_serializer is not None
+    assert config.value_serializer(5) == b"5"
 
 
 def test_defaults_are_those_of_the_java_client() -> None:
@@ -77,6 +226,22 @@ def test_defaults_are_those_of_the_java_client() -> None:
         (ProducerConfig, {"acks": 2}, "acks=2 is none of"),
         (ProducerConfig, {"acks": True}, "acks=True is none of"),
         (ProducerConfig, {"compression_type": "lz"}, "did you mean 'lz4'"),
+        (ProducerConfig, {"compression_type": None}, "not one of 'none', 'gzip'"),
+        (ProducerConfig, {"compression_type": "q"}, "'lz4', 'zstd'$"),
+        (ClientConfig, {"security_protocol": "ssl"}, "did you mean 'SSL'"),
+        (ClientConfig, {"security_protocol": "SASL_SSL"}, "SASL is not in kafkaio yet"),
+        (ClientConfig, {"ssl_context": True}, "no ssl.SSLContext"),
+        (ClientConfig, {"ssl_context": "ca.pem"}, "no ssl.SSLContext"),
+        (ClientConfig, {"ssl_context": ssl.SSLContext}, "no ssl.SSLContext"),
+        (ClientConfig, {"log": "no"}, "log='no' has the wrong type: bool is needed"),
+        (ProducerConfig, {"value_serializer": "json"}, "'json' is no function that"),
+        (ProducerConfig, {"key_serializer": 5}, "key_serializer=5 is no function"),
+        (ProducerConfig, {"partitioner": "murmur2"}, r"no function \(topic, key"),
+        (ConsumerConfig, {"key_deserializer": "json"}, "no function that"),
+        (ConsumerConfig, {"value_deserializer": 5}, "=5 is no function that"),
+        (ProducerConfig, {"retries": None}, "wrong type: int is needed"),
+        (ProducerConfig, {"linger_ms": None}, "wrong type: int or float is needed"),
+        (ConsumerConfig, {"group_id": 5}, "str or None is needed"),
         (ProducerConfig, {"compression_lz4_level": "9"}, "wrong type"),
         (ProducerConfig, {"compression_lz4_level": 99}, "not within 1 to 16"),
         (ProducerConfig, {"delivery_timeout_ms": 1}, "less than linger_ms"),
@@ -95,7 +260,7 @@ def test_defaults_are_those_of_the_java_client() -> None:
         (ConsumerConfig, {"auto_offset_reset": "by_duration:P"}, "ISO 8601"),
         (ConsumerConfig, {"heartbeat_interval_ms": 45_000}, "must be less than"),
         (ConsumerConfig, {"partition_assignment_strategy": ()}, "no assignor"),
-        (ClientConfig, {"security_protocol": "SASL"}, "none of PLAINTEXT, SSL"),
+        (ClientConfig, {"security_protocol": "SASL"}, "SASL is not in kafkaio yet"),
     ],
 )
 def test_impossible_options(
@@ -172,3 +337,70 @@ def test_level_of_the_codec_in_use() -> None:
     )
     given = {"compression_type": "gzip", "compression_gzip_level": 3}
     assert ProducerConfig.of("a", given).compression_level == 3
+
+
+KINDS = [
+    (Client, ClientConfig, ClientOptions),
+    (Producer, ProducerConfig, ProducerOptions),
+    (Consumer, ConsumerConfig, ConsumerOptions),
+]
+
+
+@pytest.mark.parametrize(("kind", "config", "keywords"), KINDS)
+def test_signatures_show_the_options(kind: Any, config: Any, keywords: Any) -> None:
+    shown = inspect.signature(kind).parameters
+    types = get_type_hints(keywords, localns={"ssl": ssl})
+    for field in fields(config):
+        if field.name != "bootstrap_servers":
+            parameter = shown[field.name]
+            assert parameter.default == field.default
+            assert parameter.annotation == types[field.name]
+            assert parameter.kind is parameter.KEYWORD_ONLY
+    assert next(iter(shown)) == "bootstrap_servers"
+    assert shown["bootstrap_servers"].default == "localhost:9092"
+    assert "options" not in shown
+    own = {"bootstrap_servers", "observer"}
+    if kind is Consumer:
+        own |= {"topics", "assign", "on_assigned", "on_revoked", "on_lost"}
+    assert shown.keys() == types.keys() | own
+
+
+def test_signature_of_a_subclass() -> None:
+    class Plain(Consumer):
+        """With the constructor of its base."""
+
+    class Other(Producer):
+        def __init__(
+            self, name: str, *, prefix: str = "", **options: Unpack[ProducerOptions]
+        ) -> None:
+            super().__init__(client_id=prefix + name, **options)
+
+    class Loose(Consumer):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+
+    assert inspect.signature(Plain) == inspect.signature(Consumer)
+    shown = inspect.signature(Other).parameters
+    assert list(shown)[:3] == ["name", "prefix", "client_id"]
+    assert shown["linger_ms"].default == 5
+    assert list(inspect.signature(Loose).parameters) == ["args", "options"]
+    assert inspect.signature(Consumer._kind(io_thread=True)) == inspect.signature(
+        Consumer
+    )
+
+
+def test_help_shows_the_options() -> None:
+    text = pydoc.plain(pydoc.render_doc(Producer))
+    head = text[: text.index("Writes records to Kafka")]
+    assert "bootstrap_servers: str | " in head
+    assert "acks: Literal['all', -1, 0, 1] = 'all'" in head
+    assert "value_serializer: " in head
+
+
+def test_one_place_has_the_version() -> None:
+    root = Path(__file__).parents[3]
+    project = tomllib.loads((root / "pyproject.toml").read_text())
+    source = project["tool"]["setuptools"]["dynamic"]["version"]["attr"]
+    assert "version" in project["project"]["dynamic"]
+    assert resolve_name(source.replace(".__", ":__")) == kafkaio.__version__
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+)?", kafkaio.__version__)

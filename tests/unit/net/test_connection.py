@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from kafkaio._net import settings as settings_module
+import kafkaio
 from kafkaio._net.connection import LINGER, Connection
 from kafkaio._net.lane import Lane
 from kafkaio._net.memory import MemoryTransport
@@ -131,15 +131,8 @@ async def test_a_reset_names_its_cause(opened: Opened) -> None:
     await connection.wait_gone(now() + LINGER)
 
 
-def test_a_source_tree_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> str:
-        raise settings_module.PackageNotFoundError(name)
-
-    monkeypatch.setattr(settings_module, "version", missing)
-    # Its own cache: what other tests found stays as it is.
-    look_up = settings_module._software_version.__wrapped__
-    monkeypatch.setattr(settings_module, "_software_version", look_up)
-    assert SETTINGS.identity("x").software_version == "unknown"
+def test_brokers_see_the_version_of_the_package() -> None:
+    assert SETTINGS.identity("x").software_version == kafkaio.__version__
 
 
 class Written(asyncio.WriteTransport):

@@ -1,7 +1,7 @@
 import asyncio
 from typing import Any
 
-from kafkaio._runtime.observer import Observer, guarded
+from kafkaio._runtime.observer import Observer, add_observer, guarded
 
 METHODS = {name for name in vars(Observer) if not name.startswith("_")}
 
@@ -37,6 +37,59 @@ def test_an_attribute_that_is_no_method_is_ignored() -> None:
         throttled = None
 
     assert guarded(Mine()).throttled(1, 0.5) is None
+
+
+def test_several_observers_hear_in_their_order() -> None:
+    heard: list[str] = []
+
+    class First(Observer):
+        def throttled(self, node_id: int, seconds: float) -> None:
+            heard.append("first")
+
+    class Second:
+        def throttled(self, node_id: int, seconds: float) -> None:
+            heard.append("second")
+
+    class Third:
+        def loop_blocked(self, seconds: float, stack: str) -> None:
+            heard.append("third")
+
+    for several in ([First(), Second(), Third()], (First(), Second(), Third())):
+        heard.clear()
+        guard = guarded(several)
+        guard.throttled(1, 0.5)
+        guard.loop_blocked(1.0, "")
+        assert heard == ["first", "second", "third"]
+        assert vars(guard).keys() == {"throttled", "loop_blocked"}
+
+
+async def test_one_that_raises_does_not_silence_the_others() -> None:
+    heard: list[float] = []
+
+    class Bad:
+        def throttled(self, node_id: int, seconds: float) -> None:
+            raise ValueError("oops")
+
+    class Good:
+        def throttled(self, node_id: int, seconds: float) -> None:
+            heard.append(seconds)
+
+    reports: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, c: reports.append(c))
+    guarded([Bad(), Good()]).throttled(1, 0.5)
+    assert heard == [0.5]
+    assert len(reports) == 1
+
+
+def test_an_observer_may_be_spared_some_events() -> None:
+    class Mine:
+        def throttled(self, node_id: int, seconds: float) -> None: ...
+
+        def loop_blocked(self, seconds: float, stack: str) -> None: ...
+
+    guard = guarded(None)
+    add_observer(guard, Mine(), {"throttled"})
+    assert vars(guard).keys() == {"loop_blocked"}
 
 
 async def test_an_observer_that_raises_harms_nobody() -> None:

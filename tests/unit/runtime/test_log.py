@@ -1,0 +1,376 @@
+import asyncio
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from typing import Any
+
+import pytest
+
+import kafkaio
+from kafkaio import TopicPartition
+from kafkaio._runtime import log
+from kafkaio._runtime.log import Limiter, LogObserver, attach_log
+from kafkaio._runtime.observer import Observer, guarded
+from kafkaio.errors import (
+    AuthenticationError,
+    BrokerNotAvailable,
+    ConnectionLost,
+    RebalanceInProgress,
+    RequestTimeout,
+)
+from kafkaio.testing import Broker
+
+ONE = TopicPartition("one", 0)
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
+
+
+def lines(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
+    return [r.getMessage() for r in caplog.records if r.levelno == level]
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def observer(clock: Clock) -> LogObserver:
+    return LogObserver("me", "a:1", clock)
+
+
+# ---- what is left out ------------------------------------------------------------
+
+
+def test_the_first_is_logged_at_once_and_then_one_in_an_interval() -> None:
+    limiter = Limiter(30)
+    assert limiter.admit("kind", "a", 0.0) == 0
+    assert [limiter.admit("kind", "a", at) for at in (0.0, 10.0, 29.9)] == [None] * 3
+    assert limiter.admit("kind", "b", 10.0) == 0
+    assert limiter.admit("other", "a", 10.0) == 0
+    assert limiter.admit("kind", "a", 30.0) == 3
+    assert limiter.admit("kind", "a", 60.0) == 0
+
+
+def test_what_is_left_out_is_counted_by_what_it_is() -> None:
+    limiter = Limiter(30)
+    assert limiter.admit("lost", "a", 0.0, 7) == 0
+    assert limiter.admit("lost", "a", 1.0, 5) is None
+    assert limiter.admit("lost", "a", 2.0, 6) is None
+    assert limiter.admit("lost", "a", 31.0, 1) == 11
+
+
+def test_subjects_are_not_remembered_for_ever() -> None:
+    limiter = Limiter(30)
+    for number in range(10 * log._MANY):
+        assert limiter.admit("topic", number, number * 1.0) == 0
+    assert len(limiter._last) <= log._MANY
+
+
+# ---- what is logged, and how ---------------------------------------------------
+
+
+def test_warnings_name_the_subject_and_the_cause(
+    observer: LogObserver, caplog: pytest.LogCaptureFixture
+) -> None:
+    refused = BrokerNotAvailable("h:1: connect: refused")
+    observer.connection_lost(3, "shared", refused)
+    observer.connection_lost(-1, "shared", AuthenticationError("h:2: TLS: bad CA"))
+    observer.topic_unavailable("t!", ConnectionLost("no topic t!"))
+    observer.rebalance("STABLE", (), (), [TopicPartition("t", p) for p in range(12)])
+    observer.commit_failed("g", RequestTimeout("no answer"))
+    observer.delivery_lost(ONE, RequestTimeout("too late"), 4)
+    observer.loop_blocked(2.5, "in handler.py\n")
+    observer.retrying("metadata", 10, 1.0, ConnectionLost("h:1: cut"))
+    found = warnings(caplog)
+    assert found[0] == "[me] cannot connect to broker 3: h:1: connect: refused"
+    for text, told in zip(
+        found[1:],
+        (
+            "authentication refused by bootstrap server 1: h:2: TLS: bad CA",
+            "topic 't!' is not available: ",
+            "partitions lost, others may own them already: t-0, t-1, t-2, t-3, t-4, "
+            "t-5, t-6, t-7, t-8, t-9 and 2 more",
+            "a commit of group 'g' failed: no answer",
+            "one-0: 4 records were not delivered, and nobody awaited the delivery: "
+            "too late",
+            "the event loop was blocked for 2.5 s",
+            "metadata: still failing after 10 attempts: h:1: cut",
+        ),
+        strict=True,
+    ):
+        assert text.startswith(f"[me] {told}"), text
+    assert "in handler.py" in found[6]
+    names = [record.name for record in caplog.records]
+    assert names == [
+        *["kafkaio.client"] * 3,
+        *["kafkaio.consumer"] * 2,
+        "kafkaio.producer",
+        *["kafkaio.client"] * 2,
+    ]
+
+
+def test_warnings_are_rationed(
+    observer: LogObserver, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    refused = BrokerNotAvailable("h:1: connect: refused")
+    for _ in range(50):
+        observer.connection_lost(3, "shared", refused)
+        observer.connection_lost(4, "shared", refused)
+        clock.at += 1
+    found = [text for text in warnings(caplog) if "broker 3" in text]
+    assert len(found) == 2
+    assert found[1].endswith("refused (29 more since this was last logged)")
+    assert len(warnings(caplog)) == 4
+
+
+def test_what_passes_by_itself_is_no_warning(
+    observer: LogObserver, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "kafkaio")
+    observer.commit_failed("g", RebalanceInProgress("is rebalancing"))
+    observer.connection_lost(1, "shared", ConnectionLost("reset"))
+    observer.connection_lost(1, "shared", None)
+    observer.loop_blocked(0.2, "")
+    observer.retrying("metadata", 9, 1.0, ConnectionLost("cut"))
+    observer.retrying("metadata", 99, 1.0, BrokerNotAvailable("h:1: refused"))
+    observer.rebalance("JOINING", (), (), ())
+    assert len(caplog.records) == 7
+    assert warnings(caplog) == []
+
+
+def test_a_broker_that_is_back_is_told(
+    observer: LogObserver, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "kafkaio")
+    observer.connection_opened(3, "shared", "h", 1)
+    assert caplog.records == []
+    observer.connection_lost(3, "shared", BrokerNotAvailable("h:1: refused"))
+    observer.connection_opened(3, "shared", "h", 1)
+    observer.connection_opened(3, "fetch", "h", 1)
+    assert lines(caplog, logging.INFO) == ["[me] connected to broker 3 at h:1 (shared)"]
+
+
+def test_what_other_code_raised_is_not_quoted(
+    observer: LogObserver, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "kafkaio")
+    observer.retrying("the handler", 1, 0.1, ValueError("card 4242"))
+    observer.retrying("the handler", 10, 0.1, ValueError("card 4242"))
+    assert "ValueError" in caplog.text
+    assert "4242" not in caplog.text
+
+
+def test_every_event_has_its_line(
+    observer: LogObserver, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "kafkaio")
+    offset = kafkaio.OffsetAndMetadata(5)
+    given: dict[str, tuple[Any, ...]] = {
+        "started": ("consumer", "g"),
+        "closed": ("producer", "p"),
+        "connection_opened": (1, "shared", "h", 9),
+        "connection_lost": (1, "shared", None),
+        "request_sent": ("Fetch", 17, 1),
+        "request_answered": ("Fetch", 17, 1, 0.0123),
+        "throttled": (1, 0.5),
+        "metadata_updated": (3, 7),
+        "retrying": ("metadata", 1, 0.1, OSError("cut")),
+        "topic_unavailable": ("t", OSError("x")),
+        "batch_sent": (ONE, 10, 1000),
+        "record_failed": (ONE, OSError("x"), 3),
+        "delivery_lost": (ONE, OSError("x"), 3),
+        "rebalance": ("STABLE", (), (), ()),
+        "assignment_changed": ((), (ONE,)),
+        "group_protocol": ("g", "classic", OSError("too old")),
+        "offsets_committed": ({ONE: offset},),
+        "commit_failed": ("g", OSError("x")),
+        "loop_blocked": (0.5, ""),
+    }
+    events = {name for name in vars(Observer) if not name.startswith("_")}
+    assert given.keys() == events
+    for name, arguments in given.items():
+        before = len(caplog.records)
+        getattr(observer, name)(*arguments)
+        [record] = caplog.records[before:]
+        assert record.getMessage().startswith("[me] "), name
+    assert "Fetch v17 answered by broker 1 after 12.3 ms" in caplog.text
+    assert "committed one-0: 5" in caplog.text
+    assert "because too old" in caplog.text
+
+
+@pytest.mark.parametrize("level", [logging.INFO, logging.DEBUG])
+def test_frequent_events_are_heard_where_the_level_is_debug(
+    level: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(level, "kafkaio")
+    guard = guarded(None)
+    is_debug = level == logging.DEBUG
+    assert attach_log(guard, "me", "a:1") is is_debug
+    heard = vars(guard).keys()
+    for name in log._FREQUENT:
+        assert (name in heard) is is_debug, name
+    assert {"started", "closed", "connection_lost", "topic_unavailable"} <= heard
+
+
+def test_no_handler_and_no_level_is_set() -> None:
+    for name in ("kafkaio", *(logger.name for logger in log._LOGGERS.values())):
+        assert logging.getLogger(name).handlers == []
+        assert logging.getLogger(name).level == logging.NOTSET
+        assert logging.getLogger(name).propagate
+
+
+# ---- a client's life ---------------------------------------------------------------
+
+
+async def work(servers: Any, **options: Any) -> None:
+    """Produce and consume a record, by a shared client or by ones of their own."""
+    async with kafkaio.Producer(servers, **options) as producer:
+        await producer.send("one", b"s3cret", key=b"k3y", headers=[("h", b"h3ad")])
+    async with kafkaio.Consumer(
+        servers, topics="one", group_id="g", auto_offset_reset="earliest", **options
+    ) as consumer:
+        record = await anext(consumer)
+        assert record.value == b"s3cret"
+        await consumer.commit(record)
+
+
+async def test_a_healthy_life_is_told_without_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "kafkaio")
+    async with Broker(topics={"one": 1}) as broker:
+        await work(broker.bootstrap_servers, client_id="mine")
+    assert warnings(caplog) == []
+    assert f"127.0.0.1:{broker.bootstrap_servers.split(':')[1]}" in caplog.messages[0]
+    assert caplog.messages[0].endswith(f"; kafkaio {kafkaio.__version__}")
+    told = [text.split(";")[0] for text in lines(caplog, logging.INFO)]
+    assert told == [
+        "[mine] client 'mine' started",
+        "[mine] producer 'mine' started",
+        "[mine] client 'mine' closed",
+        "[mine] producer 'mine' closed",
+        "[mine] client 'mine' started",
+        "[mine] group 'g' is joined by the protocol 'consumer'",
+        "[mine] partitions assigned: one-0",
+        "[mine] consumer 'g' started",
+        "[mine] partitions revoked: one-0",
+        "[mine] client 'mine' closed",
+        "[mine] consumer 'g' closed",
+    ]
+
+
+async def test_requests_are_told_as_debug_and_secrets_are_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG, "kafkaio")
+    async with Broker(topics={"one": 1}) as broker:
+        await work(broker.bootstrap_servers)
+    assert warnings(caplog) == []
+    debug = lines(caplog, logging.DEBUG)
+    for told in ("Produce v", "Fetch v", "answered by broker", "one-0: a batch of 1"):
+        assert any(told in line for line in debug), told
+    assert "committed one-0: 1" in caplog.text
+    for secret in ("s3cret", "k3y", "h3ad"):
+        assert secret not in caplog.text
+
+
+async def test_the_log_is_switched_off(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "kafkaio")
+    async with Broker(topics={"one": 1}) as broker:
+        await work(broker.bootstrap_servers, log=False)
+        async with kafkaio.Client(broker.bootstrap_servers, log=False) as client:
+            assert vars(client.observer) == {}
+            await work(client)
+    assert caplog.records == []
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.kinds: list[str] = []
+
+    def started(self, kind: str, name: str) -> None:
+        self.kinds.append(kind)
+
+
+async def test_a_shared_client_logs_once_and_observers_hear_beside_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "kafkaio")
+    one, two = Heard(), Heard()
+    async with (
+        Broker(topics={"one": 1}) as broker,
+        kafkaio.Client(broker.bootstrap_servers, observer=[one, two]) as client,
+    ):
+        await work(client)
+    kinds = ["client", "producer", "consumer"]
+    assert one.kinds == two.kinds == kinds
+    started = [text for text in lines(caplog, logging.INFO) if " started" in text]
+    assert [text.split()[1] for text in started] == kinds
+
+
+async def test_a_consumer_in_a_thread_logs(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "kafkaio")
+    async with (
+        Broker(topics={"one": 1}) as broker,
+        kafkaio.Consumer(
+            broker.bootstrap_servers, assign=[ONE], io_thread=True
+        ) as consumer,
+    ):
+        assert consumer.assignment == {ONE}
+    threads = {r.threadName for r in caplog.records if "consumer" in r.getMessage()}
+    assert threads == {"kafkaio I/O"}
+    assert "partitions assigned: one-0" in caplog.text
+    assert warnings(caplog) == []
+
+
+@pytest.mark.parametrize("level", [logging.INFO, logging.DEBUG])
+async def test_a_thread_watches_the_loop_only_for_debugging(
+    level: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(level, "kafkaio")
+    async with (
+        Broker(topics={"one": 1}) as broker,
+        kafkaio.Client(broker.bootstrap_servers),
+    ):
+        await asyncio.sleep(0)  # the turn in which the watchdog starts
+        names = {thread.name for thread in threading.enumerate()}
+        assert ("kafkaio watchdog" in names) is (level == logging.DEBUG)
+
+
+@pytest.fixture
+def unused_port() -> Iterator[int]:
+    # Bound and not listening: nobody else can have it, and connecting is refused.
+    with closing(socket.socket()) as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
+
+
+@pytest.mark.parametrize("kind", [kafkaio.Producer, kafkaio.Consumer])
+async def test_a_broker_that_is_down_is_told_at_once(
+    kind: Any, unused_port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "kafkaio")
+    started = asyncio.create_task(kind(f"127.0.0.1:{unused_port}").start())
+    async with asyncio.timeout(1):
+        while not warnings(caplog):  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+    started.cancel()
+    with suppress(asyncio.CancelledError):
+        await started
+    [warning] = warnings(caplog)
+    assert warning.startswith("[kafkaio] cannot connect to bootstrap server 1: ")
+    assert f"127.0.0.1:{unused_port}: " in warning
+    assert "connect: [Errno " in warning
