@@ -61,9 +61,11 @@ class Broker:
         replication_factor: of topics whose number is not told; at most 3 without it.
         first_node_id: their ids count from it.
         racks: the racks of the nodes, in their order (KIP-392).
-        metadata_delay: seconds until nodes know of a topic that a client created, or of
-            a new leader; until then nobody does as one, and clients are told of the
-            old one. A real cluster needs them, too; 0 for none.
+        metadata_delay: seconds until nodes know of a new leader, or of a topic that a
+            request for its metadata created; until then, nobody acts as the leader, and
+            clients are told of the old one. A real cluster needs them, too; 0 for none.
+            Topics of CreateTopics are known when it is answered: the fault
+            `metadata_lag` delays them.
         memory_transport: no ports, only ``dial``, for
             ``Client.from_config(config, dial=broker.dial)``; or a network to use.
         clock: what time it is, in place of the loop's and the wall's.

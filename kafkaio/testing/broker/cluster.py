@@ -82,7 +82,8 @@ class Cluster:
     Args:
         node_ids: the nodes, all up.
         clock: what time it is.
-        metadata_delay: seconds until nodes know of a new topic or leader.
+        metadata_delay: seconds until nodes know of a new leader, or of a topic that a
+            request for its metadata created.
         store: where logs are kept, and what has to survive the process.
         offsets_partitions: partitions of the topic of committed offsets.
     """
@@ -283,8 +284,12 @@ class Cluster:
             Refusal: with the reason why not.
         """
         self.check_new(name, partitions, factor, configs or {})
-        assignment = [self._place(factor) for _ in range(partitions)]
+        assignment = self.place(partitions, factor)
         return self.place_topic(name, assignment, configs, visible_at, topic_id)
+
+    def place(self, partitions: int, factor: int) -> list[list[int]]:
+        """Choose the replicas of new partitions among the nodes that are up."""
+        return [self._place(factor) for _ in range(partitions)]
 
     def place_topic(
         self,
@@ -308,7 +313,7 @@ class Cluster:
         """Add partitions to a topic: as many, or with these replicas."""
         if isinstance(assignment, int):
             factor = min(len(topic.partitions[0].replicas), len(self.live))
-            assignment = [self._place(factor) for _ in range(assignment)]
+            assignment = self.place(assignment, factor)
         self._extend(topic, assignment)
         self.save()
 

@@ -15,6 +15,7 @@ from kafkaio.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.cluster import AT_ONCE
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
@@ -30,7 +31,7 @@ async def handle(
     request: CreateTopicsRequest,
     connection: ServerConnection,
 ) -> CreateTopicsResponse:
-    """Create topics; the nodes learn of them a little after this answer."""
+    """Create topics. All nodes know them when this is answered, unless a fault lags."""
     del header
     names = [asked.name for asked in request.topics]
     twice = {name for name in names if names.count(name) > 1}
@@ -78,11 +79,11 @@ def _one(
         if validate_only:
             # As Kafka, which draws an id even where nothing is made.
             result.topic_id = random_uuid()
-        elif assignment:
-            made = cluster.place_topic(asked.name, assignment, values)
-            result.topic_id = made.topic_id
         else:
-            made = cluster.create_topic(asked.name, count, factor, values)
+            lag = connection.metadata_lag()
+            visible_at = cluster.clock.now() + lag if lag else AT_ONCE
+            placed = assignment or cluster.place(count, factor)
+            made = cluster.place_topic(asked.name, placed, values, visible_at)
             result.topic_id = made.topic_id
     except Refusal as refusal:
         refusal.write_to(result)
