@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from kafkaio._runtime.clock import random_uuid
 from kafkaio.protocol.error_codes import ErrorCode
@@ -16,13 +15,11 @@ from kafkaio.protocol.messages.create_topics import (
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.cluster import AT_ONCE
+from kafkaio.testing.broker.configs import Source
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import TOPIC_DEFAULTS, TopicSettings
-
-_FROM_TOPIC: Final = 1
-_FROM_DEFAULTS: Final = 5
 
 
 async def handle(
@@ -59,7 +56,7 @@ def _one(
     *,
     validate_only: bool,
 ) -> CreatableTopicResult:
-    result = CreatableTopicResult(name=asked.name)
+    result = CreatableTopicResult(name=asked.name, error_message=None)
     configs = {config.name: config.value for config in asked.configs}
     cluster = node.cluster
     try:
@@ -90,7 +87,7 @@ def _one(
         return result
     result.num_partitions = count
     result.replication_factor = factor
-    result.configs = _told(values)
+    result.configs = _told(node, values)
     return result
 
 
@@ -132,13 +129,15 @@ def check_replicas(node: Node, replicas: list[int], factor: int) -> None:
         )
 
 
-def _told(values: Mapping[str, str]) -> list[CreatableTopicConfigs]:
-    settings = TopicSettings(values)
-    return [
-        CreatableTopicConfigs(
-            name=name,
-            value=settings.get(name),
-            config_source=_FROM_TOPIC if name in values else _FROM_DEFAULTS,
+def _told(node: Node, values: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+    configs = node.cluster.configs
+    settings = TopicSettings(values, configs.topic_defaults)
+    found = []
+    for name in TOPIC_DEFAULTS:
+        synonyms = configs.topic_synonyms(name, values, node.node_id)
+        source = synonyms[0].source if synonyms else Source.DEFAULT
+        value = settings.get(name)
+        found.append(
+            CreatableTopicConfigs(name=name, value=value, config_source=source)
         )
-        for name in TOPIC_DEFAULTS
-    ]
+    return found
