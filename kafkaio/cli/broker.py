@@ -5,32 +5,97 @@ from __future__ import annotations
 import argparse
 import asyncio
 import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from types import FrameType
+from typing import TYPE_CHECKING, Final, TextIO
 
+from kafkaio.cli.parsing import CommandFailed
+from kafkaio.testing.broker.configs import base_name, facts
+from kafkaio.testing.broker.properties import read_properties
+from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.embedded import Broker
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+    from kafkaio.cli.parsing import Parser
+
 __all__ = ["add_command"]
 
+_COMMAND: Final = "kafkaio broker"
+_HOST: Final = "127.0.0.1"
+_PORT: Final = 9092
+_PORTS: Final = 65536
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
-def add_command(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+
+def add_command(commands: _SubParsersAction[Parser]) -> None:
     """Add ``broker``."""
     parser = commands.add_parser(
         "broker", help="run a Kafka cluster for development and tests"
     )
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen at")
+    parser.add_argument("--host", help=f"address to listen at, by default {_HOST}")
     parser.add_argument(
-        "--port", type=int, default=9092, help="of the first node; 0 takes free ports"
+        "--port",
+        type=_port,
+        help=f"of the first node, by default {_PORT}; 0 takes free ports",
     )
-    parser.add_argument("--nodes", type=int, default=1, help="how many brokers")
+    parser.add_argument("--nodes", type=_count, default=1, help="how many brokers")
     parser.add_argument("--data-dir", type=Path, help="keep logs here, not in memory")
     parser.add_argument(
         "--as-version", default="4.3", help="the release of Kafka to pass for"
     )
-    parser.set_defaults(run=_run)
+    parser.add_argument(
+        "--topic",
+        action="append",
+        default=[],
+        type=_topic,
+        metavar="NAME[:PARTITIONS]",
+        help="a topic that is there from the start; may be given more than once",
+    )
+    parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        type=_config,
+        metavar="NAME=VALUE",
+        help="a config of the brokers; may be given more than once",
+    )
+    parser.add_argument(
+        "--properties",
+        type=Path,
+        metavar="FILE",
+        help="configs of the brokers, written as in a server.properties",
+    )
+    parser.set_defaults(run=_run, command=_COMMAND)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) >= _PORTS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: 0 to {_PORTS - 1}")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
+
+
+def _topic(text: str) -> tuple[str, int]:
+    name, colon, partitions = text.partition(":")
+    return name, _count(partitions) if colon else 1
+
+
+def _config(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name.strip(), value
 
 
 def _run(chosen: argparse.Namespace, out: TextIO) -> int:
@@ -41,19 +106,90 @@ def _run(chosen: argparse.Namespace, out: TextIO) -> int:
 async def _serve(chosen: argparse.Namespace, out: TextIO) -> None:
     """Serve until SIGINT or SIGTERM."""
     ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, ended.set)
-    async with Broker(
-        nodes=chosen.nodes,
-        data_dir=chosen.data_dir,
-        as_version=chosen.as_version,
-        host=chosen.host,
-        port=chosen.port,
-    ) as broker:
-        out.write(
-            "kafkaio broker: for development and tests only, not for production\n"
+    with _told_by_signals(ended):
+        broker = await _started(chosen)
+        try:
+            out.write(
+                "kafkaio broker: for development and tests only, not for production\n"
+            )
+            out.write(f"listening at {broker.bootstrap_servers}\n")
+            out.flush()
+            await ended.wait()
+        finally:
+            await broker.__aexit__(None, None, None)
+
+
+async def _started(chosen: argparse.Namespace) -> Broker:
+    """Start the cluster; what stands in the way is said in a line."""
+    config = _chosen_config(chosen)
+    if chosen.host is not None or chosen.port is not None:
+        config.pop("listeners", None)
+    if chosen.data_dir is not None and chosen.data_dir.is_file():
+        raise CommandFailed(f"{chosen.data_dir}: not a directory")
+    port = _PORT if chosen.port is None else chosen.port
+    if port and port + chosen.nodes > _PORTS:
+        raise CommandFailed(f"there are no {chosen.nodes} ports from {port} on")
+    try:
+        broker = Broker(
+            nodes=chosen.nodes,
+            topics=dict(chosen.topic),
+            data_dir=chosen.data_dir,
+            as_version=chosen.as_version,
+            host=_HOST if chosen.host is None else chosen.host,
+            port=port,
+            config=config,
         )
-        out.write(f"listening at {broker.bootstrap_servers}\n")
-        out.flush()
-        await ended.wait()
+        return await broker.__aenter__()
+    except Refusal as refusal:
+        raise CommandFailed(refusal.message or refusal.code.name) from None
+    except OSError as error:
+        where = error.filename or chosen.host or _HOST
+        raise CommandFailed(f"{where}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise CommandFailed(" ".join(str(error).split())) from None
+
+
+def _chosen_config(chosen: argparse.Namespace) -> dict[str, str]:
+    """The configs of the file, then those of the command line."""
+    config: dict[str, str] = {}
+    if chosen.properties is not None:
+        try:
+            config |= read_properties(chosen.properties)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise CommandFailed(f"{chosen.properties}: {reason}") from None
+        except ValueError:
+            text = f"{chosen.properties}: this is not a file of properties"
+            raise CommandFailed(text) from None
+    config |= dict(chosen.config)
+    for name in config:
+        if base_name(name) not in facts().brokers:
+            near = get_close_matches(name, facts().brokers, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            sys.stderr.write(f"{_COMMAND}: Kafka has no config {name}{hint}\n")
+    return config
+
+
+@contextmanager
+def _told_by_signals(ended: asyncio.Event) -> Iterator[None]:
+    """Set an event at SIGINT or SIGTERM, on every platform."""
+    loop = asyncio.get_running_loop()
+
+    def tell(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        loop.call_soon_threadsafe(ended.set)
+
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    for number in _SIGNALS:
+        try:
+            loop.add_signal_handler(number, ended.set)
+        except NotImplementedError:
+            # Windows. The handler runs between two steps of the interpreter.
+            signal.signal(number, tell)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            with suppress(NotImplementedError):
+                loop.remove_signal_handler(number)
+            signal.signal(number, handler)

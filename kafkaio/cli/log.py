@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from kafkaio._records.batch import Batch
+from kafkaio.cli.parsing import CommandFailed
 from kafkaio.errors import CorruptRecord
 from kafkaio.testing.log.epochs import EPOCH_FILE, read_epochs
 from kafkaio.testing.log.formats import read_producer_snapshot, read_transaction_index
@@ -23,18 +24,20 @@ from kafkaio.types import Record
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+    from kafkaio.cli.parsing import Parser
+
 __all__ = ["add_commands"]
 
 
-def add_commands(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_commands(commands: _SubParsersAction[Parser]) -> None:
     """Add ``log dump`` and ``log verify``."""
     parser = commands.add_parser("log", help="look into the files of a log")
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     dump = actions.add_parser("dump", help="print what is in segments and indexes")
     dump.add_argument("--records", action="store_true", help="print each record too")
-    dump.set_defaults(run=_dump)
+    dump.set_defaults(run=_dump, command="kafkaio log dump")
     check = actions.add_parser("verify", help="check segments, indexes, snapshots")
-    check.set_defaults(run=_verify)
+    check.set_defaults(run=_verify, command="kafkaio log verify")
     for action in (dump, check):
         action.add_argument(
             "paths",
@@ -45,9 +48,16 @@ def add_commands(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         )
 
 
-def _files(chosen: argparse.Namespace) -> Iterator[Path]:
+def _files(chosen: argparse.Namespace) -> list[Path]:
+    """The files of logs at and below the paths.
+
+    Raises:
+        CommandFailed: a path is not there.
+    """
     for path in chosen.paths:
-        yield from find_files(path)
+        if not path.exists():
+            raise CommandFailed(f"{path}: no such file or directory")
+    return [file for path in chosen.paths for file in find_files(path)]
 
 
 def _verify(chosen: argparse.Namespace, out: TextIO) -> int:
@@ -55,9 +65,12 @@ def _verify(chosen: argparse.Namespace, out: TextIO) -> int:
     files = problems = 0
     for path in _files(chosen):
         files += 1
-        for problem in verify(path):
-            problems += 1
-            out.write(f"{problem}\n")
+        try:
+            for problem in verify(path):
+                problems += 1
+                out.write(f"{problem}\n")
+        except OSError as error:
+            raise CommandFailed(f"{path}: {error.strerror or error}") from None
     out.write(f"{files} files, {problems} problems\n")
     if not files:
         return 2
@@ -67,7 +80,7 @@ def _verify(chosen: argparse.Namespace, out: TextIO) -> int:
 def _dump(chosen: argparse.Namespace, out: TextIO) -> int:
     """Print every file; exit code 1 if one cannot be read to its end, 2 if none is."""
     code = 0
-    files = list(_files(chosen))
+    files = _files(chosen)
     if not files:
         out.write("no file of a log is there\n")
         return 2
@@ -79,6 +92,8 @@ def _dump(chosen: argparse.Namespace, out: TextIO) -> int:
         except (CorruptRecord, ValueError, IndexError) as error:
             out.write(f"  ! {error}\n")
             code = 1
+        except OSError as error:
+            raise CommandFailed(f"{path}: {error.strerror or error}") from None
     return code
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         duplicate,
         error,
         half_frame,
+        metadata_lag,
         reorder,
         throttle,
     )
@@ -36,6 +37,7 @@ __all__ = [
     "duplicate",
     "error",
     "half_frame",
+    "metadata_lag",
     "reorder",
     "throttle",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
@@ -15,10 +15,17 @@ from kafkaio._net.transport import DialOptions, FrameSink, Transport
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.testing.broker.clock import Clock
 from kafkaio.testing.broker.cluster import AT_ONCE, Cluster, Topic
+from kafkaio.testing.broker.configs import BROKER, Configs
 from kafkaio.testing.broker.control import Control
 from kafkaio.testing.broker.faults import Faults
 from kafkaio.testing.broker.listener import Listener, MemoryListener, TcpListener
 from kafkaio.testing.broker.node import LoggedRequest, Node
+from kafkaio.testing.broker.properties import (
+    Address,
+    changed_config,
+    checked_config,
+    listener,
+)
 from kafkaio.testing.broker.store import DiskStore, MemoryStore
 from kafkaio.testing.groups.config import GroupConfig
 from kafkaio.testing.handlers import handlers_of
@@ -29,11 +36,14 @@ if TYPE_CHECKING:
 __all__ = ["Broker"]
 
 _FIRST_MEMORY_PORT: Final = 9092
+_MIN_ISR: Final = "min.insync.replicas"
 _LOGGED: Final = 10_000
 # How often logs flush what is due, and after how many times they forget and compact,
 # too: not sooner than Kafka's first check, for tests like to write old timestamps.
 _FLUSH_SECONDS: Final = 1.0
 _FLUSHES: Final = 30
+#: Releases whose new clusters have eligible leader replicas (KIP-966).
+_WITH_ELIGIBLE_REPLICAS: Final = frozenset({"4.3"})
 
 
 class Broker:
@@ -61,9 +71,14 @@ class Broker:
         replication_factor: of topics whose number is not told; at most 3 without it.
         first_node_id: their ids count from it.
         racks: the racks of the nodes, in their order (KIP-392).
-        metadata_delay: seconds until nodes know of a topic that a client created, or of
-            a new leader; until then nobody does as one, and clients are told of the
-            old one. A real cluster needs them, too; 0 for none.
+        config: configs of the brokers by Kafka's names, as a ``server.properties`` has
+            them; they precede the arguments here that say the same. Those that the
+            embedded broker has no use for are kept, and told by DescribeConfigs.
+        metadata_delay: seconds until nodes know of a new leader, or of a topic that a
+            request for its metadata created; until then, nobody acts as the leader, and
+            clients are told of the old one. A real cluster needs them, too; 0 for none.
+            Topics of CreateTopics are known when it is answered: the fault
+            `metadata_lag` delays them.
         memory_transport: no ports, only ``dial``, for
             ``Client.from_config(config, dial=broker.dial)``; or a network to use.
         clock: what time it is, in place of the loop's and the wall's.
@@ -90,6 +105,7 @@ class Broker:
         replication_factor: int | None = None,
         first_node_id: int = 0,
         racks: Sequence[str] = (),
+        config: Mapping[str, str | float] | None = None,
         metadata_delay: float = 0.01,
         memory_transport: bool | MemoryNetwork = False,
         clock: Clock | None = None,
@@ -98,24 +114,37 @@ class Broker:
         if nodes < 1:
             raise ValueError(f"nodes={nodes}: there has to be one")
         self.release = as_version
-        self.auto_create_topics = auto_create_topics
-        self.default_partitions = default_partitions
-        self.default_replication_factor = replication_factor or min(nodes, 3)
+        given = checked_config(config or {})
+        groups = (groups or GroupConfig()).with_configs(given)
+        static = groups.as_configs() | {
+            "auto.create.topics.enable": str(auto_create_topics).lower(),
+            "num.partitions": str(default_partitions),
+            "default.replication.factor": str(replication_factor or min(nodes, 3)),
+        }
+        configs = Configs(changed_config(static) | given)
+        if as_version in _WITH_ELIGIBLE_REPLICAS:
+            # As Kafka does where a cluster is made: it has to be the same for all.
+            isr = {_MIN_ISR: configs.in_force(_MIN_ISR) or "1"}
+            configs.set(BROKER, "", isr)
+        self._take_over(configs)
         self.requests: deque[LoggedRequest] = deque(maxlen=_LOGGED)
-        self.nodes: dict[int, Node] = {}
         self._topics = dict(topics or {})
         self._network = MemoryNetwork() if memory_transport is True else None
         if isinstance(memory_transport, MemoryNetwork):
             self._network = memory_transport
         store = MemoryStore() if data_dir is None else DiskStore(Path(data_dir))
+        first_node_id = int(given.get("node.id", given.get("broker.id", first_node_id)))
         self._cluster = Cluster(
             [first_node_id + index for index in range(nodes)],
             clock or Clock(),
             metadata_delay,
             store,
+            configs,
         )
+        self._cluster.has_eligible_replicas = as_version in _WITH_ELIGIBLE_REPLICAS
         self._supervisor = Supervisor("embedded broker", self._tidying_failed)
         self._cluster.group_config = groups
+        self.nodes: dict[int, Node] = {}
         self.control = Control(
             self._cluster, self.nodes, lambda: self._coordinator().levers
         )
@@ -123,14 +152,35 @@ class Broker:
         self.faults = Faults(
             lambda api: api in handlers and handlers[api].can_refuse, self.nodes.keys()
         )
-        for index in range(nodes):
-            listener = self._listener(host, port, index)
-            node_id = first_node_id + index
-            node = Node(node_id, host, listener, self._cluster, self)
+        if "broker.rack" in given:
+            racks = [*racks, *[given["broker.rack"]] * nodes]
+        for index, node in enumerate(self._new_nodes(given, Address(host, port))):
             node.faults = self.faults
             node.handlers = handlers
             node.rack = racks[index] if index < len(racks) else None
-            self.nodes[node_id] = node
+            self.nodes[node.node_id] = node
+
+    def _take_over(self, configs: Configs) -> None:
+        """Do as configs say that nothing changes while the brokers run."""
+        self.auto_create_topics = (
+            configs.in_force("auto.create.topics.enable") == "true"
+        )
+        self.default_partitions = int(configs.in_force("num.partitions") or 1)
+        factor = configs.in_force("default.replication.factor")
+        self.default_replication_factor = int(factor or 1)
+
+    def _new_nodes(self, config: Mapping[str, str], address: Address) -> Iterator[Node]:
+        """Make the nodes: the ports of all but the first follow that of the first."""
+        bound = listener(config, "listeners") or address
+        told = listener(config, "advertised.listeners")
+        # Told nothing else, clients of a broker on all interfaces are on this machine.
+        host = told.host if told else bound.host or "localhost"
+        for index, node_id in enumerate(self._cluster.node_ids):
+            at = self._listener(bound.host or "0.0.0.0", bound.port, index)  # noqa: S104  (listeners=PLAINTEXT://:9092 says so)
+            node = Node(node_id, host, at, self._cluster, self)
+            if told is not None and told.port:
+                node.advertised_port = told.port + index
+            yield node
 
     def _coordinator(self) -> GroupCoordinator:
         # Loaded when first needed, as handlers are: a broker has to start fast.
@@ -162,7 +212,12 @@ class Broker:
         return self._cluster.topics
 
     async def __aenter__(self) -> Broker:
-        """Start; return when clients can connect and know the topics."""
+        """Start; return when clients can connect and know the topics.
+
+        Raises:
+            OSError: an address or the directory cannot be used.
+            ValueError: the directory holds something else.
+        """
         try:
             self._cluster.load()
             for node in self.nodes.values():

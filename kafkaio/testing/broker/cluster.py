@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
@@ -13,6 +13,7 @@ from uuid import UUID
 from kafkaio._runtime.clock import random_uuid
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing.broker.clock import Clock
+from kafkaio.testing.broker.configs import BROKER, Configs
 from kafkaio.testing.broker.partition import NO_LEADER, Partition
 from kafkaio.testing.broker.producers import ProducerStates
 from kafkaio.testing.broker.refusal import Refusal
@@ -82,9 +83,10 @@ class Cluster:
     Args:
         node_ids: the nodes, all up.
         clock: what time it is.
-        metadata_delay: seconds until nodes know of a new topic or leader.
+        metadata_delay: seconds until nodes know of a new leader, or of a topic that a
+            request for its metadata created.
         store: where logs are kept, and what has to survive the process.
-        offsets_partitions: partitions of the topic of committed offsets.
+        configs: of brokers and groups.
     """
 
     def __init__(
@@ -93,22 +95,25 @@ class Cluster:
         clock: Clock,
         metadata_delay: float,
         store: Store | None = None,
-        offsets_partitions: int = 50,
+        configs: Configs | None = None,
     ) -> None:
         self.clock = clock
         self.cluster_id = _as_kafka_writes(random_uuid())
         self.live = set(node_ids)
         self.topics: dict[str, Topic] = {}
-        #: Configs that are not a topic's, by resource type and name.
-        self.configs: dict[tuple[int, str], dict[str, str]] = {}
+        #: Configs of brokers and groups.
+        self.configs = configs or Configs()
+        #: Whether a partition has eligible leader replicas (KIP-966).
+        self.has_eligible_replicas = False
         #: Told of every change of a leader, after it happened.
         self.leader_changed: list[LeaderChanged] = []
+        #: Told that configs of brokers or groups changed.
+        self.configs_changed: list[Callable[[], None]] = []
         #: For whoever coordinates groups.
         self.group_config: GroupConfig | None = None
-        self._node_ids = node_ids
+        self.node_ids = node_ids
         self._metadata_delay = metadata_delay
         self._store: Store = store or MemoryStore()
-        self._offsets_partitions = offsets_partitions
         self._by_id: dict[UUID, Topic] = {}
         self._fenced: dict[int, int] = {}
         self._next_leader = 0
@@ -183,11 +188,16 @@ class Cluster:
         return topic.partitions[number]
 
     def _create_offsets_topic(self) -> Topic:
-        configs = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
-        factor = min(3, len(self.live))
-        return self.create_topic(
-            OFFSETS_TOPIC, self._offsets_partitions, factor, configs, AT_ONCE
-        )
+        def told(what: str, default: int) -> int:
+            return int(self.configs.static.get(f"offsets.topic.{what}", default))
+
+        configs = {
+            "cleanup.policy": "compact",
+            "segment.bytes": str(told("segment.bytes", 104_857_600)),
+        }
+        factor = min(told("replication.factor", 3), len(self.live))
+        partitions = told("num.partitions", 50)
+        return self.create_topic(OFFSETS_TOPIC, partitions, factor, configs, AT_ONCE)
 
     # ---- changes -----------------------------------------------------------------
 
@@ -283,8 +293,12 @@ class Cluster:
             Refusal: with the reason why not.
         """
         self.check_new(name, partitions, factor, configs or {})
-        assignment = [self._place(factor) for _ in range(partitions)]
+        assignment = self.place(partitions, factor)
         return self.place_topic(name, assignment, configs, visible_at, topic_id)
+
+    def place(self, partitions: int, factor: int) -> list[list[int]]:
+        """Choose the replicas of new partitions among the nodes that are up."""
+        return [self._place(factor) for _ in range(partitions)]
 
     def place_topic(
         self,
@@ -297,7 +311,7 @@ class Cluster:
         """Create a topic whose replicas were chosen, without any check."""
         if visible_at is None:
             visible_at = self.clock.now() + self._metadata_delay
-        settings = TopicSettings(configs)
+        settings = TopicSettings(configs, self.configs.topic_defaults)
         topic = Topic(name, topic_id or random_uuid(), settings, visible_at)
         self._extend(topic, assignment)
         self.topics[name] = self._by_id[topic.topic_id] = topic
@@ -308,7 +322,7 @@ class Cluster:
         """Add partitions to a topic: as many, or with these replicas."""
         if isinstance(assignment, int):
             factor = min(len(topic.partitions[0].replicas), len(self.live))
-            assignment = [self._place(factor) for _ in range(assignment)]
+            assignment = self.place(assignment, factor)
         self._extend(topic, assignment)
         self.save()
 
@@ -336,7 +350,7 @@ class Cluster:
 
     def _place(self, factor: int) -> list[int]:
         """Replicas for one partition: leaders go round the nodes that are up."""
-        nodes = [node for node in self._node_ids if node in self.live]
+        nodes = [node for node in self.node_ids if node in self.live]
         first = self._next_leader % len(nodes)
         self._next_leader += 1
         return [nodes[(first + step) % len(nodes)] for step in range(factor)]
@@ -414,10 +428,22 @@ class Cluster:
 
     def apply_settings(self, topic: Topic) -> None:
         """Let changed configs of a topic take effect."""
-        for partition in topic.partitions:
+        self._apply_settings(topic.partitions)
+        self.save()
+
+    def _apply_settings(self, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
             partition.apply_settings()
             if partition.leader == NO_LEADER:
                 self._elect_one(partition)
+
+    def set_configs(self, kind: int, name: str, values: Mapping[str, str]) -> None:
+        """Set all configs of a broker, the cluster or a group; they take effect."""
+        self.configs.set(kind, name, values)
+        if kind == BROKER:
+            self._apply_settings(self.partitions())
+        for tell in list(self.configs_changed):
+            tell()
         self.save()
 
     def save(self) -> None:
@@ -435,22 +461,31 @@ class Cluster:
                     }
                     for topic in self.topics.values()
                 },
+                "configs": self.configs.kept(),
             }
         )
 
     def load(self) -> None:
-        """Take up what an earlier process kept; every leader epoch is a new one."""
+        """Take up what an earlier process kept; every leader epoch is a new one.
+
+        Raises:
+            OSError: nothing can be read or written there.
+            ValueError: what is there was not kept by a cluster.
+        """
         kept = self._store.load()
         if kept is None:
+            self.save()
             return
         self.cluster_id = kept["cluster_id"]
         self._next_producer_id = kept["next_producer_id"]
+        if "configs" in kept:  # files of the time before have none
+            self.configs.restore(kept["configs"])
         for name, told in kept["topics"].items():
             replicas = [
-                [node for node in nodes if node in self._node_ids] or self._node_ids[:1]
+                [node for node in nodes if node in self.node_ids] or self.node_ids[:1]
                 for nodes in told["replicas"]
             ]
-            settings = TopicSettings(told["configs"])
+            settings = TopicSettings(told["configs"], self.configs.topic_defaults)
             topic = Topic(name, UUID(told["id"]), settings, AT_ONCE)
             self._extend(topic, replicas)
             for partition, epoch in zip(topic.partitions, told["epochs"], strict=True):

@@ -131,6 +131,10 @@ class ServerConnection:
         if code is not None:
             raise Refusal(code)
 
+    def metadata_lag(self) -> float:
+        """Seconds until nodes learn of what this request changes: a fault."""
+        return self._current.seconds(Action.METADATA_LAG)
+
     # ---- what the node calls -----------------------------------------------------
 
     def abort(self) -> None:

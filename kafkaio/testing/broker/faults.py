@@ -30,6 +30,7 @@ __all__ = [
     "duplicate",
     "error",
     "half_frame",
+    "metadata_lag",
     "reorder",
     "throttle",
 ]
@@ -51,6 +52,7 @@ class Action(Enum):
     CORRUPT = "corrupt bytes"
     DUPLICATE = "duplicate"
     REORDER = "reorder"
+    METADATA_LAG = "metadata lag"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,17 @@ def reorder(
     The answers still come in the order of the requests, as every client demands.
     """
     return Fault(Action.REORDER, times, rate, seed, seconds=seconds)
+
+
+def metadata_lag(
+    seconds: float, times: int | None = None, rate: float = 1.0, seed: int = 0
+) -> Fault:
+    """Let the nodes learn of a created topic only that long after the answer.
+
+    Only for CreateTopics. Until then clients that ask for the topic are answered as if
+    it did not exist, as by a broker that is behind with the cluster's metadata.
+    """
+    return Fault(Action.METADATA_LAG, times, rate, seed, seconds=seconds)
 
 
 @dataclass(slots=True)
@@ -254,6 +267,8 @@ class Faults:
         topic, index = partition or (None, None)
         if fault.action is Action.ERROR and not self._can_refuse(key):
             raise ValueError(f"{key.name} has no room for an error of its own")
+        if fault.action is Action.METADATA_LAG and key is not ApiKey.CREATE_TOPICS:
+            raise ValueError(f"metadata_lag is for CreateTopics, not {key.name}")
         rule = Rule(key, fault, node, client_id, topic, index)
         self._rules.append(rule)
         return rule

@@ -129,7 +129,8 @@ class Node:
     Attributes:
         node_id: its id.
         host: the host that it tells clients.
-        port: its port; 0 until it was opened.
+        port: the port that it tells clients; 0 until it was opened.
+        advertised_port: the port to tell clients, where it is not the one listened at.
         rack: its rack, for fetches from the nearest replica (KIP-392).
         cluster: what all nodes agree on.
         clock: what time it is.
@@ -150,6 +151,7 @@ class Node:
         self.node_id = node_id
         self.host = host
         self.port = 0
+        self.advertised_port: int | None = None
         self.rack: str | None = None
         self.cluster = cluster
         self.broker = broker
@@ -183,7 +185,8 @@ class Node:
         self._supervisor = Supervisor(f"node {self.node_id}", self.report)
         self._supervisor.start()
         self.fetch_sessions = FetchSessions()
-        self.port = await self._listener.open(self._accept)
+        port = await self._listener.open(self._accept)
+        self.port = self.advertised_port or port
 
     def pause(self) -> None:
         """Accept connections and requests, and answer none until ``resume``."""
@@ -232,6 +235,21 @@ class Node:
         asyncio.get_running_loop().call_exception_handler(
             {"message": f"embedded broker: {self!r} failed", "exception": cause}
         )
+
+    def own_configs(self) -> dict[str, str]:
+        """The static configs of this node alone, as its ``server.properties`` has."""
+        node_id = str(self.node_id)
+        address = f"PLAINTEXT://{self.host}:{self.port}"
+        configs = {
+            "node.id": node_id,
+            "broker.id": node_id,
+            "advertised.listeners": address,
+        }
+        if "listeners" not in self.cluster.configs.static:
+            configs["listeners"] = address
+        if self.rack is not None:
+            configs["broker.rack"] = self.rack
+        return configs
 
     # ---- what connections need ---------------------------------------------------
 

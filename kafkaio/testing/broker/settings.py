@@ -1,7 +1,11 @@
-"""Topic configs: their names, Kafka 4.3's defaults, and what a broker makes of them."""
+"""Topic configs: their names, Kafka 4.3's defaults, and what a broker makes of them.
+
+How a value is held against what a config may be, of a topic or anything else.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -10,22 +14,39 @@ from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.log import LogConfig
 
-__all__ = ["BROKER_DEFAULTS", "TOPIC_DEFAULTS", "Setting", "TopicSettings", "validate"]
+__all__ = ["TOPIC_DEFAULTS", "Kind", "Setting", "TopicSettings", "mismatch", "validate"]
 
-Kind = Literal["boolean", "string", "int", "long", "double", "list"]
+Kind = Literal[
+    "boolean", "string", "int", "short", "long", "double", "list", "class", "password"
+]
 
 _MAX_LONG: Final = str(2**63 - 1)
+_BITS: Final[Mapping[str, int]] = {"short": 15, "int": 31, "long": 63}
+_WHOLE: Final = re.compile(r"[+-]?[0-9]+$")
+#: A choice that stands for all durations: days, hours, minutes, seconds.
+_DURATION: Final = "by_duration:PnDTnHnMn.nS"
+_BY_DURATION: Final = re.compile(
+    r"by_duration:P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?$", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One config: what kind of value it has, and its default."""
+    """One config.
+
+    Attributes:
+        kind: the type of its value.
+        default: the value as long as nobody set one; None for none.
+        choices: the values that it may have; empty for any.
+        least: the least number that it may be.
+        most: the greatest.
+    """
 
     kind: Kind
-    default: str
+    default: str | None
     choices: tuple[str, ...] = ()
-    least: int | None = None
-    most: int | None = None
+    least: float | None = None
+    most: float | None = None
 
 
 TOPIC_DEFAULTS: Final[Mapping[str, Setting]] = {
@@ -60,18 +81,10 @@ TOPIC_DEFAULTS: Final[Mapping[str, Setting]] = {
     "unclean.leader.election.enable": Setting("boolean", "false", ("true", "false")),
 }
 
-#: What DescribeConfigs tells of a node, besides its id.
-BROKER_DEFAULTS: Final[Mapping[str, Setting]] = {
-    "auto.create.topics.enable": Setting("boolean", "true", ("true", "false")),
-    "default.replication.factor": Setting("int", "1"),
-    "group.initial.rebalance.delay.ms": Setting("int", "0"),
-    "message.max.bytes": Setting("int", "1048588"),
-    "num.partitions": Setting("int", "1"),
-    "offsets.topic.num.partitions": Setting("int", "50"),
-}
 
-
-def validate(known: Mapping[str, Setting], name: str, value: str | None) -> None:
+def validate(
+    known: Mapping[str, Setting], name: str, value: str | None, owner: str = "topic"
+) -> None:
     """Hold one config against what is known of it.
 
     Raises:
@@ -79,49 +92,88 @@ def validate(known: Mapping[str, Setting], name: str, value: str | None) -> None
     """
     setting = known.get(name)
     if setting is None:
-        raise Refusal(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
+        raise Refusal(ErrorCode.INVALID_CONFIG, f"Unknown {owner} config name: {name}")
     if value is None:
         raise Refusal(ErrorCode.INVALID_CONFIG, f"Null value not supported for {name}")
-    if not _fits(setting, value):
+    reason = mismatch(setting, value)
+    if reason is not None:
         raise Refusal(
             ErrorCode.INVALID_CONFIG,
-            f"Invalid value {value} for configuration {name}",
+            f"Invalid value {value} for configuration {name}: {reason}",
         )
 
 
-def _fits(setting: Setting, value: str) -> bool:
+def mismatch(setting: Setting, value: str) -> str | None:
+    """Why a config cannot have a value; None if it can."""
+    value = value.strip()
+    if setting.kind == "boolean":
+        fits = value.lower() in {"true", "false"}
+        return None if fits else "it has to be true or false"
+    if setting.kind in _BITS or setting.kind == "double":
+        wrong = _out_of_range(setting, value)
+        if wrong is not None:
+            return wrong
     parts = [value]
     if setting.kind == "list":
-        parts = [part for part in value.split(",") if part]
-    if setting.choices:
-        return all(part.strip() in setting.choices for part in parts)
-    try:
-        if setting.kind == "double":
-            float(value)
-        elif setting.kind in {"int", "long"}:
-            limit = 1 << (31 if setting.kind == "int" else 63)
-            least = -limit if setting.least is None else setting.least
-            most = limit - 1 if setting.most is None else setting.most
-            return least <= int(value) <= most
-    except ValueError:
-        return False
-    return True
+        parts = [part.strip() for part in value.split(",")] if value else []
+    if setting.choices and not all(_is_among(setting.choices, one) for one in parts):
+        return f"it has to be one of: {', '.join(setting.choices)}"
+    return None
+
+
+def _is_among(choices: tuple[str, ...], value: str) -> bool:
+    if value in choices:
+        return value != _DURATION
+    return _DURATION in choices and _BY_DURATION.match(value) is not None
+
+
+def _out_of_range(setting: Setting, value: str) -> str | None:
+    number: float
+    if setting.kind == "double":
+        try:
+            number = float(value)
+        except ValueError:
+            return "it has to be a number"
+    else:
+        limit = 1 << _BITS[setting.kind]
+        if not _WHOLE.match(value) or not -limit <= int(value) < limit:
+            return f"it has to be a number of type {setting.kind}"
+        number = int(value)
+    if setting.least is not None and number < setting.least:
+        return f"it has to be at least {setting.least}"
+    if setting.most is not None and number > setting.most:
+        return f"it has to be at most {setting.most}"
+    return None
 
 
 class TopicSettings:
-    """The configs of one topic: what was set, over the defaults."""
+    """The configs of one topic: what was set, over the defaults.
 
-    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+    Args:
+        values: what was set for the topic.
+        inherited: what brokers were told in place of Kafka's defaults; as it changes,
+            so do the values in force.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, str] | None = None,
+        inherited: Mapping[str, str] | None = None,
+    ) -> None:
         self.values: dict[str, str] = dict(values or {})
+        self._inherited: Mapping[str, str] = {} if inherited is None else inherited
 
     def get(self, name: str) -> str:
         """The value in force."""
-        return self.values.get(name, TOPIC_DEFAULTS[name].default)
+        value = self.values.get(name)
+        if value is None:
+            value = self._inherited.get(name, TOPIC_DEFAULTS[name].default)
+        return value or ""
 
     @property
     def log_config(self) -> LogConfig:
         """The part that a log obeys."""
-        return LogConfig.from_topic(self.values)
+        return LogConfig.from_topic({**self._inherited, **self.values})
 
     @property
     def max_message_bytes(self) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Final, Protocol, TypedDict
+from typing import Any, Final, NotRequired, Protocol, TypedDict
 
 from kafkaio.testing.log import DiskStorage, MemoryStorage, Storage
 
 __all__ = ["DiskStore", "Kept", "KeptTopic", "MemoryStore", "Store"]
 
 _FILE: Final = "cluster.json"
+_KEYS: Final = {"cluster_id", "next_producer_id", "topics"}
 
 
 class KeptTopic(TypedDict):
@@ -29,6 +30,7 @@ class Kept(TypedDict):
     cluster_id: str
     next_producer_id: int
     topics: dict[str, KeptTopic]
+    configs: NotRequired[list[tuple[int, str, dict[str, str]]]]
 
 
 class Store(Protocol):
@@ -95,10 +97,19 @@ class DiskStore:
         new.replace(self._directory / _FILE)
 
     def load(self) -> Kept | None:
-        """What was saved last; None if nothing was."""
+        """What was saved last; None if nothing was.
+
+        Raises:
+            ValueError: the file is not one of ours.
+        """
+        file = self._directory / _FILE
         try:
-            text = (self._directory / _FILE).read_text()
+            read: Any = json.loads(file.read_text())
         except FileNotFoundError:
             return None
-        kept: Kept = json.loads(text)
+        except ValueError:
+            raise ValueError(f"{file} is damaged") from None
+        if not isinstance(read, dict) or not read.keys() >= _KEYS:
+            raise ValueError(f"{file} was not written by an embedded broker")
+        kept: Kept = read  # type: ignore[assignment]  # written by save
         return kept

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias
 
 __all__ = ["GroupConfig", "MigrationPolicy"]
 
@@ -12,6 +13,29 @@ __all__ = ["GroupConfig", "MigrationPolicy"]
 MigrationPolicy: TypeAlias = Literal[
     "bidirectional", "upgrade", "downgrade", "disabled"
 ]
+
+
+#: The broker's config of each setting that has one, and how many of its units are a
+#: second, for durations.
+_NAMES: Final[Mapping[str, tuple[str, float | None]]] = {
+    "initial_rebalance_delay": ("group.initial.rebalance.delay.ms", 1000),
+    "min_session_timeout": ("group.min.session.timeout.ms", 1000),
+    "max_session_timeout": ("group.max.session.timeout.ms", 1000),
+    "max_size": ("group.max.size", None),
+    "offset_metadata_max_bytes": ("offset.metadata.max.bytes", None),
+    "offsets_retention": ("offsets.retention.minutes", 1 / 60),
+    "consumer_session_timeout": ("group.consumer.session.timeout.ms", 1000),
+    "consumer_heartbeat_interval": ("group.consumer.heartbeat.interval.ms", 1000),
+    "assignment_interval": ("group.consumer.assignment.interval.ms", 1000),
+    "regex_refresh_interval": ("group.consumer.regex.refresh.interval.ms", 1000),
+    "migration_policy": ("group.consumer.migration.policy", None),
+}
+#: A KIP-848 group's own configs, before which the broker's stand.
+_OF_A_GROUP: Final[Mapping[str, str]] = {
+    "consumer.session.timeout.ms": "group.consumer.session.timeout.ms",
+    "consumer.heartbeat.interval.ms": "group.consumer.heartbeat.interval.ms",
+    "consumer.assignment.interval.ms": "group.consumer.assignment.interval.ms",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,3 +86,35 @@ class GroupConfig:
     def allows_downgrade(self) -> bool:
         """Whether a group that the last such member left becomes a classic one."""
         return self.migration_policy in {"bidirectional", "downgrade"}
+
+    def as_configs(self) -> dict[str, str]:
+        """Return these settings as configs of a broker, under Kafka's names."""
+        found = {}
+        for setting, (name, per_second) in _NAMES.items():
+            value = getattr(self, setting)
+            found[name] = str(
+                value if per_second is None else round(value * per_second)
+            )
+        return found
+
+    def with_configs(self, configs: Mapping[str, str]) -> GroupConfig:
+        """Return these settings, changed by what configs of a broker say of them."""
+        changed: dict[str, Any] = {}
+        for setting, (name, per_second) in _NAMES.items():
+            if name not in configs:
+                continue
+            text = configs[name].strip()
+            if per_second is not None:
+                changed[setting] = int(text) / per_second
+            elif setting == "migration_policy":
+                changed[setting] = text.lower()
+            else:
+                changed[setting] = int(text)
+        return replace(self, **changed) if changed else self
+
+    def of_group(self, configs: Mapping[str, str]) -> GroupConfig:
+        """Return these settings, changed by what a group's own configs say of them."""
+        own = {
+            _OF_A_GROUP[name]: configs[name] for name in _OF_A_GROUP if name in configs
+        }
+        return self.with_configs(own)

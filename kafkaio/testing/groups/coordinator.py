@@ -14,6 +14,7 @@ from kafkaio.protocol.message import Response
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
 from kafkaio.testing.broker.cluster import OFFSETS_TOPIC, Cluster
+from kafkaio.testing.broker.configs import GROUP
 from kafkaio.testing.broker.partition import Partition
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups import mixed
@@ -48,6 +49,8 @@ class GroupCoordinator:
         now: seconds on the running loop's clock.
         wall_ms: milliseconds since the Unix epoch.
         config: settings.
+        config_of: the settings of a group of the KIP-848 protocol, by its name, where
+            it has any of its own.
     """
 
     def __init__(
@@ -57,9 +60,11 @@ class GroupCoordinator:
         now: Callable[[], float] = loop_now,
         wall_ms: Callable[[], int] = wall_clock_ms,
         config: GroupConfig | None = None,
+        config_of: Callable[[str], GroupConfig] | None = None,
     ) -> None:
         self.home = home
         self.config = config or GroupConfig()
+        self._config_of = config_of
         self.now = now
         self.wall_ms = wall_ms
         self.groups: dict[str, Group] = {}
@@ -74,6 +79,17 @@ class GroupCoordinator:
         self.levers = Levers(self)
         self._is_closed = False
         self._expiry: asyncio.TimerHandle | None = None
+
+    def config_of(self, group_id: str) -> GroupConfig:
+        """Return the settings of a group of the KIP-848 protocol."""
+        return self.config if self._config_of is None else self._config_of(group_id)
+
+    def configs_changed(self) -> None:
+        """Let changed settings of groups take effect."""
+        for group in self.groups.values():
+            if isinstance(group, ConsumerGroup):
+                group.config = self.config_of(group.id)
+                self._set_timer(group)
 
     # Who coordinates
 
@@ -228,8 +244,8 @@ class GroupCoordinator:
             raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
         # With nobody but those who know only their ids yet, a group is not empty.
         if found is not None and found.state is not State.EMPTY:
-            return upgraded(found, self.config, self.home, self.now())
-        return ConsumerGroup(group_id, self.config, self.home)
+            return upgraded(found, self.config_of(group_id), self.home, self.now())
+        return ConsumerGroup(group_id, self.config_of(group_id), self.home)
 
     def leave(
         self, group_id: str, leavers: Sequence[tuple[str, str | None]]
@@ -432,6 +448,8 @@ class GroupCoordinator:
         groups, offsets = self._journal.read(shard, self.config, now)
         self.offsets |= offsets
         for group in groups:
+            if isinstance(group, ConsumerGroup):
+                group.config = self.config_of(group.id)
             self.groups[group.id] = group
             self._set_timer(group)
 
@@ -457,11 +475,19 @@ def coordinator_of(cluster: Cluster) -> GroupCoordinator:
         if isinstance(tell, _Follower):
             return tell.coordinator
     clock = cluster.clock
+    config = cluster.group_config or GroupConfig()
+    consumer = config
+    if (most := cluster.configs.static.get("group.consumer.max.size")) is not None:
+        consumer = config.with_configs({"group.max.size": most})
     coordinator = GroupCoordinator(
         ClusterHome(cluster),
         now=clock.now,
         wall_ms=clock.wall_ms,
-        config=cluster.group_config,
+        config=config,
+        config_of=lambda group: consumer.with_configs(
+            cluster.configs.dynamic()
+        ).of_group(cluster.configs.of(GROUP, group)),
     )
     cluster.leader_changed.append(_Follower(coordinator))
+    cluster.configs_changed.append(coordinator.configs_changed)
     return coordinator

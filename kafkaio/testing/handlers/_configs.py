@@ -6,34 +6,50 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.testing.broker.configs import BROKER, GROUP, TOPIC, base_name, facts
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import (
-    BROKER_DEFAULTS,
     TOPIC_DEFAULTS,
     Setting,
+    mismatch,
     validate,
 )
 
 __all__ = [
-    "BROKER",
-    "GROUP",
-    "TOPIC",
     "change",
     "check_asked",
+    "check_broker",
     "check_name",
     "known",
     "need",
 ]
 
-TOPIC: Final = 2
-BROKER: Final = 4
-GROUP: Final = 32
-
-# The settings of a group, as Kafka 4.3 has them, for groups of the new protocol.
-_GROUP_DEFAULTS: Final[Mapping[str, Setting]] = {
-    "consumer.heartbeat.interval.ms": Setting("int", "5000", least=5000, most=15_000),
-    "consumer.session.timeout.ms": Setting("int", "45000", least=45_000, most=60_000),
+_MIN_ISR: Final = "min.insync.replicas"
+_CLEANERS: Final = "log.cleaner.threads"
+_DEDUPE_BUFFER: Final = "log.cleaner.dedupe.buffer.size"
+_LEAST_BUFFER: Final = 1 << 20
+#: Numbers of threads: a change may double or halve them at most.
+_THREADS: Final = frozenset(
+    {
+        "background.threads",
+        _CLEANERS,
+        "num.io.threads",
+        "num.network.threads",
+        "num.recovery.threads.per.data.dir",
+        "num.replica.fetchers",
+        "remote.log.manager.copier.thread.pool.size",
+        "remote.log.manager.expiration.thread.pool.size",
+        "remote.log.manager.follower.thread.pool.size",
+        "remote.log.reader.threads",
+    }
+)
+#: A group's config whose limits have a name of another pattern than the others'.
+_STANDBYS: Final = {
+    "streams.num.standby.replicas": (
+        "group.streams.min.standby.replicas",
+        "group.streams.max.standby.replicas",
+    )
 }
 
 
@@ -60,9 +76,9 @@ def known(resource_type: int) -> Mapping[str, Setting]:
     if resource_type == TOPIC:
         return TOPIC_DEFAULTS
     if resource_type == BROKER:
-        return BROKER_DEFAULTS
+        return facts().brokers
     if resource_type == GROUP:
-        return _GROUP_DEFAULTS
+        return facts().groups
     raise Refusal(
         ErrorCode.INVALID_REQUEST, f"Unsupported resource type {resource_type}"
     )
@@ -77,20 +93,27 @@ def check_name(node: Node, resource_type: int, name: str) -> None:
     if resource_type == TOPIC:
         node.cluster.check_name(name)
     elif resource_type == BROKER and name not in {"", str(node.node_id)}:
-        raise Refusal(ErrorCode.INVALID_REQUEST, f"this is not broker {name}")
+        raise Refusal(
+            ErrorCode.INVALID_REQUEST,
+            f"Unexpected broker id, expected {node.node_id}, but received {name}",
+        )
     elif resource_type == GROUP and not name:
         raise Refusal(ErrorCode.INVALID_REQUEST, "a group has to have a name")
 
 
-def need(node: Node, resource_type: int, name: str) -> dict[str, str]:
-    """Where the configs that were set for a resource are kept.
+def need(node: Node, resource_type: int, name: str) -> Mapping[str, str]:
+    """The configs that were set for a resource.
 
     Raises:
         Refusal: UNKNOWN_TOPIC_OR_PARTITION.
     """
     if resource_type == TOPIC:
-        return node.cluster.need_topic(name).settings.values
-    return node.cluster.configs.setdefault((resource_type, name), {})
+        topic = node.cluster.known(name)
+        if topic is None:
+            text = f"The topic '{name}' does not exist."
+            raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+        return topic.settings.values
+    return node.cluster.configs.of(resource_type, name)
 
 
 def check_asked(
@@ -136,12 +159,132 @@ def change(
     if kind == TOPIC and not name:
         raise Refusal(ErrorCode.INVALID_REQUEST, "there are no defaults for topics")
     check_name(node, kind, name)
-    for config, value in values.items():
-        validate(known(kind), config, value)
-    kept = need(node, kind, name)
+    if kind == BROKER:
+        check_broker(node, name, values)
+        _check_min_isr(node, name, values)
+    elif kind == GROUP:
+        _check_group(node, name, values)
+    else:
+        for config, value in values.items():
+            validate(TOPIC_DEFAULTS, config, value)
+    need(node, kind, name)
     if validate_only:
         return
-    kept.clear()
-    kept.update(values)
     if kind == TOPIC:
-        node.cluster.apply_settings(node.cluster.need_topic(name))
+        topic = node.cluster.need_topic(name)
+        topic.settings.values.clear()
+        topic.settings.values.update(values)
+        node.cluster.apply_settings(topic)
+    else:
+        node.cluster.set_configs(kind, name, values)
+
+
+def check_broker(node: Node, name: str, values: Mapping[str, str]) -> None:
+    """Hold all dynamic configs of a broker, or of the cluster, against Kafka's rules.
+
+    Configs that Kafka does not know may be set, since plugins have their own.
+
+    Args:
+        node: the broker that is asked.
+        name: the id of that broker; empty for the cluster.
+        values: the configs by name.
+
+    Raises:
+        Refusal: INVALID_REQUEST.
+    """
+    known_configs = facts()
+    modes = known_configs.modes
+    fixed = [one for one in values if modes.get(one) == "read-only"]
+    _refuse_all("Cannot update these configs dynamically", fixed)
+    bare = [one for one in values if modes.get(one) == "per-listener"]
+    _refuse_all("These configs need the prefix of a listener", bare)
+    for config, value in values.items():
+        setting = known_configs.brokers.get(base_name(config))
+        reason = None if setting is None else mismatch(setting, value)
+        if reason is not None:
+            text = f"Invalid value {value} for configuration {config}: {reason}"
+            raise Refusal(ErrorCode.INVALID_REQUEST, text)
+    if not name:
+        own = {"per-broker", "per-listener"}
+        single = [one for one in values if modes.get(base_name(one)) in own]
+        _refuse_all("These configs can be set for one broker only", single)
+    if "listeners" in values:
+        raise Refusal(
+            ErrorCode.INVALID_REQUEST,
+            "The embedded broker keeps the listeners that it was started with.",
+        )
+    _check_threads(node, values)
+
+
+def _refuse_all(reason: str, configs: Sequence[str]) -> None:
+    if configs:
+        text = f"{reason}: [{', '.join(sorted(configs))}]"
+        raise Refusal(ErrorCode.INVALID_REQUEST, text)
+
+
+def _check_threads(node: Node, values: Mapping[str, str]) -> None:
+    """Hold the numbers of threads, and the buffers that they share, against limits."""
+    for config in _THREADS.intersection(values):
+        now = int(node.cluster.configs.in_force(config) or 0)
+        if not now // 2 <= int(values[config]) <= now * 2:
+            raise Refusal(
+                ErrorCode.INVALID_REQUEST,
+                f"{config}={values[config]}: at most double or half of {now} at a time",
+            )
+    if not values.keys().isdisjoint({_CLEANERS, _DEDUPE_BUFFER}):
+        threads, size = (
+            int(values.get(one) or node.cluster.configs.in_force(one) or 0)
+            for one in (_CLEANERS, _DEDUPE_BUFFER)
+        )
+        if not threads or size // threads <= _LEAST_BUFFER:
+            raise Refusal(
+                ErrorCode.INVALID_REQUEST,
+                f"{_DEDUPE_BUFFER} must be more than 1 MiB for each cleaner thread.",
+            )
+
+
+def _check_min_isr(node: Node, name: str, values: Mapping[str, str]) -> None:
+    """Refuse what eligible leader replicas (KIP-966) do not go with."""
+    if not node.cluster.has_eligible_replicas:
+        return
+    before = node.cluster.configs.of(BROKER, name)
+    if name and before.get(_MIN_ISR) != values.get(_MIN_ISR):
+        text = f"Broker-level {_MIN_ISR} cannot be altered while ELR is enabled."
+        raise Refusal(ErrorCode.INVALID_CONFIG, text)
+    if not name and _MIN_ISR not in values:
+        text = f"Cluster-level {_MIN_ISR} cannot be removed while ELR is enabled."
+        raise Refusal(ErrorCode.INVALID_CONFIG, text)
+
+
+def _check_group(node: Node, name: str, values: Mapping[str, str]) -> None:
+    """Hold all configs of a group against Kafka's rules.
+
+    Raises:
+        Refusal: INVALID_CONFIG.
+    """
+    del name
+    in_force = node.cluster.configs.in_force
+    groups = facts().groups
+    for config in values:
+        if config not in groups:
+            text = f"Unknown group config name: {config}"
+            raise Refusal(ErrorCode.INVALID_CONFIG, text)
+    for config, value in values.items():
+        validate(groups, config, value, "group")
+        kind, _, rest = config.partition(".")
+        limits = (f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest}")
+        least, most = map(in_force, _STANDBYS.get(config, limits))
+        if least is not None and int(value) < int(least):
+            text = f"{config} must be at least {least}"
+            raise Refusal(ErrorCode.INVALID_CONFIG, text)
+        if most is not None and int(value) > int(most):
+            text = f"{config} must be at most {most}"
+            raise Refusal(ErrorCode.INVALID_CONFIG, text)
+    for kind in ("consumer", "share", "streams"):
+        names = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+        session, beat = (
+            int(values.get(one) or in_force(f"group.{one}") or 0) for one in names
+        )
+        if not values.keys().isdisjoint(names) and session <= beat:
+            text = f"{names[0]} must be greater than {names[1]}"
+            raise Refusal(ErrorCode.INVALID_CONFIG, text)

@@ -25,7 +25,9 @@ async def handle(
     response = AlterConfigsResponse()
     for asked in request.resources:
         result = AlterConfigsResourceResponse(
-            resource_type=asked.resource_type, resource_name=asked.resource_name
+            resource_type=asked.resource_type,
+            resource_name=asked.resource_name,
+            error_message=None,
         )
         try:
             connection.check(asked.resource_name)

@@ -52,7 +52,8 @@ async def handle(
         member_id=beat.member_id, member_epoch=reply.epoch
     )
     if reply.epoch >= 0:
-        interval = coordinator.config.consumer_heartbeat_interval
+        config = coordinator.config_of(request.group_id)
+        interval = config.consumer_heartbeat_interval
         answer.heartbeat_interval_ms = round(interval * 1000)
     if reply.assignment is not None:
         answer.assignment = _assignment(reply.assignment)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from kafkaio._runtime.clock import random_uuid
 from kafkaio.protocol.error_codes import ErrorCode
@@ -15,13 +14,12 @@ from kafkaio.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.cluster import AT_ONCE
+from kafkaio.testing.broker.configs import Source
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import TOPIC_DEFAULTS, TopicSettings
-
-_FROM_TOPIC: Final = 1
-_FROM_DEFAULTS: Final = 5
 
 
 async def handle(
@@ -30,7 +28,7 @@ async def handle(
     request: CreateTopicsRequest,
     connection: ServerConnection,
 ) -> CreateTopicsResponse:
-    """Create topics; the nodes learn of them a little after this answer."""
+    """Create topics. All nodes know them when this is answered, unless a fault lags."""
     del header
     names = [asked.name for asked in request.topics]
     twice = {name for name in names if names.count(name) > 1}
@@ -58,7 +56,7 @@ def _one(
     *,
     validate_only: bool,
 ) -> CreatableTopicResult:
-    result = CreatableTopicResult(name=asked.name)
+    result = CreatableTopicResult(name=asked.name, error_message=None)
     configs = {config.name: config.value for config in asked.configs}
     cluster = node.cluster
     try:
@@ -78,18 +76,18 @@ def _one(
         if validate_only:
             # As Kafka, which draws an id even where nothing is made.
             result.topic_id = random_uuid()
-        elif assignment:
-            made = cluster.place_topic(asked.name, assignment, values)
-            result.topic_id = made.topic_id
         else:
-            made = cluster.create_topic(asked.name, count, factor, values)
+            lag = connection.metadata_lag()
+            visible_at = cluster.clock.now() + lag if lag else AT_ONCE
+            placed = assignment or cluster.place(count, factor)
+            made = cluster.place_topic(asked.name, placed, values, visible_at)
             result.topic_id = made.topic_id
     except Refusal as refusal:
         refusal.write_to(result)
         return result
     result.num_partitions = count
     result.replication_factor = factor
-    result.configs = _told(values)
+    result.configs = _told(node, values)
     return result
 
 
@@ -131,13 +129,15 @@ def check_replicas(node: Node, replicas: list[int], factor: int) -> None:
         )
 
 
-def _told(values: Mapping[str, str]) -> list[CreatableTopicConfigs]:
-    settings = TopicSettings(values)
-    return [
-        CreatableTopicConfigs(
-            name=name,
-            value=settings.get(name),
-            config_source=_FROM_TOPIC if name in values else _FROM_DEFAULTS,
+def _told(node: Node, values: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+    configs = node.cluster.configs
+    settings = TopicSettings(values, configs.topic_defaults)
+    found = []
+    for name in TOPIC_DEFAULTS:
+        synonyms = configs.topic_synonyms(name, values, node.node_id)
+        source = synonyms[0].source if synonyms else Source.DEFAULT
+        value = settings.get(name)
+        found.append(
+            CreatableTopicConfigs(name=name, value=value, config_source=source)
         )
-        for name in TOPIC_DEFAULTS
-    ]
+    return found

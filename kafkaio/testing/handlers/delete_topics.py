@@ -47,12 +47,18 @@ def _one(
         absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic is None:
         return DeletableTopicResult(
-            name=asked.name, topic_id=asked.topic_id, error_code=absent
+            name=asked.name,
+            topic_id=asked.topic_id,
+            error_code=absent,
+            error_message=f"there is no topic {asked.name or asked.topic_id}",
         )
     code = connection.error_for(topic.name)
     if code is not None:
         return DeletableTopicResult(
-            name=topic.name, topic_id=topic.topic_id, error_code=code
+            name=topic.name,
+            topic_id=topic.topic_id,
+            error_code=code,
+            error_message=code.name,
         )
     cluster.delete_topic(topic)
     return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Final
 
+from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -14,24 +15,27 @@ from kafkaio.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.broker.settings import Setting
-from kafkaio.testing.handlers._configs import (
+from kafkaio.testing.broker.configs import (
     BROKER,
     GROUP,
     TOPIC,
-    check_name,
-    known,
-    need,
+    Configs,
+    Source,
+    Synonym,
+    base_name,
+    facts,
 )
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.broker.settings import TOPIC_DEFAULTS, Setting
+from kafkaio.testing.handlers._configs import check_name, known, need
 
+_UNKNOWN: Final = 0
 _KINDS: Final = {
-    "boolean": 1, "string": 2, "int": 3, "long": 5, "double": 6, "list": 7
+    "boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7,
+    "class": 8, "password": 9
 }  # fmt: skip
-_SOURCES: Final = {TOPIC: 1, BROKER: 2, GROUP: 8}
-_FROM_DEFAULTS: Final = 5
 
 
 async def handle(
@@ -79,39 +83,93 @@ def _one(
     try:
         connection.check(asked.resource_name)
         check_name(node, asked.resource_type, asked.resource_name)
-        values = need(node, asked.resource_type, asked.resource_name)
+        need(node, asked.resource_type, asked.resource_name)
     except Refusal as refusal:
         refusal.write_to(result)
+        if refusal.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            result.error_message = ""  # as Kafka, here alone
         return result
+    kind, name = asked.resource_type, asked.resource_name
+    if kind == TOPIC:
+        found = _of_topic(node, name)
+    elif kind == GROUP:
+        found = _of_group(node, name)
+    else:
+        found = _of_brokers(node, name)
     wanted = asked.configuration_keys
-    source = _SOURCES[asked.resource_type]
-    result.configs = [
-        _told(name, setting, values, source, with_synonyms=with_synonyms)
-        for name, setting in known(asked.resource_type).items()
-        if not wanted or name in wanted
-    ]
+    result.configs = [one for one in found if not wanted or one.name in wanted]
+    if not with_synonyms:
+        for one in result.configs:
+            one.synonyms = []
+    return result
+
+
+def _of_topic(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult]:
+    topic, configs = node.cluster.need_topic(name), node.cluster.configs
+    for config, setting in TOPIC_DEFAULTS.items():
+        synonyms = configs.topic_synonyms(config, topic.settings.values, node.node_id)
+        value = topic.settings.get(config)
+        yield _told(config, setting, synonyms, value)
+
+
+def _of_group(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult]:
+    for config, setting in facts().groups.items():
+        synonyms = node.cluster.configs.group_synonyms(config, name, node.node_id)
+        yield _told(config, setting, synonyms, synonyms[0].value)
+
+
+def _of_brokers(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult]:
+    """The configs of a broker; those of the cluster, without a name."""
+    configs, known_configs = node.cluster.configs, facts()
+    own = node.own_configs()
+    always = known_configs.brokers.keys() - known_configs.internal
+    for config in always | _set_for(configs, node, own):
+        synonyms = configs.broker_synonyms(config, node.node_id, own)
+        if not name:
+            synonyms = [one for one in synonyms if one.source == Source.CLUSTER]
+            if not synonyms:
+                continue
+        value = synonyms[0].value if synonyms else None
+        yield _told_of_broker(config, synonyms, value)
+
+
+def _set_for(configs: Configs, node: Node, own: Iterable[str]) -> set[str]:
+    """What was set, whether or not Kafka knows it."""
+    places = (
+        configs.of(BROKER, str(node.node_id)),
+        configs.of(BROKER, ""),
+        configs.static,
+        own,
+    )
+    return set().union(*places)
+
+
+def _told_of_broker(
+    name: str, synonyms: list[Synonym], value: str | None
+) -> DescribeConfigsResourceResult:
+    setting = facts().brokers.get(base_name(name))
+    result = _told(name, setting, synonyms, value)
+    # One with the prefix of a listener is told as read-only, too, by Kafka.
+    result.read_only = facts().modes.get(name, "read-only") == "read-only"
     return result
 
 
 def _told(
-    name: str,
-    setting: Setting,
-    values: Mapping[str, str],
-    source: int,
-    *,
-    with_synonyms: bool,
+    name: str, setting: Setting | None, synonyms: list[Synonym], value: str | None
 ) -> DescribeConfigsResourceResult:
-    synonyms = [
-        DescribeConfigsSynonym(name=name, value=setting.default, source=_FROM_DEFAULTS)
-    ]
-    if name in values:
-        synonyms.insert(
-            0, DescribeConfigsSynonym(name=name, value=values[name], source=source)
-        )
+    is_secret = setting is None or setting.kind == "password"
     return DescribeConfigsResourceResult(
         name=name,
-        value=values.get(name, setting.default),
-        config_source=source if name in values else _FROM_DEFAULTS,
-        synonyms=synonyms if with_synonyms else [],
-        config_type=_KINDS[setting.kind],
+        value=None if is_secret else value,
+        config_source=synonyms[0].source if synonyms else Source.DEFAULT,
+        is_sensitive=is_secret,
+        synonyms=[
+            DescribeConfigsSynonym(
+                name=one.name,
+                value=None if is_secret else one.value,
+                source=one.source,
+            )
+            for one in synonyms
+        ],
+        config_type=_UNKNOWN if setting is None else _KINDS[setting.kind],
     )

@@ -41,7 +41,8 @@ async def handle(
     found = _find(node, request.key_type, request.key, connection)
     return FindCoordinatorResponse(
         error_code=found.error_code,
-        error_message=found.error_message,
+        # As Kafka, which names the absence of an error, too.
+        error_message=found.error_message or ErrorCode(found.error_code).name,
         node_id=found.node_id,
         host=found.host,
         port=found.port,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -14,16 +15,24 @@ from kafkaio.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.configs import BROKER
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import Setting
-from kafkaio.testing.handlers._configs import change, check_asked, known, need
+from kafkaio.testing.handlers._configs import (
+    change,
+    check_asked,
+    check_broker,
+    known,
+    need,
+)
 
 _SET: Final = 0
 _DELETE: Final = 1
 _APPEND: Final = 2
 _SUBTRACT: Final = 3
+_OPERATIONS: Final = frozenset({_SET, _DELETE, _APPEND, _SUBTRACT})
 
 
 async def handle(
@@ -40,6 +49,7 @@ async def handle(
         try:
             connection.check(asked.resource_name)
             check_asked(node, asked, request.resources, given)
+            _check_before(node, asked)
         except Refusal as refusal:
             refused[number] = refusal
     passed = [n for n in range(len(request.resources)) if n not in refused]
@@ -47,7 +57,7 @@ async def handle(
         one.config_operation for n in passed for one in request.resources[n].configs
     }
     # The controller fails as a whole where it does not know an operation.
-    fails = not operations <= {_SET, _DELETE, _APPEND, _SUBTRACT}
+    fails = not operations <= _OPERATIONS
     for number in passed:
         if fails:
             refused[number] = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -68,21 +78,41 @@ def _told(
     asked: AlterConfigsResource, refusal: Refusal | None
 ) -> AlterConfigsResourceResponse:
     result = AlterConfigsResourceResponse(
-        resource_type=asked.resource_type, resource_name=asked.resource_name
+        resource_type=asked.resource_type,
+        resource_name=asked.resource_name,
+        error_message=None,
     )
     if refusal is not None:
         refusal.write_to(result)
     return result
 
 
+def _check_before(node: Node, asked: AlterConfigsResource) -> None:
+    """What the broker that is asked looks at itself: configs of its own."""
+    if asked.resource_type != BROKER:
+        return
+    for config in asked.configs:
+        if config.config_operation not in _OPERATIONS:
+            raise Refusal(
+                ErrorCode.INVALID_REQUEST,
+                f"Unknown operations type {config.config_operation}",
+            )
+    check_broker(node, asked.resource_name, _changed(node, asked))
+
+
 def _alter(node: Node, asked: AlterConfigsResource, *, validate_only: bool) -> None:
+    change(node, asked, _changed(node, asked), validate_only=validate_only)
+
+
+def _changed(node: Node, asked: AlterConfigsResource) -> Mapping[str, str]:
+    """All configs that a resource will have."""
     settings = known(asked.resource_type)
     values: dict[str, str] = {}
     with suppress(Refusal):  # that it is not there is told last
         values |= need(node, asked.resource_type, asked.resource_name)
     for config in asked.configs:
         _change(values, settings.get(config.name), config)
-    change(node, asked, values, validate_only=validate_only)
+    return values
 
 
 def _change(
@@ -100,7 +130,7 @@ def _change(
         raise Refusal(
             ErrorCode.INVALID_CONFIG, f"{config.name} is no list to add to or take from"
         )
-    items = values.get(config.name, setting.default).split(",")
+    items = values.get(config.name, setting.default or "").split(",")
     given = value.split(",")
     if operation == _APPEND:
         items += [item for item in given if item not in items]

@@ -103,7 +103,9 @@ class _Call:
         refusal: Refusal,
         partition: Partition | None,
     ) -> None:
-        refusal.write_to(result)
+        result.error_code = refusal.code
+        # As Kafka, which says something only where it says which records are at fault.
+        result.error_message = refusal.message if refusal.bad_records else None
         result.record_errors = [
             BatchIndexAndErrorMessage(
                 batch_index=index, batch_index_error_message=refusal.message

@@ -35,17 +35,54 @@ from kafkaio.protocol.messages.incremental_alter_configs import (
 from kafkaio.protocol.messages.metadata import MetadataRequestTopic
 from tests.integration.differential.pair import Pair
 from tests.integration.differential.plain import without_disk
-from tests.integration.differential.topics import SETTINGS, WRONG, set_here
+from tests.integration.differential.topics import SETTINGS, WRONG, comparable
 
 _TOPIC: Final = 2
 _BROKER: Final = 4
 _GROUP: Final = 32
+_BROKERS: Final = ("1", "")
 _GROUP_SETTINGS: Final = (
     ("consumer.session.timeout.ms", "46000"),
     ("consumer.session.timeout.ms", "1"),
     ("consumer.session.timeout.ms", "soon"),
     ("consumer.heartbeat.interval.ms", "6000"),
     ("consumer.heartbeat.interval.ms", "1"),
+    ("consumer.heartbeat.interval.ms", "15000"),
+    ("consumer.assignment.interval.ms", "100"),
+    ("consumer.assignment.interval.ms", "16000"),
+    ("share.auto.offset.reset", "by_duration:PT1H"),
+    ("share.auto.offset.reset", "later"),
+    ("share.delivery.count.limit", "100"),
+    ("streams.num.standby.replicas", "2"),
+    ("streams.num.standby.replicas", "3"),
+    ("no.such.config", "1"),
+)
+#: Of a broker or of the cluster; none of them matters to the other scripts.
+_BROKER_SETTINGS: Final = (
+    ("advertised.listeners", "PLAINTEXT://localhost:9092"),
+    ("auto.create.topics.enable", "false"),
+    ("group.min.session.timeout.ms", "1"),
+    ("listener.name.plaintext.max.connections", "900"),
+    ("log.cleaner.threads", "2"),
+    ("log.cleaner.threads", "x"),
+    ("log.cleanup.policy", "burn"),
+    ("log.cleanup.policy", "compact"),
+    ("log.cleanup.policy", "delete,compact"),
+    ("log.flush.interval.ms", "3600000"),
+    ("log.retention.hours", "10"),
+    ("log.retention.ms", "86400000"),
+    ("max.connections", "-1"),
+    ("max.connections", "5000"),
+    ("message.max.bytes", "-1"),
+    ("message.max.bytes", "1500000"),
+    ("message.max.bytes", None),
+    ("min.insync.replicas", "1"),
+    ("no.such.config", "1"),
+    ("num.io.threads", "4"),
+    ("num.io.threads", "9"),
+    ("num.partitions", "3"),
+    ("ssl.client.auth", "requested"),
+    ("ssl.key.password", "secret"),
 )
 
 
@@ -78,6 +115,26 @@ class AdminScript:
         )
         for _ in range(steps):
             await self.dice.choice(kinds)()
+        await self._reset_brokers()
+
+    async def _reset_brokers(self) -> None:
+        """Take all dynamic configs of brokers back, for those who come after."""
+        for name in _BROKERS:
+            request = IncrementalAlterConfigsRequest(
+                resources=[
+                    AlterConfigsResource(
+                        resource_type=_BROKER,
+                        resource_name=name,
+                        configs=[
+                            AlterableConfig(name=config, config_operation=1, value=None)
+                            for config in sorted({name for name, _ in _BROKER_SETTINGS})
+                            if config != "min.insync.replicas"
+                        ],
+                    )
+                ]
+            )
+            await self.pair.ask(request, 1)
+        await self._look_up([(_BROKER, name) for name in _BROKERS])
 
     def wrong(self, chance: float = 0.15) -> bool:
         """Whether the next thing is to be wrong."""
@@ -134,9 +191,9 @@ class AdminScript:
         await self.pair.agree(request, self.dice.randint(1, 5), pick=without_disk)
 
     def _resource(self) -> tuple[int, str]:
-        kind = self.dice.choice([_TOPIC] * 4 + [_BROKER, _GROUP, 77])
+        kind = self.dice.choice([_TOPIC] * 4 + [_BROKER] * 2 + [_GROUP, 77])
         if kind == _BROKER:
-            return kind, self.dice.choice(["9", "x"])
+            return kind, self.dice.choice([*_BROKERS * 3, "9", "x"])
         if kind == _GROUP:
             return kind, "" if self.wrong() else self.group
         return kind, self._name()
@@ -144,6 +201,8 @@ class AdminScript:
     def _settings(self, kind: int) -> list[tuple[str, str | None]]:
         if kind == _GROUP:
             return [self.dice.choice(_GROUP_SETTINGS)]
+        if kind == _BROKER:
+            return [self.dice.choice(_BROKER_SETTINGS)]
         found = dict(self.dice.sample(SETTINGS, self.dice.randint(0, 2)))
         return [*found.items(), *([self.dice.choice(WRONG)] if self.wrong() else [])]
 
@@ -158,6 +217,12 @@ class AdminScript:
             resources=[resource], validate_only=self.wrong(0.3)
         )
         await self.pair.ask(request, self.dice.randint(0, 2))
+        await self._settle([(kind, name)])
+
+    async def _settle(self, changed: list[tuple[int, str]]) -> None:
+        """Wait until a real broker has what its controller took: it goes by that."""
+        if any(kind == _BROKER for kind, _ in changed):
+            await self._look_up([(_BROKER, name) for name in _BROKERS])
 
     async def alter(self) -> None:
         """Change several configs of several resources."""
@@ -184,10 +249,13 @@ class AdminScript:
             resources=resources, validate_only=self.wrong(0.3)
         )
         await self.pair.ask(request, self.dice.randint(0, 1))
+        await self._settle(asked)
 
     async def configs(self) -> None:
         """Look configs up."""
-        resources = [self._resource() for _ in range(self.dice.randint(1, 2))]
+        await self._look_up([self._resource() for _ in range(self.dice.randint(1, 2))])
+
+    async def _look_up(self, resources: list[tuple[int, str]]) -> None:
         request = DescribeConfigsRequest(
             resources=[
                 DescribeConfigsResource(
@@ -197,7 +265,7 @@ class AdminScript:
             ],
             include_synonyms=self.wrong(0.3),
         )
-        await self.pair.agree(request, self.dice.randint(1, 4), pick=set_here)
+        await self.pair.agree(request, self.dice.randint(1, 4), pick=comparable)
 
 
 async def administration(pair: Pair, dice: Random, prefix: str) -> None:

@@ -8,8 +8,13 @@ from contextlib import asynccontextmanager
 from typing import Final
 from uuid import UUID
 
-from kafkaio.protocol.messages import CreateTopicsRequest, MetadataRequest
+from kafkaio.protocol.messages import (
+    CreateTopicsRequest,
+    DescribeConfigsRequest,
+    MetadataRequest,
+)
 from kafkaio.protocol.messages.create_topics import CreatableTopic
+from kafkaio.protocol.messages.describe_configs import DescribeConfigsResource
 from kafkaio.protocol.messages.metadata import MetadataRequestTopic
 from kafkaio.testing import Broker
 from kafkaio.testing.kafka import Kafka
@@ -17,6 +22,21 @@ from kafkaio.testing.kafka.properties import Value
 from tests.integration.differential.offsets import PARTITIONS, TOPICS
 from tests.integration.differential.pair import Side
 
+#: The source of a config that is from ``server.properties``.
+STATIC: Final = 4
+#: Static configs that say where a broker is; no two are in one place.
+PLACES: Final = frozenset(
+    {
+        "advertised.listeners",
+        "controller.listener.names",
+        "controller.quorum.voters",
+        "inter.broker.listener.name",
+        "listener.security.protocol.map",
+        "listeners",
+        "log.dirs",
+        "process.roles",
+    }
+)
 #: What differs from the quick settings that a real Kafka of ours has for tests.
 _PROPERTIES: Final[Mapping[str, Value]] = {
     "broker.rack": "r1",
@@ -47,7 +67,7 @@ def nodes_beside() -> Broker:
 
 @asynccontextmanager
 async def beside(servers: str) -> AsyncIterator[Broker]:
-    """Run an embedded broker that has the same topics, with the same ids.
+    """Run an embedded broker of the same static configs and topics, with the same ids.
 
     With them, because Java's maps go through topics in the order of their ids, and
     the uniform assignor follows it.
@@ -58,13 +78,29 @@ async def beside(servers: str) -> AsyncIterator[Broker]:
     side = Side(servers)
     try:
         ids = await _topics(side)
+        config = await _static_configs(side)
     finally:
         side.close()
-    broker = Broker(first_node_id=1, racks=["r1"], default_partitions=2)
+    broker = Broker(config=config)
     async with broker:
         for name, topic_id in ids.items():
             broker.create_topic(name, PARTITIONS, 1, topic_id=topic_id)
         yield broker
+
+
+async def _static_configs(side: Side) -> dict[str, str]:
+    """What is in the ``server.properties`` of a real broker, but for its places."""
+    resource = DescribeConfigsResource(
+        resource_type=4, resource_name="1", configuration_keys=None
+    )
+    request = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
+    (found,) = (await side.ask(request, 4)).results
+    return {
+        one.name: one.value or ""
+        for config in found.configs
+        for one in config.synonyms
+        if one.source == STATIC and config.name not in PLACES
+    }
 
 
 async def _topics(side: Side) -> dict[str, UUID]:

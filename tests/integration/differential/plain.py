@@ -22,14 +22,14 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "throttle_time_ms": "depends on the load, there are no quotas",
     "host": "an address",
     "port": "an address",
-    "error_message": "for people; the code beside it is compared",
-    "batch_index_error_message": "for people; the index beside it is compared",
     "documentation": "for people",
     "log_append_time_ms": "the time of day",
     "finalized_features_epoch": "how far the metadata log is",
     "records_crc": "covers the producer id, which the broker chose",
 }
 
+#: For people: compared is only whether there is one, none, or an empty one.
+_TEXTS: Final = frozenset({"error_message", "batch_index_error_message"})
 #: Integers that a broker chooses; the negative ones have a meaning, as has session 0.
 _CHOSEN: Final = frozenset({"producer_id", "session_id"})
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
@@ -113,6 +113,8 @@ class Names:
             return [self.plain_batch(one) for one in _batches(bytes(value))]
         if isinstance(value, memoryview | bytearray):
             return bytes(value)
+        if field in _TEXTS:
+            return value and "<text>"
         if self._is_chosen(value, field):
             return self.stand_in(value, field)
         return value
@@ -145,6 +147,8 @@ class Names:
             ]
         if isinstance(value, list):
             return sorted(repr(self._seen(one, field)) for one in value)
+        if field in _TEXTS:
+            return value and "<text>"
         if self._is_chosen(value, field):
             return str(self.known(value, field))
         return value

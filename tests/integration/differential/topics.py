@@ -32,9 +32,13 @@ from kafkaio.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
 )
 from kafkaio.protocol.messages.metadata import MetadataRequestTopic
+from kafkaio.testing.broker.settings import TOPIC_DEFAULTS
+from tests.integration.differential.brokers import PLACES
 from tests.integration.differential.pair import Pair
 from tests.integration.differential.plain import Plain
 
+#: Of controllers and of quorums, which the embedded broker has not.
+_ONLY_THERE: Final[frozenset[str]] = frozenset()
 _NOBODY: Final = UUID(int=0)
 _UNHEARD_OF: Final = UUID(int=79)
 _NO_NAMES: Final = ("", ".", "a/b", "x" * 250)
@@ -193,7 +197,7 @@ class TopicScript:
         request = DescribeConfigsRequest(
             resources=[resource], include_synonyms=self.wrong(0.3)
         )
-        await self.pair.agree(request, version, pick=set_here)
+        await self.pair.agree(request, version, pick=comparable)
 
     async def look(self) -> None:
         """Ask what topics there are, by name or by id."""
@@ -246,16 +250,21 @@ def _served(answer: Plain) -> Plain:
     }
 
 
-def set_here(answer: Plain) -> Plain:
-    """Leave out where a value is from if not from the topic: brokers have settings."""
+def comparable(answer: Plain) -> Plain:
+    """Leave out topic configs that are not known here, and where a broker is."""
     results = []
     for result in answer["results"]:
+        is_topic = result["resource_type"] == _TOPIC
         configs = [
-            {**one, "config_source": one["config_source"] in {1, 8}, "synonyms": []}
+            {**one, "value": "", "synonyms": [], "config_source": 0}
+            if one["name"] in PLACES
+            else one
             for one in result["configs"]
+            if not is_topic or one["name"] in TOPIC_DEFAULTS
         ]
-        known = [one for one in configs if one["name"] in _KNOWN]
-        results.append({**result, "configs": known})
+        here = [one for one in configs if one["name"] not in _ONLY_THERE]
+        here.sort(key=lambda one: one["name"])
+        results.append({**result, "configs": here})
     return {**answer, "results": results}
 
 
@@ -263,10 +272,6 @@ def _named(features: Plain, names: set[str]) -> Plain:
     return [one for one in features if one["name"] in names]
 
 
-_KNOWN: Final = {name for name, _ in SETTINGS} - {"min.insync.replicas"} | {
-    "consumer.heartbeat.interval.ms",
-    "consumer.session.timeout.ms",
-}
 _SERVED: Final = frozenset(
     {0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 32, 37, 42}
     | {44, 47, 60, 68, 69, 75}

@@ -1,16 +1,50 @@
-"""``kafkaio broker``: it says what it is, serves, and ends at a signal."""
+"""``kafkaio broker``: it says what it is, serves, ends at a signal, or says why not."""
 
 import asyncio
 import signal
+import socket
 import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
 
 import kafkaio
+from kafkaio.cli import main
+from kafkaio.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+from kafkaio.protocol.messages.metadata import MetadataRequest
+
+#: The command on a loop that cannot watch signals, as on Windows.
+WITHOUT_SIGNALS = """
+import asyncio, sys
+from kafkaio.cli import main
+
+class Loop(asyncio.SelectorEventLoop):
+    def add_signal_handler(self, *_):
+        raise NotImplementedError
+    remove_signal_handler = add_signal_handler
+
+class Policy(asyncio.DefaultEventLoopPolicy):
+    _loop_factory = Loop
+
+asyncio.set_event_loop_policy(Policy())
+sys.exit(main(["broker", "--port", "0"]))
+"""
 
 
-async def test_it_serves_until_it_is_told_to_end() -> None:
+@asynccontextmanager
+async def running(
+    *command: str, signal_number: int = signal.SIGTERM
+) -> AsyncIterator[str]:
+    """Run a broker, and end it by a signal; its addresses."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "kafkaio", "broker", "--port", "0", "--nodes", "2"),
+        *(sys.executable, *command),
         stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
     )
     assert process.stdout is not None
     try:
@@ -18,13 +52,146 @@ async def test_it_serves_until_it_is_told_to_end() -> None:
             first = (await process.stdout.readline()).decode()
             second = (await process.stdout.readline()).decode()
         assert "for development and tests only" in first
-        servers = second.removeprefix("listening at ").strip()
+        yield second.removeprefix("listening at ").strip()
+    finally:
+        process.send_signal(signal_number)
+        async with asyncio.timeout(30):
+            _, said = await process.communicate()
+    assert (process.returncode, said.decode()) == (0, "")
+
+
+async def test_it_serves_until_it_is_told_to_end() -> None:
+    command = ("-m", "kafkaio", "broker", "--port", "0", "--nodes", "2")
+    async with running(*command) as servers:
         assert len(servers.split(",")) == 2
         async with kafkaio.Producer(servers) as producer:
             meta = await producer.send("orders", b"v")
         assert meta.offset == 0
-    finally:
-        process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(30):
-            code = await process.wait()
-    assert code == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_ends_it_where_the_loop_cannot_watch_signals(
+    number: signal.Signals,
+) -> None:
+    async with running("-c", WITHOUT_SIGNALS, signal_number=number) as servers:
+        assert servers.startswith("127.0.0.1:")
+
+
+async def test_topics_and_configs_are_given(tmp_path: Path) -> None:
+    properties = tmp_path / "server.properties"
+    properties.write_text("# for tests\nnum.partitions=5\nlog.retention.hours = 2\n")
+    given = (
+        *("--topic", "orders:3", "--topic", "bills"),
+        *("--properties", str(properties), "--config", "num.partitions=4"),
+        *("--config", "auto.create.topics.enable=false"),
+    )
+    async with (
+        running("-m", "kafkaio", "broker", "--port", "0", *given) as servers,
+        kafkaio.Client(servers) as client,
+    ):
+        metadata = await client.request(MetadataRequest(topics=None))
+        counts = {one.name: len(one.partitions) for one in metadata.topics}
+        assert counts == {"orders": 3, "bills": 1}
+        asked = DescribeConfigsResource(
+            resource_type=4, resource_name="0", configuration_keys=None
+        )
+        request = DescribeConfigsRequest(resources=[asked])
+        (found,) = (await client.request(request, to=kafkaio.Controller)).results
+        values = {one.name: one.value for one in found.configs}
+        assert values["num.partitions"] == "4"
+        assert values["log.retention.hours"] == "2"
+        assert values["auto.create.topics.enable"] == "false"
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port that something listens at."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """The one line that a command says before it ends with exit code 2."""
+    try:
+        code: object = main(["broker", *words])
+    except SystemExit as ended:
+        code = ended.code
+    said = capsys.readouterr()
+    assert (code, said.out) == (2, "")
+    assert said.err.endswith("\n")
+    (line,) = said.err.splitlines()
+    assert line.startswith("kafkaio broker: ")
+    return line
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--port", "70000"], "'70000' is not a port"),
+        (["--port", "-1"], "'-1' is not a port"),
+        (["--port", "http"], "'http' is not a port"),
+        (["--port", "65535", "--nodes", "2"], "no 2 ports from 65535 on"),
+        (["--nodes", "0"], "'0' is not a number from 1 on"),
+        (["--nodes", "many"], "'many' is not a number from 1 on"),
+        (["--as-version", "9.9"], "it has to be one of 2.1, 2.8"),
+        (["--host", "192.0.2.1"], "192.0.2.1: "),
+        (["--host", "host.invalid"], "host.invalid: "),
+        (["--topic", "a/b"], "invalid name 'a/b'"),
+        (["--topic", "a:none"], "'none' is not a number from 1 on"),
+        (["--config", "num.partitions"], "'num.partitions' is not NAME=VALUE"),
+        (["--config", "num.partitions=x"], "num.partitions=x: "),
+        (["--config", "listeners=SSL://:9093"], "the embedded broker has PLAINTEXT"),
+        (["--properties", "/no/such/file"], "/no/such/file: No such file"),
+    ],
+)
+def test_it_says_in_a_line_what_it_cannot_do(
+    words: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = words if words[0] in {"--port", "--config"} else ["--port", "0", *words]
+    assert reason in refusal(capsys, *words)
+
+
+def test_a_port_in_use(taken: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "in use" in refusal(capsys, "--port", str(taken))
+    listeners = f"listeners=PLAINTEXT://127.0.0.1:{taken}"
+    assert "in use" in refusal(capsys, "--config", listeners)
+
+
+@pytest.mark.parametrize("content", [None, "{", "[]", "{}"])
+def test_a_data_directory_of_something_else(
+    content: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "data"
+    if content is None:
+        place.write_text("")
+    else:
+        place.mkdir()
+        (place / "cluster.json").write_text(content)
+    line = refusal(capsys, "--port", "0", "--data-dir", str(place))
+    assert line.startswith(f"kafkaio broker: {place}")
+
+
+def test_a_directory_that_cannot_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Nobody can write a file where a directory has its name, root neither.
+    (tmp_path / "cluster.json.new").mkdir()
+    line = refusal(capsys, "--port", "0", "--data-dir", str(tmp_path))
+    assert str(tmp_path) in line
+
+
+def test_a_config_that_kafka_does_not_know_is_pointed_out(
+    taken: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--port", str(taken), "--config", "num.partition=3"]
+    assert main(["broker", *words]) == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.endswith("no config num.partition; did you mean num.partitions?")
+    assert "in use" in second
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"kafkaio {kafkaio.__version__}\n"

@@ -180,3 +180,14 @@ def test_no_file_at_all_is_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(capsys, "verify", str(tmp_path)) == (2, ["0 files, 0 problems"])
+
+
+@pytest.mark.parametrize("action", ["verify", "dump"])
+def test_a_path_that_is_not_there(
+    action: str, partition: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = partition / "none"
+    assert main(["log", action, str(partition), str(missing)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == f"kafkaio log {action}: {missing}: no such file or directory\n"

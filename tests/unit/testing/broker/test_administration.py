@@ -118,17 +118,30 @@ async def test_metadata_by_id() -> None:
         assert response.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
-async def test_word_of_a_new_topic_gets_round_after_the_answer() -> None:
-    async with started(metadata_delay=5.0) as (_, caller):
+async def test_a_new_topic_can_be_used_when_its_creation_is_answered() -> None:
+    async with started(metadata_delay=5.0, nodes=2) as (broker, caller):
         assert await create(caller) == ErrorCode.NONE
+        for node_id in (0, 1):
+            other = await connect(broker, node_id)
+            (topic,) = (await metadata(other, "t")).topics
+            assert (topic.error_code, len(topic.partitions)) == (0, 2)
+            (led,) = (one for one in topic.partitions if one.leader_id == node_id)
+            answer = await produced(other, "t", led.partition_index, batch())
+            assert answer.error_code == ErrorCode.NONE
+
+
+async def test_a_topic_that_grew_or_went_is_known_so_when_that_is_answered() -> None:
+    async with started(metadata_delay=5.0, topics={"t": 1}) as (_, caller):
+        more = CreatePartitionsRequest(
+            topics=[CreatePartitionsTopic(name="t", count=2)]
+        )
+        assert (await caller.call(more, 3)).results[0].error_code == ErrorCode.NONE
+        (topic,) = (await metadata(caller, "t")).topics
+        assert len(topic.partitions) == 2
+        assert (await produced(caller, "t", 1, batch())).error_code == ErrorCode.NONE
+        await caller.call(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")]), 6)
         (topic,) = (await metadata(caller, "t")).topics
         assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        assert await create(caller) == ErrorCode.TOPIC_ALREADY_EXISTS
-        import asyncio
-
-        await asyncio.sleep(5)
-        (topic,) = (await metadata(caller, "t")).topics
-        assert (topic.error_code, len(topic.partitions)) == (0, 2)
 
 
 @pytest.mark.parametrize(

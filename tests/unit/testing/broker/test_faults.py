@@ -33,6 +33,7 @@ from kafkaio.testing.broker.faults import (
     duplicate,
     error,
     half_frame,
+    metadata_lag,
     reorder,
     throttle,
 )
@@ -313,3 +314,21 @@ async def test_the_effect_stays_when_versions_are_told() -> None:
         first = await caller.call(request, 3)
         assert (first.error_code, first.api_keys) == (35, [])
         assert (await caller.call(request, 3)).error_code == 0
+
+
+async def test_word_of_a_new_topic_comes_late() -> None:
+    wish = CreateTopicsRequest(topics=[NEW])
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name="new")])
+    async with started() as (broker, caller):
+        rule = broker.faults.on("CreateTopics", metadata_lag(5.0, times=1))
+        for code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            (made,) = (await caller.call(wish, 7)).topics
+            assert made.error_code == code
+            (topic,) = (await caller.call(asked, 12)).topics
+            assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert rule.count == 1
+        broker.control.skip_time(5.0)
+        (topic,) = (await caller.call(asked, 12)).topics
+        assert topic.error_code == ErrorCode.NONE
+        with pytest.raises(ValueError, match="metadata_lag is for CreateTopics"):
+            broker.faults.on("DeleteTopics", metadata_lag(1.0))

@@ -1,0 +1,119 @@
+"""What a ``server.properties`` says to the embedded broker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from kafkaio.testing.broker.configs import base_name, facts
+from kafkaio.testing.broker.settings import mismatch
+
+__all__ = ["Address", "changed_config", "checked_config", "listener", "read_properties"]
+
+_ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPED: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_PAIR: Final = re.compile(
+    r"(?P<name>(?:\\.|[^\s:=\\])*)\s*[:=]?\s*(?P<value>.*)", re.DOTALL
+)
+_LISTENER: Final = re.compile(
+    r"(?P<name>\w+)://\[?(?P<host>[^\]/]*?)\]?:(?P<port>\d+)$"
+)
+_CONTROLLER: Final = "CONTROLLER"
+_SECURED: Final = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL"})
+_LARGEST_PORT: Final = 65535
+
+
+class Address(NamedTuple):
+    """A host, empty for all interfaces, and a port, 0 for one that is free."""
+
+    host: str
+    port: int
+
+
+def checked_config(given: Mapping[str, str | float]) -> dict[str, str]:
+    """Return configs as texts, as Kafka writes them.
+
+    Raises:
+        ValueError: Kafka has a config of that name, and it cannot have that value.
+    """
+    found: dict[str, str] = {}
+    for name, value in given.items():
+        text = str(value).lower() if isinstance(value, bool) else str(value).strip()
+        setting = facts().brokers.get(base_name(name))
+        reason = None if setting is None else mismatch(setting, text)
+        if reason is not None:
+            raise ValueError(f"{name}={text}: {reason}")
+        found[name] = text
+    return found
+
+
+def changed_config(config: Mapping[str, str]) -> dict[str, str]:
+    """Return those of the configs that are not as Kafka has them by default."""
+    brokers = facts().brokers
+    return {
+        name: value for name, value in config.items() if brokers[name].default != value
+    }
+
+
+def listener(config: Mapping[str, str], name: str) -> Address | None:
+    """Return the address of the first listener for clients; None where none is set.
+
+    Args:
+        config: the configs.
+        name: ``listeners`` or ``advertised.listeners``.
+
+    Raises:
+        ValueError: it cannot be read, or is secured, which no listener is here.
+    """
+    for entry in config.get(name, "").split(","):
+        if not entry.strip() or entry.strip().startswith(f"{_CONTROLLER}:"):
+            continue
+        found = _LISTENER.match(entry.strip())
+        if found is None or int(found["port"]) > _LARGEST_PORT:
+            raise ValueError(f"{name}={entry}: it has to be like PLAINTEXT://host:9092")
+        if found["name"] in _SECURED:
+            raise ValueError(f"{name}={entry}: the embedded broker has PLAINTEXT alone")
+        return Address(found["host"], int(found["port"]))
+    return None
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """Read a file of Java properties.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is not text.
+    """
+    found: dict[str, str] = {}
+    pending = ""
+    for line in path.read_text("utf-8").splitlines():
+        text = pending + line.lstrip()
+        if not pending and (not text or text[0] in "#!"):
+            continue
+        backslashes = len(text) - len(text.rstrip("\\"))
+        if backslashes % 2:
+            pending = text[:-1]
+            continue
+        pending = ""
+        _add(found, text)
+    if pending:
+        _add(found, pending)
+    return found
+
+
+def _add(found: dict[str, str], line: str) -> None:
+    pair = _PAIR.match(line)
+    if pair is not None and pair["name"]:
+        found[_plain(pair["name"])] = _plain(pair["value"]).strip()
+
+
+def _plain(text: str) -> str:
+    def plain(found: re.Match[str]) -> str:
+        escape = found[1]
+        if len(escape) > 1:
+            return chr(int(escape[1:], 16))
+        return _ESCAPES.get(escape, escape)
+
+    return _ESCAPED.sub(plain, text)
