@@ -10,8 +10,6 @@ Names are loaded when they are first used: a program that only produces never lo
 the consumer.
 """
 
-__version__ = "0.1.0.dev0"
-
 from importlib import import_module
 from typing import TYPE_CHECKING
 

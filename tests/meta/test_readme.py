@@ -1,10 +1,7 @@
 """The README's first command is one that a newcomer can bear."""
 
 import re
-import tomllib
 from pathlib import Path
-
-import kafkaio
 
 ROOT = Path(__file__).parents[2]
 
@@ -15,8 +12,3 @@ def test_the_first_command_shows_its_progress_and_brings_no_extra() -> None:
     first = commands[0]
     assert "pip install . &&" in first
     assert "examples/quickstart.py" in first
-
-
-def test_the_version_is_the_one_of_the_package() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert kafkaio.__version__ == project["version"]
