@@ -12,6 +12,7 @@
     ├── BrokerError                     the broker said no: .code .name .retriable
     │   ├── AuthorizationError          the principal may not do that
     │   ├── UnknownTopicOrPartition     no such topic or partition, even after retries
+    │   ├── InvalidTopic                no topic can have that name
     │   ├── OffsetOutOfRange            and no reset policy to follow
     │   │   └── LogTruncated            the log lost what was read
     │   ├── Fenced                      a newer producer or member took our place
@@ -57,6 +58,7 @@ __all__ = [
     "Fenced",
     "GroupError",
     "InternalError",
+    "InvalidTopic",
     "KafkaError",
     "KafkaTimeout",
     "LogTruncated",
@@ -133,6 +135,14 @@ class AuthorizationError(BrokerError):
 
 class UnknownTopicOrPartition(BrokerError):
     """The cluster has no such topic or partition, and waiting did not change that."""
+
+
+class InvalidTopic(BrokerError):
+    """The name of a topic is illegal.
+
+    Kafka takes letters, digits, ``.``, ``_`` and ``-``, 249 of them at most, and
+    neither ``.`` nor ``..``.
+    """
 
 
 class OffsetOutOfRange(BrokerError):

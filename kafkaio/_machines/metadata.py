@@ -17,7 +17,7 @@ Rules, each of them a law in the tests:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Protocol
@@ -41,6 +41,7 @@ __all__ = [
     "Merged",
     "PartitionView",
     "TopicView",
+    "Unavailable",
     "merge",
     "with_leader",
 ]
@@ -238,6 +239,62 @@ class Epochs:
         kept = set(names)
         for name in [name for name in self._seen if name not in kept]:
             self.drop_topic(name)
+
+
+#: Seconds that brokers take to describe a topic that they have just created.
+_CREATING = 0.5
+
+
+class Unavailable:
+    """The topics that are wanted by name and cannot be used, each told once.
+
+    A topic without a leader is not among them: that passes.
+
+    Args:
+        may_create: whether asking for an unknown topic may create it. The first
+            answers then do not know it yet, so that it takes a moment to be told.
+    """
+
+    def __init__(self, *, may_create: bool) -> None:
+        self._grace = _CREATING if may_create else 0.0
+        self._since: dict[str, float] = {}
+        self._told: set[str] = set()
+
+    def look(
+        self, view: ClusterView, wanted: Set[str], now: float
+    ) -> tuple[tuple[str, ErrorCode], ...]:
+        """Say which topics are found to be unavailable, and why.
+
+        Args:
+            view: the newest snapshot.
+            wanted: the topics wanted; the others are forgotten.
+            now: the time.
+        """
+        self._told.intersection_update(wanted - view.topics)
+        self._since = {
+            name: self._since.get(name, now)
+            for name in wanted
+            if view.topic_error(name) in _UNUSABLE
+        }
+        found = list[tuple[str, ErrorCode]]()
+        for name, since in sorted(self._since.items()):
+            error = view.topic_error(name)
+            is_unknown = error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if name in self._told or (is_unknown and now < since + self._grace):
+                continue
+            self._told.add(name)
+            found.append((name, error))
+        return tuple(found)
+
+
+#: Errors of a topic that waiting alone does not cure.
+_UNUSABLE = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,8 @@ class RefreshSchedule:
         self._failures = 0
         self._idle_answers = 0
         self._fresh_until = -inf
+        # When the request was made whose answer was the last full one.
+        self._began_at = self._answered_for = -inf
         self._not_before = -inf
         self._failing_until = -inf
         # When the first attempt since the last success began.
@@ -162,6 +164,26 @@ class RefreshSchedule:
         if at_once:
             self._not_before = self._failing_until
 
+    def demand(self, now: float, recent: float) -> int | None:
+        """Ask for a full refresh at once, unless the last one is recent.
+
+        Args:
+            now: the time.
+            recent: how old, in seconds, what is known may be.
+
+        Returns:
+            A number for `is_satisfied`; None if no refresh is needed.
+        """
+        is_open = self._asked > self._satisfied
+        if now - self._answered_for < recent and not is_open:
+            return None
+        self.request(at_once=True)
+        return self._asked
+
+    def is_satisfied(self, asked: int) -> bool:
+        """Whether an answer came to a request that was made after `demand`."""
+        return self._satisfied >= asked
+
     def next_at(self) -> float:
         """When the next request is due; infinite while one is in flight."""
         if self._in_flight:
@@ -174,6 +196,7 @@ class RefreshSchedule:
         """Say what to ask for now that a request is due."""
         assert not self._in_flight
         self._in_flight = True
+        self._began_at = now
         self.interest.expire(now)
         if self._trying_since is None:
             self._trying_since = now
@@ -203,6 +226,7 @@ class RefreshSchedule:
             listed = frozenset(merged.view.by_name)
             self._described = listed if ask.topics is None else ask.topics
             self._satisfied = ask.number
+            self._answered_for = self._began_at
             self._fresh_until = now + self._max_age
         if merged.unsettled:
             self._asked += 1

@@ -72,7 +72,9 @@ class Observer:
 
         It does not exist, its name is illegal, or this client may not see it, as the
         ``cause`` says. Reported once when it is first found, and again only after the
-        topic was available in between.
+        topic was available in between, or was not wanted for ``metadata_max_idle_ms``.
+        A topic that asking may create (``allow_auto_create_topics``) is reported when
+        it is still missing half a second later.
         """
 
     def batch_sent(self, partition: TopicPartition, records: int, size: int) -> None:

@@ -366,6 +366,25 @@ class Client(Closeable):
         """
         self._metadata.request(topics)
 
+    async def refresh(self, timeout: float) -> bool:  # noqa: ASYNC109
+        """Fetch metadata at once, without the back-off after the last update.
+
+        Metadata that is younger than ``retry_backoff_ms`` is not fetched again.
+
+        Args:
+            timeout: seconds.
+
+        Returns:
+            Whether it came: False if the attempt failed, or took longer than that.
+
+        Raises:
+            ClosedError: the client is closed.
+        """
+        self._life.check()
+        with anyio.move_on_after(timeout):
+            return await self._metadata.refresh()
+        return False
+
     async def wait_for_update(self, timeout: float | None = None) -> ClusterView:  # noqa: ASYNC109
         """Wait for the next successful metadata update, without asking for one.
 

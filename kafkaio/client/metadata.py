@@ -8,7 +8,14 @@ from math import inf
 import anyio
 
 from kafkaio._machines.backoff import Backoff
-from kafkaio._machines.metadata import ClusterView, Endpoint, Epochs, merge, with_leader
+from kafkaio._machines.metadata import (
+    ClusterView,
+    Endpoint,
+    Epochs,
+    Unavailable,
+    merge,
+    with_leader,
+)
 from kafkaio._machines.reactions import Step, reaction
 from kafkaio._machines.refresh import Ask, RefreshSchedule, Topics
 from kafkaio._runtime.clock import now, roll
@@ -61,6 +68,7 @@ class MetadataKeeper:
         self._nodes = nodes
         self._observer = observer
         self._epochs = Epochs()
+        self._unavailable = Unavailable(may_create=config.allow_auto_create_topics)
         self._wakeup = Wakeup()
         self._listeners: list[Listener] = []
         self._recovers = config.metadata_recovery_strategy == "rebootstrap"
@@ -90,6 +98,22 @@ class MetadataKeeper:
             self._schedule.use(topics, now())
         self._schedule.request()
         self._wakeup.notify()
+
+    async def refresh(self) -> bool:
+        """Fetch everything wanted once, at once; False if the attempt failed.
+
+        An answer that is younger than a back-off is good enough.
+        """
+        recent = self._config.retry_backoff_ms / 1000
+        if (asked := self._schedule.demand(now(), recent)) is None:
+            return True
+        self._wakeup.notify()
+        while True:
+            await self.attempted.wait()
+            if self._schedule.is_satisfied(asked):
+                return True
+            if self.failure is not None:
+                return False
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call ``listener`` with every new view; the result takes it back."""
@@ -191,8 +215,15 @@ class MetadataKeeper:
         self.failure = None
         self._schedule.succeeded(ask, merged, now(), roll())
         self._publish(merged.view)
+        self._tell_unavailable()
         self._observer.metadata_updated(len(self.view.brokers), len(self.view.topics))
         self.updated.tell()
+
+    def _tell_unavailable(self) -> None:
+        wanted = self._schedule.interest.names()
+        for topic, code in self._unavailable.look(self.view, wanted, now()):
+            why = broker_error(code, f"topic {topic!r} cannot be described")
+            self._observer.topic_unavailable(topic, why)
 
     def _failed(self, error: KafkaError) -> None:
         self.failure = error

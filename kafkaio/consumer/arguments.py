@@ -3,8 +3,52 @@
 from __future__ import annotations
 
 from kafkaio.errors import UsageError
+from kafkaio.types import OffsetAndMetadata, TopicPartition
 
-__all__ = ["most_of", "seconds_of"]
+__all__ = ["most_of", "offset_of", "partition_of", "seconds_of"]
+
+
+def partition_of(partition: object) -> TopicPartition:
+    """Return what names a partition as a TopicPartition; any such pair will do.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if not isinstance(partition, tuple) or len(partition) != 2:
+        raise UsageError(f"{partition!r} is no TopicPartition")
+    topic, number = partition
+    if not isinstance(topic, str) or not _is_int(number):
+        raise UsageError(f"{partition!r} is no TopicPartition")
+    if not topic or number < 0:
+        raise UsageError(f"there is no partition {number} of a topic {topic!r}")
+    return TopicPartition(topic, number)
+
+
+def offset_of(offset: object) -> OffsetAndMetadata:
+    """Return the offset of a record, with or without what is committed with it.
+
+    Raises:
+        UsageError: it is none; a negative one is left to the caller.
+    """
+    where: object = OffsetAndMetadata(offset) if isinstance(offset, int) else offset
+    if (
+        not isinstance(where, OffsetAndMetadata)
+        or not _is_int(where.offset)
+        or not _is_str(where.metadata)
+        or not _is_int(where.leader_epoch)
+    ):
+        raise UsageError(
+            f"{offset!r} is no offset: give an int, or an OffsetAndMetadata of an int"
+        )
+    return where
+
+
+def _is_str(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def most_of(max_records: int | None, default: int) -> int:

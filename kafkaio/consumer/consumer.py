@@ -233,7 +233,11 @@ class Consumer(Places, InParallel):
 
         Raises:
             BrokerNotAvailable: no broker can be reached.
-            UnknownTopicOrPartition: there is no such topic or partition.
+            UnknownTopicOrPartition: there is no such topic or partition. In a group a
+                missing topic is no error, for it may come; the observer hears of it
+                (``topic_unavailable``).
+            InvalidTopic: no topic can have such a name.
+            AuthorizationError: a topic may not be described to us.
             RequestTimeout: time ran out; the message says in which step.
             ClosedError: the consumer was started before.
         """
@@ -281,7 +285,11 @@ class Consumer(Places, InParallel):
         Raises:
             OffsetOutOfRange: a position is invalid and there is no reset policy.
             CorruptRecord: fetched data fails its checks; seek past it to go on.
-            UsageError: another task reads at the same time.
+            InvalidTopic: no topic can have a name that is subscribed to; raised once,
+                and the other topics are read on.
+            UsageError: another task reads at the same time, or nothing is to be read:
+                no topics are subscribed to and no partitions are assigned. That is
+                raised by a read that waits when `unsubscribe` is called, too.
             ClosedError: the consumer is not running.
             Exception: what a callback or a deserializer raised, or what ended a
                 background task.
@@ -444,8 +452,12 @@ class Consumer(Places, InParallel):
     def subscribe(self, topics: Topics) -> None:
         """Read these topics from now on, instead of those before.
 
+        A name that no topic can have, or that may not be described to us, is told by
+        the next read (InvalidTopic, AuthorizationError).
+
         Args:
-            topics: a name, names, or a pattern that matches whole names.
+            topics: a name, names, or a pattern that matches whole names. No names at
+                all are the same as `unsubscribe`.
 
         Raises:
             UsageError: partitions are assigned; unsubscribe first.
@@ -456,6 +468,18 @@ class Consumer(Places, InParallel):
     def unsubscribe(self) -> None:
         """Read nothing any more: topics, pattern and fixed partitions are given up.
 
+        From this call on `assignment` is empty and no record is handed out; what was
+        buffered is dropped. The rest follows in the background: finished records are
+        committed (with auto-commit), ``on_revoked`` is called, in which commits and
+        `position` still work, and the group is left. The record handed out last is
+        not finished by this call. Holds and lanes keep their partitions as long as in
+        any revocation, and the group waits for them.
+
+        A later `subscribe` joins the group anew when all that is done, even if it
+        names the same topics and nothing was awaited in between. Until then reading
+        raises UsageError, also a read that is already waiting; `run` and `partitions`
+        raise it when the work that was begun has ended.
+
         Raises:
             ClosedError: the consumer is closed.
         """
@@ -464,10 +488,11 @@ class Consumer(Places, InParallel):
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly these partitions; those read already go on undisturbed.
 
-        One that the cluster does not have, or does not let us see, is told by the
-        next read (UnknownTopicOrPartition after ``default_api_timeout_ms`` where the
-        topic is missing, AuthorizationError), again and again while it is wanted; the
-        others are read meanwhile.
+        No partitions at all are the same as `unsubscribe`. A partition that the cluster
+        does not have, or does not let us see, is told by the next read
+        (UnknownTopicOrPartition after ``default_api_timeout_ms`` where the topic is
+        missing, AuthorizationError), again and again while it is wanted; the others
+        are read meanwhile.
 
         Raises:
             UsageError: topics are subscribed to; unsubscribe first.
@@ -515,7 +540,7 @@ class Consumer(Places, InParallel):
             group=None if group is None else group.state,
             group_protocol=None if group is None else group.protocol,
             generation=-1 if group is None else group.generation,
-            assigned=len(self._reader.positions),
+            assigned=len(engine.host.assignment),
             paused=len(self.paused),
             to_be_revoked=0 if group is None else group.to_be_revoked,
             fetches_in_flight=engine.fetcher.in_flight,

@@ -211,7 +211,7 @@ class Engine:
     ) -> None:
         # Without a limit of the user's: the other members may take their time.
         with anyio.move_on_after(within) as waiting:
-            await coordinator.wait_joined()
+            await coordinator.wait_joined(self.reader.raise_errors)
         if waiting.cancelled_caught:
             raise RequestTimeout(f"the group gave no assignment in {within} s")
 
@@ -350,6 +350,14 @@ class Engine:
         self.check_open()
         raise ClosedError("the consumer was not started")
 
+    def check_wish(self) -> None:
+        """Raise UsageError if nothing is to be read: no record could ever come."""
+        if self.wish.is_nothing:
+            raise UsageError(
+                "the consumer is not subscribed to any topics and has no partitions "
+                "assigned: call subscribe() or assign() before reading"
+            )
+
     def _crashed(self, cause: BaseException) -> None:
         if self._fatal is None:
             self._fatal = cause
@@ -370,10 +378,14 @@ class Engine:
         self.wish = wish
         if self._state not in {"running", "starting"}:
             return
+        if wish.is_nothing:
+            self.reader.tell()  # whoever waits for a record would wait for ever
+            self._assigner.start_over()
         if wish.is_subscription and self.coordinator is not None:
             self._subscribe(self.coordinator)
             return
         if self._takes_part and self.coordinator is not None:
+            self.host.part(self.coordinator.assignment)
             self.coordinator.unsubscribe()
         if not wish.is_subscription:
             self.host.assign_fixed(wish.partitions or ())
@@ -444,6 +456,7 @@ class Engine:
             while True:
                 self.check()
                 self.reader.look()
+                self.check_wish()
                 taken = take()
                 if taken is not None:
                     return taken

@@ -61,8 +61,22 @@ class Host:
         self._of_group: frozenset[TopicPartition] = _NOTHING
         # And what it had assigned once: others may have been further since.
         self._given_back: frozenset[TopicPartition] = _NOTHING
+        # What the group has still to get back of a subscription that has ended.
+        self._parting: frozenset[TopicPartition] = _NOTHING
+        # Without a group: what the topics subscribed to brought; and what went with
+        # the subscription, which the user has not been told of.
+        self._of_topics: frozenset[TopicPartition] = _NOTHING
+        self._gone: frozenset[TopicPartition] = _NOTHING
 
     # What the user hears and says
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions assigned by the present subscription, or assigned fixed."""
+        mine = frozenset(self.engine.reader.positions)
+        if not self._parting:
+            return mine
+        return mine - self._parting.difference(self.engine.wish.partitions or ())
 
     @property
     def to_be_revoked(self) -> frozenset[TopicPartition]:
@@ -171,6 +185,13 @@ class Host:
         finally:
             self._is_user_waiting = False
 
+    def part(self, owned: Collection[TopicPartition]) -> None:
+        """The subscription ends: what the group assigned is about to be given up.
+
+        It is not the user's any more, though commits of it go on until it is.
+        """
+        self._parting |= self._of_group.union(owned)
+
     # What the group coordinator calls
 
     def revoke_requested(
@@ -248,6 +269,10 @@ class Host:
         self._of_group |= added
         for tp in sorted(added):
             self.engine.reader.assign(tp, has_commits=True)
+        group = self.engine.coordinator
+        if group is not None:
+            # Asked back, or unsubscribed, while a callback held this up.
+            self.withhold(added & group.to_be_revoked)
         if self.callbacks.on_assigned or self.feed.is_heard:
             self._unheard -= added
         self.feed.assigned(added)
@@ -270,9 +295,11 @@ class Host:
         """
         reader = self.engine.reader
         kept = self._of_group.union(partitions)
-        gone = [tp for tp in reader.positions if tp not in kept]
+        gone = frozenset(tp for tp in reader.positions if tp not in kept)
         added = [tp for tp in partitions if tp not in reader.positions]
         self._report(added, gone)
+        self._gone |= gone & self._of_topics
+        self._of_topics = _NOTHING
         self._let_go(gone)
         self._watch(partitions)
         for tp in partitions:
@@ -292,6 +319,7 @@ class Host:
         reader = self.engine.reader
         gone = frozenset(tp for tp in reader.positions if tp not in partitions)
         added = frozenset(tp for tp in partitions if tp not in reader.positions)
+        self._of_topics = frozenset(partitions)
         self._let_go(gone)
         for tp in sorted(added):
             reader.assign(tp, has_commits=False)
@@ -308,6 +336,13 @@ class Host:
     ) -> None:
         if added or gone:
             self.engine.client.observer.assignment_changed(added, gone)
+
+    async def tell_gone(self) -> None:
+        """Tell the user of partitions that went with a subscription without a group."""
+        gone, self._gone = self._gone, _NOTHING
+        if gone:
+            self.feed.revoked(gone)
+            await self.callbacks.revoked(gone)
 
     def raise_parting_failure(self) -> None:
         """Raise what a callback raised while the consumer closed; once."""
@@ -350,6 +385,7 @@ class Host:
         engine = self.engine
         self._given_back |= self._of_group.intersection(partitions)
         self._of_group -= frozenset(partitions)
+        self._parting -= frozenset(partitions)
         for tp in partitions:
             engine.reader.unassign(tp)
             engine.fetcher.forget(tp)
@@ -387,6 +423,10 @@ class Assigner:
         if self._wait is not None and self._wait[0] != self._host.engine.wish:
             self._wait[1].cancel()
 
+    def start_over(self) -> None:
+        """What is wanted next is new, even if it was wanted before."""
+        self._done_for = None
+
     async def run(self) -> None:
         """Assign what there is, whenever it changes."""
         engine = self._host.engine
@@ -412,6 +452,7 @@ class Assigner:
             AuthorizationError: a topic may not be described to us.
         """
         engine = self._host.engine
+        await self._host.tell_gone()
         wish = engine.wish
         if wish.is_subscription and engine.coordinator is not None:
             self._done_for = None
@@ -420,8 +461,8 @@ class Assigner:
         if is_new:
             with self._waiting(wish) as scope:
                 await self._discover(wish, within)
-            if scope.cancelled_caught:
-                return
+            if scope.cancelled_caught or engine.wish != wish:
+                return  # whoever changed the wish has woken us
             self._done_for = wish
         if wish.is_subscription:
             there = wish.partitions_in(

@@ -10,6 +10,7 @@ from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.unclosed import Closeable
 from kafkaio.config.checks import iso_duration_ms
+from kafkaio.consumer.arguments import offset_of, partition_of
 from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.engine import Engine
 from kafkaio.consumer.fetch.lookup import EARLIEST, LATEST
@@ -54,8 +55,12 @@ class Places(Closeable):
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions assigned now."""
-        return frozenset(self._reader.positions)
+        """The partitions assigned now; none of a subscription that has ended.
+
+        What `unsubscribe` gives up is not among them from that call on, though
+        ``on_revoked``, which is called a little later, may still commit for it.
+        """
+        return self._engine.host.assignment
 
     # Where to read
 
@@ -73,7 +78,7 @@ class Places(Closeable):
             RequestTimeout: it is not known in time.
             OffsetOutOfRange: there is none, and no policy to find one.
         """
-        tp = TopicPartition(*partition)
+        tp = partition_of(partition)
         return await self._position(tp, self._within(timeout))
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
@@ -83,7 +88,7 @@ class Places(Closeable):
             UsageError: the partition is not assigned, or the offset is negative.
         """
         (tp,) = self._assigned([partition])
-        where = _checked(offset)
+        where = _readable(offset)
         self._reader.seek(tp, where.offset, where.leader_epoch)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
@@ -114,9 +119,10 @@ class Places(Closeable):
             UnknownTopicOrPartition: there is no such partition.
             RequestTimeout: time ran out.
         """
-        if any(time < 0 for time in times.values()):
+        values: Iterable[object] = times.values()
+        if not all(isinstance(time, int) and time >= 0 for time in values):
             raise UsageError("times are milliseconds since 1970, and not negative")
-        chosen = {TopicPartition(*tp): time for tp, time in times.items()}
+        chosen = {partition_of(tp): time for tp, time in times.items()}
         return await self._look_up(chosen, self._within(timeout))
 
     async def beginning_offsets(
@@ -233,7 +239,7 @@ class Places(Closeable):
         engine = self._engine
         engine.check(is_parting_ok=True)
         named = self.assignment if partitions is None else partitions
-        chosen = [TopicPartition(*tp) for tp in named]
+        chosen = [partition_of(tp) for tp in named]
         committer = engine.group_committer()
         if not chosen:
             return {}
@@ -292,9 +298,9 @@ class Places(Closeable):
         offsets = dict[TopicPartition, OffsetAndMetadata]()
         for tp, place in to.items():
             if not isinstance(place, str):
-                offsets[TopicPartition(*tp)] = _checked(place)
+                offsets[partition_of(tp)] = _readable(place)
             elif (reset := _reset_of(place)) is not None:
-                resets[TopicPartition(*tp)] = reset
+                resets[partition_of(tp)] = reset
             else:
                 raise UsageError(f"{place!r} is no place to rewind to")
         engine, wanted = self._engine, [*offsets, *resets]
@@ -324,10 +330,13 @@ class Places(Closeable):
         return self._timeout if timeout is None else timeout
 
     def _assigned(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
-        for tp in partitions:
+        chosen = [partition_of(tp) for tp in partitions]
+        for tp in chosen:
             if tp not in self._reader.positions:
-                raise UsageError(f"{tp[0]}-{tp[1]} is not assigned to this consumer")
-        return [TopicPartition(*tp) for tp in partitions]
+                raise UsageError(
+                    f"{tp.topic}-{tp.partition} is not assigned to this consumer"
+                )
+        return chosen
 
     async def _look_up(
         self, times: Mapping[TopicPartition, int], within: float
@@ -341,7 +350,7 @@ class Places(Closeable):
     async def _ends(
         self, partitions: Iterable[TopicPartition], which: int, within: float | None
     ) -> dict[TopicPartition, int]:
-        times = {TopicPartition(*tp): which for tp in partitions}
+        times = {partition_of(tp): which for tp in partitions}
         found = await self._look_up(times, self._within(within))
         return {tp: end.offset for tp, end in found.items() if end is not None}
 
@@ -371,14 +380,14 @@ class Places(Closeable):
                 f"{type(what).__name__}"
             )
         return ledger.commit_of(
-            {TopicPartition(*tp): _next_record(at) for tp, at in what.items()}
+            {partition_of(tp): offset_of(at) for tp, at in what.items()}
         )
 
 
 def _partitions(what: ToCommit | None) -> Collection[TopicPartition]:
     if isinstance(what, Record | Batch):
         return {what.topic_partition}
-    return {TopicPartition(*tp) for tp in what or ()}
+    return {partition_of(tp) for tp in what} if isinstance(what, Mapping) else ()
 
 
 def _reset_of(place: str) -> Reset | None:
@@ -387,12 +396,8 @@ def _reset_of(place: str) -> Reset | None:
     return None if is_junk else Reset.of(place)
 
 
-def _checked(offset: int | OffsetAndMetadata) -> OffsetAndMetadata:
-    where = _next_record(offset)
+def _readable(offset: int | OffsetAndMetadata) -> OffsetAndMetadata:
+    where = offset_of(offset)
     if where.offset < 0:
         raise UsageError(f"there is no offset {where.offset} to read at")
     return where
-
-
-def _next_record(offset: int | OffsetAndMetadata) -> OffsetAndMetadata:
-    return OffsetAndMetadata(offset) if isinstance(offset, int) else offset

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from kafkaio._machines.metadata import ClusterView
+from kafkaio.consumer.arguments import partition_of
 from kafkaio.errors import UsageError
 from kafkaio.types import TopicPartition
 
@@ -37,21 +38,29 @@ class Wish:
     ) -> Wish:
         """Read the arguments that users give.
 
+        No topics at all, or no partitions, is the wish for nothing, as in Java.
+
         Raises:
             UsageError: both are given, or a topic has no name.
         """
         if topics is not None and partitions is not None:
             raise UsageError("give topics to subscribe to, or partitions, not both")
         if partitions is not None:
-            return cls(partitions=tuple(dict.fromkeys(_checked(p) for p in partitions)))
+            chosen = tuple(dict.fromkeys(partition_of(p) for p in partitions))
+            return cls(partitions=chosen or None)
         if topics is None:
             return cls()
         if isinstance(topics, re.Pattern):
             return cls(pattern=topics)
         names = frozenset([topics] if isinstance(topics, str) else topics)
-        if not all(names):
-            raise UsageError("a topic needs a name")
-        return cls(topics=names)
+        if not all(names) or not _are_names(names):
+            raise UsageError(f"a topic needs a name, not {sorted(map(repr, names))}")
+        return cls(topics=names or None)
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing is to be read."""
+        return not self.is_subscription and self.partitions is None
 
     @property
     def is_subscription(self) -> bool:
@@ -77,12 +86,5 @@ class Wish:
         return topic in (self.topics or ())
 
 
-def _checked(partition: object) -> TopicPartition:
-    if (
-        not isinstance(partition, tuple)
-        or len(partition) != 2
-        or not isinstance(partition[0], str)
-        or not isinstance(partition[1], int)
-    ):
-        raise UsageError(f"{partition!r} is no TopicPartition")
-    return TopicPartition(*partition)
+def _are_names(names: Collection[object]) -> bool:
+    return all(isinstance(name, str) for name in names)

@@ -7,6 +7,7 @@ from kafkaio.errors import (
     BrokerError,
     Fenced,
     GroupError,
+    InvalidTopic,
     OffsetOutOfRange,
     UnknownTopicOrPartition,
 )
@@ -26,6 +27,7 @@ _CODES: dict[type[BrokerError], tuple[ErrorCode, ...]] = {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.UNKNOWN_TOPIC_ID,
     ),
+    InvalidTopic: (ErrorCode.INVALID_TOPIC_EXCEPTION,),
     OffsetOutOfRange: (ErrorCode.OFFSET_OUT_OF_RANGE,),
     Fenced: (
         ErrorCode.INVALID_PRODUCER_EPOCH,

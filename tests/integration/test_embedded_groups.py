@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -21,8 +22,10 @@ from confluent_kafka import Consumer as ConfluentConsumer
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
+from kafkaio.client import Client, Controller
 from kafkaio.consumer import Consumer
 from kafkaio.producer import Producer
+from kafkaio.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kafkaio.testing import Broker, GroupConfig
 
 # The version of a real Kafka means nothing here, so once is enough.
@@ -98,6 +101,44 @@ async def test_our_members_share_and_go_on_where_they_stopped(broker: Broker) ->
     async with ours(broker, "g") as again, reading(again) as seen:
         await until(lambda: bool(seen))
         assert seen == [b"later"]
+
+
+async def create(broker: Broker, name: str, partitions: int) -> None:
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    async with Client(broker.bootstrap_servers) as client:
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
+        reply = await client.request(request, to=Controller)
+        assert not reply.topics[0].error_code
+
+
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+async def test_a_new_topic_costs_a_pattern_one_generation(
+    broker: Broker, assignor: str
+) -> None:
+    age = 2.0
+    async with AsyncExitStack() as stack:
+        members = list[Consumer]()
+        for number in range(4):
+            member = Consumer(
+                broker.bootstrap_servers,
+                topics=re.compile("many-.*"),
+                group_id="g",
+                group_protocol="classic",
+                partition_assignment_strategy=(assignor,),
+                heartbeat_interval_ms=100,
+                metadata_max_age_ms=int(1000 * age),
+            )
+            if not number:
+                await create(broker, "many-1", 4)
+            members.append(await stack.enter_async_context(member))
+            await asyncio.sleep(age / 4)  # each looks at metadata at another time
+        await stack.enter_async_context(reading(*members))
+        await until(lambda: all(len(one.assignment) == 1 for one in members))
+        before = members[0].statistics().generation
+        await create(broker, "many-2", 4)
+        await until(lambda: sum(len(one.assignment) for one in members) == 8)
+        await asyncio.sleep(2 * age)  # everybody has looked by now
+        assert {one.statistics().generation for one in members} == {before + 1}
 
 
 async def test_the_node_that_coordinates_dies(broker: Broker) -> None:

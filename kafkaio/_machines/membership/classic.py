@@ -164,6 +164,15 @@ class ClassicMembership(Member):
             self._fire(Event.REBALANCE_ASKED, now)
         return self._advance(now)
 
+    def topics_refreshed(self, ticket: int, now: float) -> Effects:
+        """The answer to RefreshTopics; what it brought came by `subscribe`."""
+        if ticket != self._refresh_ticket or self.state is not State.JOINING:
+            return ()
+        self._refresh_ticket = 0
+        if not self._ticket:
+            self._join_at = now
+        return self._advance(now)
+
     def topics_resolved(self, ticket: int, layout: Layout, now: float) -> Effects:
         """The answer to ResolveTopics; a topic that is unknown is left out."""
         if ticket != self._ticket:
@@ -351,6 +360,8 @@ class ClassicMembership(Member):
         if asked:
             self._emit(fx.RequestRevoke(asked, now + self.config.patience))
         self._emit(fx.Assign(added, self.ledger.owned))
+        if self._expects_rebalance():
+            self._heartbeat.expect_rebalance(now)
         if self._wanted() != self._said_topics:
             self._reason = "the subscription changed during the rebalance"
             self._fire(Event.SUBSCRIBED, now)

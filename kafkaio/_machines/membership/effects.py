@@ -23,6 +23,7 @@ __all__ = [
     "Lose",
     "MatchTopics",
     "NameTopics",
+    "RefreshTopics",
     "Report",
     "RequestRevoke",
     "ResolveTopics",
@@ -121,6 +122,18 @@ class ResolveTopics:
 
 
 @dataclass(frozen=True, slots=True)
+class RefreshTopics:
+    """Fetch metadata before JoinGroup, and subscribe to what the pattern matches now.
+
+    Tell ``topics_refreshed``, also if that failed. The member joins after ``timeout``
+    seconds in any case.
+    """
+
+    ticket: int
+    timeout: float
+
+
+@dataclass(frozen=True, slots=True)
 class NameTopics:
     """Find the names of topics; tell ``topics_named``, whatever was found."""
 
@@ -202,6 +215,7 @@ Effect: TypeAlias = (
     | SendConsumerHeartbeat
     | ForgetCoordinator
     | ResolveTopics
+    | RefreshTopics
     | NameTopics
     | MatchTopics
     | RequestRevoke

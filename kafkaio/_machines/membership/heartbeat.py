@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 __all__ = ["Heartbeat", "PollTimer"]
 
 _NEVER = float("inf")
+#: Seconds until the first heartbeat where a rebalance is expected.
+_SOON = 0.1
 
 
 @dataclass(slots=True)
@@ -14,8 +16,12 @@ class Heartbeat:
     """Decides when to send a heartbeat and when the session has run out.
 
     Law: while none is in flight, the next one is due at most ``interval`` seconds after
-    the last one was sent. The session counts from the moment at which an answered
-    request was *sent*: the broker's own clock for us cannot have started earlier.
+    the last one was sent. Where a rebalance is expected the first ones come sooner:
+    each interval is twice the one before, until it is the usual one, so that the
+    rebalance is noticed after at most twice the time that it took to begin, for a
+    handful of heartbeats more in each generation. The session counts from the moment
+    at which an answered request was *sent*: the broker's own clock for us cannot have
+    started earlier.
     """
 
     interval: float
@@ -24,17 +30,26 @@ class Heartbeat:
     session_end: float = _NEVER
     in_flight: bool = False
     _sent_at: float = field(default=0.0, repr=False)
+    # The next interval where a rebalance is expected, 0 where none is.
+    _soon: float = field(default=0.0, repr=False)
 
     def start(self, now: float) -> None:
         """The member has just proved to be alive by another request."""
         self.next_at = now + self.interval
         self.session_end = now + self.session
         self.in_flight = False
+        self._soon = 0.0
+
+    def expect_rebalance(self, now: float) -> None:
+        """The group is about to rebalance, which only a heartbeat can tell."""
+        self._soon = _SOON
+        self.next_at = min(self.next_at, now + self._next_interval())
 
     def stop(self) -> None:
         """Nothing to keep alive."""
         self.next_at = self.session_end = _NEVER
         self.in_flight = False
+        self._soon = 0.0
 
     def is_due(self, now: float) -> bool:
         """Whether to send one now."""
@@ -44,7 +59,14 @@ class Heartbeat:
         """One is on its way."""
         self.in_flight = True
         self._sent_at = now
-        self.next_at = now + self.interval
+        self.next_at = now + self._next_interval()
+
+    def _next_interval(self) -> float:
+        if not 0 < self._soon < self.interval:
+            self._soon = 0.0
+            return self.interval
+        interval, self._soon = self._soon, 2 * self._soon
+        return interval
 
     def answered(self) -> None:
         """The coordinator has heard us."""

@@ -32,6 +32,8 @@ class Leadership:
     topics: frozenset[str]
     # What the assignment was made from; written once, when it is made.
     _basis: list[Layout] = field(default_factory=lambda: [Layout({})])
+    # Who has to give partitions up by it; written then, too.
+    _revoked: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, members: Iterable[JoinGroupResponseMember]) -> Leadership:
@@ -73,7 +75,20 @@ class Leadership:
             ) from error
         if assignor.cooperative:
             self._check_handover(assignor, shares)
+        self._revoked.update(
+            member
+            for member, subscription in self.members.items()
+            if not subscription.owned <= frozenset(shares.get(member, ()))
+        )
         return self._encoded(shares)
+
+    @property
+    def takes_any(self) -> bool:
+        """Whether a member has to give up a partition that it owned when it joined.
+
+        With a cooperative assignor it joins again as soon as it has done so.
+        """
+        return bool(self._revoked)
 
     def is_outdated(self, layout: Layout) -> bool:
         """Whether the assignment would rest on other partitions or racks by now.

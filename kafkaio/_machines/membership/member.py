@@ -38,6 +38,8 @@ __all__ = ["PROTOCOL_TYPE", "Member", "MemberConfig"]
 #: What consumers call their groups.
 PROTOCOL_TYPE: Final = "consumer"
 _REASON_LIMIT = 255
+#: Longest time, in seconds, that a JoinGroup waits for metadata.
+_REFRESHING: Final = 5.0
 #: Brokers give up the commit of offsets after 5 s (``offsets.commit.timeout.ms``).
 _COMMITTING: Final = 6.0
 
@@ -86,6 +88,11 @@ class MemberConfig:
         """
         return min(max(_COMMITTING, 3 * self.interval), self.session / 2)
 
+    @property
+    def refreshing(self) -> float:
+        """Longest time that a JoinGroup waits for metadata: the group waits, too."""
+        return min(_REFRESHING, self.session / 3)
+
 
 class Member(LedgerMember[State]):
     """One consumer's place in its group. See ``ClassicMembership``."""
@@ -97,6 +104,7 @@ class Member(LedgerMember[State]):
         "_free",
         "_heartbeat",
         "_is_deaf",
+        "_is_refreshed",
         "_is_silent",
         "_join_at",
         "_latest",
@@ -106,6 +114,7 @@ class Member(LedgerMember[State]):
         "_probe_ticket",
         "_pulse",
         "_reason",
+        "_refresh_ticket",
         "_release_at",
         "_said",
         "_said_topics",
@@ -114,6 +123,7 @@ class Member(LedgerMember[State]):
         "_topics",
         "config",
         "generation",
+        "matches_here",
         "protocol",
     )
 
@@ -124,6 +134,12 @@ class Member(LedgerMember[State]):
         self.generation = -1
         self.protocol = ""
         self._topics: frozenset[str] | None = None
+        #: Whether the topics are those that a pattern matches on this side, so that
+        #: metadata is refreshed before each JoinGroup.
+        self.matches_here = False
+        # Whether that was done, or asked for, since the member began to join.
+        self._is_refreshed = False
+        self._refresh_ticket = 0
         # What the last JoinGroup told the group that we own and read.
         self._said = frozenset[TopicPartition]()
         self._said_topics = frozenset[str]()
@@ -207,6 +223,10 @@ class Member(LedgerMember[State]):
         self._is_silent = False
         self._join_at = now
 
+    def _enter_joining(self, now: float) -> None:
+        self._begin_join(now)
+        self._is_refreshed, self._refresh_ticket = False, 0
+
     def _forget_generation(self, now: float) -> None:
         del now
         self.generation = -1
@@ -256,6 +276,9 @@ class Member(LedgerMember[State]):
     def _join_if_due(self, now: float) -> None:
         if self._ticket or now < self._join_at:
             return
+        if self.matches_here and not self._is_refreshed:
+            self._refresh(now)
+            return
         self._leadership = None
         self._said, self._said_topics = self.ledger.owned, self._wanted()
         self._said_withheld, self._free = self._withheld, frozenset()
@@ -268,6 +291,19 @@ class Member(LedgerMember[State]):
                 member_id=self.member_id,
                 protocols=self._protocols(),
                 reason=reason[:_REASON_LIMIT],
+            )
+        )
+
+    def _refresh(self, now: float) -> None:
+        # A new topic makes the member that sees it first join again, and so the whole
+        # group. Members that joined with what they knew before would each have to join
+        # once more when they see it.
+        self._is_refreshed = True
+        self._refresh_ticket = self._new_ticket()
+        self._join_at = now + self.config.refreshing
+        self._emit(
+            fx.RefreshTopics(
+                ticket=self._refresh_ticket, timeout=self.config.refreshing
             )
         )
 
@@ -367,6 +403,14 @@ class Member(LedgerMember[State]):
             self._layout
         )
 
+    def _expects_rebalance(self) -> bool:
+        # A cooperative assignment that moves partitions takes two generations: once
+        # their owners have given them up they join again, to have them assigned. Only
+        # the leader knows whether there are any.
+        return self.config.is_cooperative and (
+            self._leadership is None or self._leadership.takes_any
+        )
+
     def _assignor(self) -> Assignor:
         (found,) = (a for a in self.config.assignors if a.name == self.protocol)
         return found
@@ -423,7 +467,7 @@ _ON_EVENT: Final[Mapping[Event, _Method]] = MappingProxyType(
 _ON_ENTRY: Final[Mapping[State, _Method]] = MappingProxyType(
     {
         State.PREPARING: Member._prepare,
-        State.JOINING: Member._begin_join,
+        State.JOINING: Member._enter_joining,
         State.PARTING: Member._go,
         State.LEAVING: Member._go,
     }

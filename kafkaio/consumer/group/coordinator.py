@@ -262,8 +262,11 @@ class GroupCoordinator:
         who = identity.member_id, identity.generation
         self._feed(self._member.commit_refused(code, who, now(), roll()))
 
-    async def wait_joined(self) -> None:
+    async def wait_joined(self, check: Callable[[], None] | None = None) -> None:
         """Wait until the first assignment has been taken over, callback included.
+
+        Args:
+            check: called whenever an error is reported meanwhile; may raise it.
 
         Raises:
             KafkaError: the coordinator refused us for good.
@@ -271,6 +274,8 @@ class GroupCoordinator:
         """
         while not self._is_joined or self._has_ended:
             await self._first.wait()
+            if check is not None:
+                check()
 
     async def leave(self, patience: float | None = None) -> None:
         """Give everything up, leave the group and end ``run``.
@@ -381,10 +386,8 @@ class GroupCoordinator:
         match effect:
             case fx.ForgetCoordinator():
                 self._rpc.forget()
-            case fx.ResolveTopics():
-                self._ask("topics", lambda: self._topics.resolve(effect))
-            case fx.NameTopics():
-                self._ask("topics", lambda: self._topics.name(effect))
+            case fx.ResolveTopics() | fx.RefreshTopics() | fx.NameTopics():
+                self._ask("topics", lambda: self._topics.perform(effect))
             case fx.MatchTopics():
                 self._topics.match_here()
             case fx.RequestRevoke():
@@ -393,6 +396,7 @@ class GroupCoordinator:
                 self._hand_over(effect)
             case fx.Report():
                 self._host.failed(effect.error)
+                self._first.tell()
             case fx.Fail():
                 self._failure = self._failure or effect.error
                 self._report()

@@ -86,6 +86,10 @@ class GroupClient(Protocol):
         """Refresh metadata soon."""
         ...
 
+    async def refresh(self, timeout: float) -> bool:  # noqa: ASYNC109
+        """Fetch metadata now; whether that succeeded in time."""
+        ...
+
     async def wait_for_update(self, timeout: float | None = None) -> ClusterView:  # noqa: ASYNC109
         """Wait for the next metadata."""
         ...

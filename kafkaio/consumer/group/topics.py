@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.base import Effects
@@ -12,12 +12,15 @@ from kafkaio._machines.membership.consumer import ConsumerMembership
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.regex import to_re2
 from kafkaio._machines.metadata import ClusterView
+from kafkaio._machines.reactions import reaction
 from kafkaio._machines.refresh import ALL_TOPICS, Topics
 from kafkaio._runtime.clock import now, roll
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.group.rpc import GroupClient
 from kafkaio.consumer.group.seat import Membership
 from kafkaio.errors import KafkaError
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.types import TopicPartition
 
 __all__ = ["GroupTopics"]
@@ -41,12 +44,17 @@ class GroupTopics:
         self.pattern: re.Pattern[str] | None = None
         self._matches = False
         self._watched: Topics | None = None
+        # Topics named by the user that the brokers refuse to describe, as reported.
+        self._refused = set[str]()
 
     def subscribe(self, topics: frozenset[str] | re.Pattern[str]) -> Effects:
         """Read these topics, or all whose name the pattern matches."""
-        self._matches = False
+        self._match(is_here=False)
+        self._refused.clear()
         if isinstance(topics, frozenset):
             self.pattern = None
+            if any(map(self._client.cluster.topic_error, topics)):
+                self._client.request_refresh()  # that may have been put right since
             return self.member.subscribe(topics, now())
         self.pattern = topics
         if isinstance(self.member, ConsumerMembership):
@@ -60,13 +68,18 @@ class GroupTopics:
     def unsubscribe(self) -> Effects:
         """Read nothing."""
         self.pattern = None
-        self._matches = False
+        self._match(is_here=False)
         return self.member.unsubscribe(now())
 
     def match_here(self) -> None:
         """Match the pattern against the names of all topics, now and later."""
-        self._matches = True
+        self._match(is_here=True)
         self._client.request_refresh()
+
+    def _match(self, *, is_here: bool) -> None:
+        self._matches = is_here
+        if isinstance(self.member, ClassicMembership):
+            self.member.matches_here = is_here
 
     def hand_over(self, member: Membership) -> Effects:
         """Feed another member from now on, with the wish that there is."""
@@ -94,10 +107,38 @@ class GroupTopics:
         effects: Effects = ()
         if self._matches:
             effects = self.member.subscribe(self._matching(view), now())
+        else:
+            effects = tuple(self._refusals(view))
         if isinstance(self.member, ClassicMembership) and self.member.is_leader:
             layout = _layout(self.member.group_topics, view)
             effects += self.member.metadata_changed(layout, now())
         return effects
+
+    async def perform(
+        self, effect: fx.ResolveTopics | fx.RefreshTopics | fx.NameTopics
+    ) -> Effects:
+        """Learn what the member asks for; what is to be done about it."""
+        match effect:
+            case fx.ResolveTopics():
+                return await self.resolve(effect)
+            case fx.RefreshTopics():
+                return await self.refresh(effect)
+            case fx.NameTopics():
+                return await self.name(effect)
+
+    async def refresh(self, effect: fx.RefreshTopics) -> Effects:
+        """Fetch metadata, so that JoinGroup carries every topic that matches now.
+
+        The listener of new views subscribes to them. Without an answer the member
+        joins with what is known.
+        """
+        member = self.member
+        assert isinstance(member, ClassicMembership)
+        try:
+            await self._client.refresh(effect.timeout)
+        except KafkaError as error:
+            self._client.observer.retrying("group topics", 1, 0.0, error)
+        return member.topics_refreshed(effect.ticket, now())
 
     async def resolve(self, effect: fx.ResolveTopics) -> Effects:
         """Learn what partitions the topics of the group have, and where."""
@@ -132,6 +173,17 @@ class GroupTopics:
             self._client.observer.retrying("topic names", 1, 0.0, error)
             found = {}
         return member.topics_named(found, now(), roll())
+
+    def _refusals(self, view: ClusterView) -> Iterator[fx.Report]:
+        # A topic that is missing may come; one that is refused is the user's to see.
+        for topic in sorted(self.member.topics or ()):
+            error = view.topic_error(topic)
+            if not error or reaction(ApiKey.METADATA, error).retry:
+                self._refused.discard(topic)
+            elif topic not in self._refused:
+                self._refused.add(topic)
+                what = f"topic {topic!r} cannot be described"
+                yield fx.Report(broker_error(error, what))
 
     def _matching(self, view: ClusterView) -> frozenset[str]:
         assert self.pattern is not None

@@ -74,6 +74,8 @@ class Lanes:
                 raise StopAsyncIteration
             self.engine.check()
             self.engine.reader.raise_errors()
+            if not self._tracks:
+                self.engine.check_wish()
             await self._changed.wait()
         return self._fresh.popleft()
 
@@ -87,8 +89,8 @@ class Lanes:
             self._context.close()
 
     def _spread(self) -> None:
-        reader = self.engine.reader
-        if reader.has_failed or self.engine.state != "running":
+        engine, reader = self.engine, self.engine.reader
+        if reader.has_failed or engine.state != "running" or engine.wish.is_nothing:
             self._wake_all()
             return
         for buffer in reader.buffers.ready:

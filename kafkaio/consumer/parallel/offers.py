@@ -35,6 +35,9 @@ class InParallel:
         closes; lanes run on when this iteration was left, and another one goes on
         with those that were not given out.
 
+        Where nothing is subscribed to or assigned, the iteration raises UsageError; if
+        that ends while lanes run, when the last of them has ended.
+
         With ``enable_auto_commit``, what lanes have finished is committed as usual;
         without it, `Lane.commit` or `commit` does.
         """
@@ -89,7 +92,9 @@ class InParallel:
             Exception: what a handler raised for the last time without a
                 ``dead_letter``, or what that raised. Nothing from that record on is
                 committed of its partition.
-            UsageError: an argument is impossible, or another task reads. The handler is
+            UsageError: an argument is impossible, another task reads, or nothing is
+                subscribed to or assigned (after `unsubscribe`, when what was begun
+                is finished). The handler is
                 no coroutine function (a TypeError, too): told by the first record,
                 which is not finished, whatever ``retry`` and ``dead_letter`` say.
             ClosedError: the consumer is not running.

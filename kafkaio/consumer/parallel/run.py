@@ -207,6 +207,8 @@ class Runner:
             if not self._is_draining:
                 engine.check()
                 engine.reader.look()
+                if not schedule.in_hand:
+                    engine.check_wish()
                 self._take_in()
             elif not schedule.in_hand:
                 return

@@ -7,9 +7,12 @@ import anyio
 import pytest
 
 from kafkaio.client import ALL_TOPICS, Client, ClusterView
+from kafkaio.config import ClientConfig
 from kafkaio.errors import (
     AuthorizationError,
     BrokerError,
+    BrokerNotAvailable,
+    InvalidTopic,
     RequestTimeout,
     UnknownTopicOrPartition,
 )
@@ -74,6 +77,31 @@ async def test_all_topics(cluster: FakeCluster) -> None:
         assert "v" in client.cluster.topics
 
 
+async def test_a_refresh_at_once(cluster: FakeCluster) -> None:
+    async with client_of(cluster) as client:
+        client.watch_topics("me", ALL_TOPICS)
+        assert await client.refresh(1.0)
+        assert await client.refresh(1.0)
+        count = len(asked(cluster))
+        assert count == 2  # the second one was as good as the first
+        await anyio.sleep(5)
+        cluster.add_topic("v")
+        start = now()
+        assert await client.refresh(1.0)
+        assert "v" in client.cluster.topics
+        assert now() - start < 0.1
+        await anyio.sleep(5)
+        cluster.on(ApiKey.METADATA, lambda *_: HANG)
+        assert not await client.refresh(2.0)
+        assert now() - start == pytest.approx(5 + 2, abs=0.2)
+        cluster.reset(ApiKey.METADATA)
+        for node in cluster.nodes:
+            cluster.stop(node)
+        stopped = now()
+        assert not await client.refresh(60.0)
+        assert now() - stopped < 10  # the first attempt that fails is the answer
+
+
 async def test_refreshes_have_a_back_off_that_grows(cluster: FakeCluster) -> None:
     async with client_of(cluster) as client:
         begin = now()
@@ -100,7 +128,7 @@ async def test_an_unknown_topic_is_asked_for_until_it_is_there(
     ("code", "kind"),
     [
         (E.TOPIC_AUTHORIZATION_FAILED, AuthorizationError),
-        (E.INVALID_TOPIC_EXCEPTION, BrokerError),
+        (E.INVALID_TOPIC_EXCEPTION, InvalidTopic),
     ],
 )
 async def test_a_topic_that_never_will_be_described_is_told_at_once(
@@ -114,6 +142,41 @@ async def test_a_topic_that_never_will_be_described_is_told_at_once(
             assert now() < 0.5
         cluster.topics["t"].error = 0
         assert (await client.wait_for_topics(["t"])).partition_count("t") == 6
+
+
+async def test_a_bootstrap_server_without_an_address_is_told_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def unknown(*_: object, **__: object) -> None:
+        raise OSError(-2, "Name or service not known")
+
+    class Hears:
+        def __init__(self) -> None:
+            self.lost: list[tuple[float, str]] = []
+            self.retried: list[tuple[float, str]] = []
+
+        def connection_lost(
+            self, node_id: int, lane: str, cause: BaseException | None
+        ) -> None:
+            self.lost.append((now(), str(cause)))
+
+        def retrying(
+            self, what: str, attempt: int, delay: float, cause: BaseException
+        ) -> None:
+            assert what == "metadata"
+            self.retried.append((now(), str(cause)))
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", unknown)
+    heard, start = Hears(), now()
+    config = ClientConfig(bootstrap_servers=(("no-such-host.invalid", 9092),))
+    client = Client.from_config(config, heard)
+    with pytest.raises(BrokerNotAvailable, match="no-such-host"):
+        await client.start(timeout=5)
+    for told in heard.lost, heard.retried:
+        at, why = told[0]
+        assert at == start
+        assert "no-such-host.invalid:9092: resolve name" in why
+        assert "not known" in why
 
 
 async def test_waiting_for_a_topic_without_brokers(cluster: FakeCluster) -> None:

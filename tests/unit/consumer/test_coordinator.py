@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from typing import ClassVar
 
 import pytest
@@ -34,11 +35,11 @@ from kafkaio.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribeGroupsResponse,
 )
-from kafkaio.protocol.messages.heartbeat import HeartbeatResponse
+from kafkaio.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkaio.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
-from tests.fakes.broker import DISCONNECT, FakeCluster
+from tests.fakes.broker import DISCONNECT, HANG, FakeCluster
 from tests.unit.consumer.group_fakes import (
     FakeGroup,
     FakeHost,
@@ -307,6 +308,72 @@ async def test_a_pattern_finds_topics_now_and_later() -> None:
             one.group.subscribe(frozenset({"b"}))
             await until(lambda: one.tps == {("b", 0)})
             assert not one.host.owned ^ set(one.group.assignment)
+        group.close()
+
+
+@virtual
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+async def test_a_new_topic_costs_a_pattern_one_generation(assignor: str) -> None:
+    pattern, options = (
+        re.compile("a-.*"),
+        {"partition_assignment_strategy": (assignor,)},
+    )
+    async with (
+        FakeCluster(nodes=1, topics={"a-1": 2}) as cluster,
+        AsyncExitStack() as s,
+    ):
+        group, members = FakeGroup(cluster), list[Member]()
+        for _ in range(4):
+            member = Member(cluster, pattern, metadata_max_age_ms=20_000, **options)
+            members.append(await s.enter_async_context(member))
+            await asyncio.sleep(5)  # each sees a new topic at another time
+        await asyncio.sleep(20)
+        before = group.generation
+        cluster.add_topic("a-2", 2)
+        await asyncio.sleep(60)
+        assert group.generation == before + 1
+        owned = [tp for member in members for tp in member.tps]
+        assert sorted(owned) == sorted(everything("a-1", 2) | everything("a-2", 2))
+    group.close()
+
+
+@virtual
+async def test_a_pattern_joins_though_metadata_cannot_be_had() -> None:
+    async with FakeCluster(nodes=2, topics={"a-1": 2}) as cluster:
+        group = FakeGroup(cluster)
+        async with Member(cluster, re.compile("a-.*")) as one:
+            await asyncio.sleep(5)
+            cluster.on(ApiKey.METADATA, lambda *_: HANG)
+            before, start = group.generation, asyncio.get_running_loop().time()
+            group.rebalance()
+            await until(lambda: group.generation == before + 1)
+            await until(lambda: one.group.state is State.STABLE)
+            taken = asyncio.get_running_loop().time() - start
+            assert taken < 1.0 + 10 / 3 + 1.0  # a heartbeat, the limit, and some more
+            assert group.expired == []
+        group.close()
+
+
+@virtual
+async def test_moved_partitions_are_assigned_within_a_second() -> None:
+    interval = {"heartbeat_interval_ms": 3_000}
+    async with FakeCluster(nodes=2, topics={"t": 6}) as cluster:
+        group = FakeGroup(cluster)
+        async with (
+            Member(cluster, **interval) as one,
+            Member(cluster, **interval) as two,
+        ):
+            await until(lambda: len(one.tps) == len(two.tps) == 3)
+            async with Member(cluster, **interval) as three:
+                await until(lambda: len(one.tps) + len(two.tps) < 6)
+                moved_at = asyncio.get_running_loop().time()
+                await until(lambda: len(three.tps) == 2)
+                assert asyncio.get_running_loop().time() - moved_at < 1.0
+            await asyncio.sleep(10)  # the handover of what the third one had
+            beats = len(cluster.requests(HeartbeatRequest))
+            await asyncio.sleep(60)
+            # A quiet group sends no more of them than before.
+            assert len(cluster.requests(HeartbeatRequest)) - beats <= 2 * 20
         group.close()
 
 

@@ -268,9 +268,9 @@ async def test_closing_does_not_wait_for_itself(group: FakeGroup, make: MakeCons
     consumer = make(**MEMBER, on_revoked=close)
     await consumer.start()
     consumer.unsubscribe()
+    consumer.subscribe("orders")
     with pytest.raises(UsageError, match="in another task"):
         await anext(consumer)
-    consumer.subscribe("orders")
     await settle(consumer)
     begun = asyncio.get_running_loop().time()
     await consumer.close()
@@ -347,9 +347,9 @@ async def test_a_callback_that_waits_for_what_is_cancelled_is_not_cancelled(
     consumer = make(**MEMBER, on_revoked=wait)
     await consumer.start()
     consumer.unsubscribe()
+    consumer.subscribe("orders")
     with pytest.raises(UsageError, match="waited for something that was cancelled"):
         await anext(consumer)
-    consumer.subscribe("orders")
     await settle(consumer)
     with pytest.raises(UsageError, match="waited for something that was cancelled"):
         await consumer.close()

@@ -475,7 +475,9 @@ async def test_events_that_wait_become_one_with_their_like(
         await until(lambda: one.assignment)
         one.unsubscribe()
         await asyncio.sleep(5)
-        assert one.assignment  # the request waits to be looked at
+        # The request waits to be looked at.
+        assert one.statistics().to_be_revoked == len(ORDERS)
+        assert not one.assignment
         everything = frozenset(ORDERS)
         assert await anext(events) == Assigned(everything)
         assert await anext(events) == Lost(everything)

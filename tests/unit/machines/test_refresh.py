@@ -52,6 +52,23 @@ def test_then_the_age_counts() -> None:
     assert not plan.is_wanted
 
 
+def test_a_demand_is_met_at_once_by_a_later_answer() -> None:
+    plan = schedule()
+    settle(plan, 10)
+    assert plan.demand(10.05, recent=0.1) is None  # it is as fresh as can be
+    asked = plan.demand(10.2, recent=0.1)
+    assert asked is not None
+    assert plan.next_at() == -inf  # no back-off
+    assert not plan.is_satisfied(asked)
+    settle(plan, 10.2)
+    assert plan.is_satisfied(asked)
+    ask = plan.begin(400)
+    late = plan.demand(400.5, recent=0.1)
+    assert late is not None
+    plan.succeeded(ask, merged(), 401, ROLL)
+    assert not plan.is_satisfied(late)  # that answer may be older
+
+
 def test_requests_wait_for_the_back_off() -> None:
     plan = schedule()
     settle(plan, 10)

@@ -19,6 +19,7 @@ from kafkaio.errors import (
     ConfigurationError,
     DeliveryTimeout,
     InternalError,
+    InvalidTopic,
     KafkaTimeout,
     RecordTooLarge,
     UnknownTopicOrPartition,
@@ -712,17 +713,31 @@ async def test_a_partition_that_does_not_exist_holds_up_no_other(
     assert logs.values("one", 1) == [b"l"]
 
 
-async def test_a_forbidden_topic_fails_at_once(
-    make: MakeProducer, cluster: FakeCluster
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, AuthorizationError),
+        (ErrorCode.INVALID_TOPIC_EXCEPTION, InvalidTopic),
+    ],
+)
+async def test_a_topic_that_is_refused_fails_at_once(
+    make: MakeProducer, cluster: FakeCluster, code: ErrorCode, error: type[Exception]
 ) -> None:
-    cluster.topics["one"].error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    async with make() as producer:
+    heard: list[tuple[str, type[BaseException]]] = []
+
+    class Hears:
+        def topic_unavailable(self, topic: str, cause: BaseException) -> None:
+            heard.append((topic, type(cause)))
+
+    cluster.topics["one"].error = code
+    async with make(Hears()) as producer:
         start = elapsed()
-        with pytest.raises(AuthorizationError, match="'one'"):
+        with pytest.raises(error, match="'one'"):
             await producer.send("one", b"v")
         assert elapsed() - start < 1
-        with pytest.raises(AuthorizationError):
+        with pytest.raises(error):
             await producer.partitions_for("one")
+        assert heard == [("one", error)]
 
 
 async def test_partitions_for(make: MakeProducer) -> None:

@@ -408,13 +408,98 @@ def test_no_connection_means_another_try() -> None:
 
 
 def test_heartbeats_come_at_the_interval() -> None:
-    driver = Driver().stable()
+    driver = eager().stable()
     assert driver.machine.next_deadline() == driver.now + 3.0
     assert driver.wait(2.9) == []
     driver.wait(0.1)
     beat = driver.one(fx.SendHeartbeat)
     assert (beat.member_id, beat.generation, beat.timeout) == ("me", 1, 5.0)
     assert driver.wait(3.0) == []
+
+
+def test_a_follower_of_a_cooperative_group_expects_a_second_generation() -> None:
+    driver = Driver().stable()
+    start, sent = driver.now, list[float]()
+    while driver.now < start + 12.0:
+        due = driver.machine.next_deadline()
+        assert due is not None
+        driver.wait(due - driver.now)
+        sent.append(round(driver.now - start, 6))
+        driver.beat()
+    assert sent == [0.1, 0.3, 0.7, 1.5, 3.1, 6.1, 9.1, 12.1]
+
+
+def test_a_leader_expects_one_if_its_assignment_takes_partitions() -> None:
+    driver = Driver()
+    driver.subscribe()
+    members = [driver.member("me"), driver.member("you", owned=tps(0, 1))]
+    driver.joined(leader="me", members=members)
+    resolve = driver.one(fx.ResolveTopics).ticket
+    layout = Layout({"t": 2})
+    driver.feed(driver.machine.topics_resolved(resolve, layout, driver.now))
+    driver.synced()
+    assert driver.machine.next_deadline() == driver.now + 0.1
+
+
+def test_a_leader_that_takes_nothing_expects_none() -> None:
+    driver = Driver().leading()
+    driver.synced(tps(0, 1))
+    assert driver.machine.next_deadline() == driver.now + 3.0
+
+
+def test_metadata_is_refreshed_before_a_pattern_joins() -> None:
+    driver = Driver()
+    driver.machine.matches_here = True
+    driver.subscribe()
+    refresh = driver.one(fx.RefreshTopics)
+    assert driver.kinds() == ["RefreshTopics"]
+    assert refresh.timeout == pytest.approx(10 / 3)
+    # What came with it is in the JoinGroup.
+    assert driver.subscribe(frozenset("tu")) == []
+    driver.feed(driver.machine.topics_refreshed(refresh.ticket, driver.now))
+    said = decode_subscription(driver.one(fx.SendJoin).protocols[0][1])
+    assert said.topics == frozenset("tu")
+    # The id that the coordinator gives is no reason to ask again.
+    driver.refused(E.MEMBER_ID_REQUIRED, member_id="me")
+    driver.joined()
+    driver.synced(tps(0))
+    driver.wait(3.0)
+    driver.beat(E.REBALANCE_IN_PROGRESS)
+    again = driver.one(fx.RefreshTopics)
+    assert again.ticket != refresh.ticket
+    late = driver.machine.topics_refreshed(refresh.ticket, driver.now)
+    assert driver.feed(late) == []
+    driver.feed(driver.machine.topics_refreshed(again.ticket, driver.now))
+    driver.joined()
+    driver.synced(tps(0))
+    assert driver.state is State.STABLE  # and needs no third generation
+
+
+def test_a_join_waits_for_metadata_for_a_while_only() -> None:
+    driver = Driver()
+    driver.machine.matches_here = True
+    driver.subscribe()
+    refresh = driver.one(fx.RefreshTopics)
+    assert driver.machine.next_deadline() == driver.now + refresh.timeout
+    assert driver.wait(refresh.timeout - 0.5) == []
+    driver.wait(0.5)
+    assert driver.kinds() == ["SendJoin"]
+    join = driver.one(fx.SendJoin).ticket
+    driver.feed(driver.machine.topics_refreshed(refresh.ticket, driver.now))
+    assert driver.kinds() == []
+    driver.joined(ticket=join)
+    assert driver.state is State.SYNCING
+
+
+def test_who_unsubscribes_while_metadata_is_refreshed_does_not_join() -> None:
+    driver = Driver()
+    driver.machine.matches_here = True
+    driver.subscribe()
+    refresh = driver.one(fx.RefreshTopics)
+    driver.feed(driver.machine.unsubscribe(driver.now))
+    driver.feed(driver.machine.topics_refreshed(refresh.ticket, driver.now))
+    assert driver.out == []
+    assert driver.state is State.UNJOINED
 
 
 def test_a_failing_heartbeat_is_repeated_soon() -> None:
@@ -596,8 +681,9 @@ def test_the_idle_ones_go_first_and_the_others_may_follow() -> None:
     shrink(driver, tps(0))
     driver.feed(driver.machine.idle(tps(1), driver.now))
     driver.revoked()
-    assert driver.machine.next_deadline() == driver.now + 3.0
-    driver.wait(3.0)
+    driver.wait(2.9)
+    assert "SendJoin" not in driver.kinds()
+    driver.wait(0.1)
     said = decode_subscription(driver.one(fx.SendJoin).protocols[0][1])
     assert said.owned == tps(0, 2)
     driver.joined()

@@ -53,9 +53,19 @@ ROLLS = st.floats(0, 0.999)
 
 
 class Laws(RuleBasedStateMachine):
-    @initialize(eager=st.booleans(), static=st.booleans(), share=SHARES)
+    @initialize(
+        eager=st.booleans(),
+        static=st.booleans(),
+        matches=st.booleans(),
+        share=SHARES,
+    )
     def begin(
-        self, share: frozenset[TopicPartition], *, eager: bool, static: bool
+        self,
+        share: frozenset[TopicPartition],
+        *,
+        eager: bool,
+        static: bool,
+        matches: bool,
     ) -> None:
         names = ["range"] if eager else ["cooperative-sticky"]
         self.eager = eager
@@ -69,6 +79,7 @@ class Laws(RuleBasedStateMachine):
                 group_instance_id="i" if static else None,
             )
         )
+        self.machine.matches_here = matches
         self.now = 0.0
         self.generation = 0
         self.requests: list[fx.Effect] = []
@@ -83,7 +94,7 @@ class Laws(RuleBasedStateMachine):
 
     def cooperate(self, share: frozenset[TopicPartition]) -> None:
         """The coordinator answers as one would like it to."""
-        for _ in range(4):
+        for _ in range(5):
             if self.requests and not isinstance(self.requests[-1], fx.SendLeave):
                 self.reply(self.requests.pop(), E.NONE, share, leads=False, roll=0.5)
 
@@ -132,6 +143,10 @@ class Laws(RuleBasedStateMachine):
                     self.requests.append(effect)
                 case fx.SendProbe():
                     assert 0 < effect.timeout < 10.0 - 3.0
+                    self.requests.append(effect)
+                case fx.RefreshTopics():
+                    assert self.machine.matches_here
+                    assert 0 < effect.timeout < 10.0
                     self.requests.append(effect)
                 case fx.SendSync() | fx.ResolveTopics() | fx.SendLeave():
                     self.requests.append(effect)
@@ -304,6 +319,8 @@ class Laws(RuleBasedStateMachine):
                 self.take(
                     machine.topics_resolved(request.ticket, Layout({"t": 2}), now)
                 )
+            case fx.RefreshTopics():
+                self.take(machine.topics_refreshed(request.ticket, now))
             case fx.SendLeave():
                 self.take(machine.leave_ended(request.ticket, now))
             case fx.SendProbe():

@@ -36,6 +36,30 @@ def test_the_session_counts_from_the_sending() -> None:
     assert not beat.is_expired(13.0)
 
 
+def test_heartbeats_come_soon_where_a_rebalance_is_expected() -> None:
+    beat = Heartbeat(3.0, 10.0)
+    beat.start(0.0)
+    beat.expect_rebalance(0.0)
+    times = list[float]()
+    for _ in range(8):
+        times.append(round(beat.next_at, 6))
+        beat.sent(beat.next_at)
+        beat.answered()
+    # Each takes as long again as all before it, until the interval is the usual one.
+    assert times == [0.1, 0.3, 0.7, 1.5, 3.1, 6.1, 9.1, 12.1]
+    beat.start(20.0)  # nothing is expected of the next generation
+    assert beat.next_at == 23.0
+
+
+def test_an_interval_that_is_short_stays_as_it_is() -> None:
+    beat = Heartbeat(0.05, 10.0)
+    beat.start(0.0)
+    beat.expect_rebalance(0.0)
+    assert beat.next_at == 0.05
+    beat.sent(0.05)
+    assert beat.next_at == 0.1
+
+
 def test_polls() -> None:
     timer = PollTimer(300.0)
     assert not timer.is_expired(1e9)
@@ -48,7 +72,7 @@ def test_polls() -> None:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["answer", "fail", "wait"]),
+            st.sampled_from(["answer", "fail", "wait", "expect"]),
             st.floats(0.0, 5.0),
             st.floats(0, 9),
         ),
@@ -70,5 +94,7 @@ def test_the_next_is_never_later_than_the_interval(
             beat.answered()
         elif beat.in_flight and what == "fail":
             beat.failed(now, delay)
+        elif what == "expect":
+            beat.expect_rebalance(now)
         if not beat.in_flight:
             assert beat.next_at <= max(last + 3.0, last)
