@@ -39,8 +39,9 @@ class Consumer(Places, InParallel):
 
     A record is *finished* when the next one (or batch, or poll) is asked for: leaving
     the loop, by an exception or cancellation too, does not finish the record that
-    was being worked on. Auto-commit and ``commit()`` commit finished records alone,
-    so a crash repeats records and never skips one.
+    was being worked on. Auto-commit commits finished records alone, so a crash
+    repeats records and never skips one. ``commit()``, without arguments, commits
+    everything that was handed out: calling it says that all of that is done.
 
     Args:
         bootstrap: servers to start from, or a client to share.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 from kafkaio._machines.offsets import Commit
 from kafkaio._machines.positions import Reset, ResetTo
@@ -22,10 +22,19 @@ from kafkaio.types import (
     TopicPartition,
 )
 
+if TYPE_CHECKING:
+    from kafkaio.consumer.window import Moment
+
 __all__ = ["Places", "RewindTo", "ToCommit"]
 
-#: What may be committed: a record or batch that is done, or offsets of next records.
-ToCommit: TypeAlias = Record | Batch | Mapping[TopicPartition, int | OffsetAndMetadata]
+#: What may be committed: a record or batch that is done, offsets of next records, or
+#: partitions of which everything that was handed out is done.
+ToCommit: TypeAlias = (
+    Record
+    | Batch
+    | Mapping[TopicPartition, int | OffsetAndMetadata]
+    | Collection[TopicPartition]
+)
 
 #: Where a group may be rewound to.
 RewindTo: TypeAlias = int | OffsetAndMetadata | str
@@ -171,6 +180,15 @@ class Places(Closeable):
     ) -> None:
         """Commit offsets for the group; returns when the coordinator has them.
 
+        Without arguments, everything that was handed out so far is committed, as by
+        Java's ``commitSync()``: calling it says that all of it is done, and automatic
+        commits go on from there. A program that works on several partitions at once
+        names those that it is done with, ``commit(partitions)``. While `run` is at
+        work, its handlers say what is done: both commit only up to the first record
+        of a partition whose handler has not ended. `partitions` divides the records
+        as well: ``commit()`` covers what all lanes have handed out, `Lane.commit`
+        that of one lane.
+
         Commits take effect in the order of the calls; those called for while one is on
         its way go out together, and each is told of its own partitions. If the call is
         cancelled, the offsets may be committed all the same. One whose connection broke
@@ -181,11 +199,12 @@ class Places(Closeable):
         something more of it is finished.
 
         Args:
-            what: a record or batch that is done, which commits the offset after it;
-                or offsets of the next record by partition; or None for every record
-                that is finished, which leaves out those handed out last. Who is no
-                member (after `unsubscribe`, say) may commit any offsets while the group
-                has no members at all.
+            what: None for everything that was handed out; or partitions of which
+                everything that was handed out is done, a single one or a collection;
+                or a record or batch that is done, which commits the offset after it;
+                or offsets of the next record by partition. A consumer that is not a
+                member (for example after `unsubscribe`) can commit offsets of any
+                partition while the group has no members.
             timeout: seconds, ``default_api_timeout_ms`` by default.
 
         Raises:
@@ -194,20 +213,28 @@ class Places(Closeable):
             CommitFailed: the group has moved on without this member.
             BrokerError: the coordinator refused for another reason.
             RequestTimeout: time ran out; the offsets may be committed all the same.
-            UsageError: there is no group, or ``what`` is nothing that can be committed.
+            UsageError: there is no group, a partition is named alone that is not
+                assigned, or ``what`` is nothing that can be committed.
         """
-        engine = self._engine
+        await self._commit(what, timeout, None)
+
+    async def _commit(
+        self, what: ToCommit | None, limit: float | None, moment: Moment | None
+    ) -> None:
+        engine, within = self._engine, self._within(limit)
+        partitions = None if what is None else _named_alone(what)
         try:
             engine.check(is_parting_ok=True)
         except ClosedError:
-            engine.host.fence_lost(_partitions(what))
+            engine.host.fence_lost(partitions or _partitions(what))
             raise
-        if what is None:
-            await engine.commit_finished(self._within(timeout))
+        if what is None or partitions is not None:
+            engine.host.fence_handed(partitions or ())
+            await engine.commit_handed(within, partitions, moment)
             return
         commit = self._commit_of(what)
         engine.host.fence(commit.offsets)
-        await engine.commit(commit, self._within(timeout))
+        await engine.commit(commit, within)
 
     async def committed(
         self,
@@ -362,8 +389,8 @@ class Places(Closeable):
             return ledger.commit_of({what.topic_partition: after})
         if not isinstance(what, Mapping):
             raise UsageError(
-                f"commit() takes a record, a batch or offsets by partition, and no "
-                f"{type(what).__name__}"
+                f"commit() takes partitions, a record, a batch or offsets by "
+                f"partition, and no {type(what).__name__} like {what!r:.100}"
             )
         return ledger.commit_of(
             {TopicPartition(*tp): _next_record(at) for tp, at in what.items()}
@@ -373,7 +400,22 @@ class Places(Closeable):
 def _partitions(what: ToCommit | None) -> Collection[TopicPartition]:
     if isinstance(what, Record | Batch):
         return {what.topic_partition}
-    return {TopicPartition(*tp) for tp in what or ()}
+    return {TopicPartition(*tp) for tp in what} if isinstance(what, Mapping) else ()
+
+
+def _named_alone(what: ToCommit) -> frozenset[TopicPartition] | None:
+    """The partitions that are named without offsets: None where it is not those."""
+    if _is_partition(what):
+        return frozenset([TopicPartition(*what)])
+    if isinstance(what, Record | Batch | Mapping) or not isinstance(what, Collection):
+        return None
+    if not all(map(_is_partition, what)):
+        return None
+    return frozenset(TopicPartition(*tp) for tp in what)
+
+
+def _is_partition(what: object) -> TypeGuard[tuple[str, int]]:
+    return isinstance(what, tuple) and list(map(type, what)) == [str, int]
 
 
 def _reset_of(place: str) -> Reset | None:
