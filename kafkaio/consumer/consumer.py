@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self, Unpack
@@ -417,6 +418,17 @@ class Consumer(Places, InParallel):
         """
         self._engine.group_committer()
         return self._engine.identity()
+
+    @property
+    def subscription(self) -> frozenset[str] | re.Pattern[str]:
+        """What is subscribed to: names of topics, or the pattern that was given.
+
+        Empty without a subscription, so also while fixed partitions are assigned. A
+        pattern is returned as such, since with KIP-848 it is the group coordinator
+        that matches it; `assignment` tells the topics that are read.
+        """
+        wish = self._engine.wish
+        return wish.pattern or wish.topics or frozenset()
 
     def subscribe(self, topics: Topics) -> None:
         """Read these topics from now on, instead of those before.

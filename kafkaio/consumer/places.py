@@ -12,9 +12,13 @@ from kafkaio._runtime.unclosed import Closeable
 from kafkaio.config.checks import iso_duration_ms
 from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.engine import Engine
+from kafkaio.consumer.fetch.fetcher import LogEnds
 from kafkaio.consumer.fetch.lookup import EARLIEST, LATEST
 from kafkaio.consumer.presence import wait_for_partitions
 from kafkaio.errors import ClosedError, PartitionLost, RequestTimeout, UsageError
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kafkaio.types import (
     OffsetAndMetadata,
     OffsetAndTimestamp,
@@ -170,6 +174,113 @@ class Places(Closeable):
             for tp in chosen
             if tp in self._reader.positions
         }
+
+    # What fetches told, without asking anybody
+
+    def high_watermark(self, partition: TopicPartition) -> int | None:
+        """Offset after the last record of a partition that consumers may see.
+
+        As the last fetch of the partition told, so it is known once the partition was
+        fetched, and is out of date while it is not (paused, or being revoked):
+        `end_offsets` asks the leader. None before the first fetch was answered.
+
+        Raises:
+            UsageError: the partition is not assigned.
+        """
+        ends = self._ends_told(partition)
+        return None if ends is None or ends.high_watermark < 0 else ends.high_watermark
+
+    def last_stable_offset(self, partition: TopicPartition) -> int | None:
+        """Offset of the first record of a transaction that is still open.
+
+        Where none is open that is the high watermark. With ``read_committed`` nothing
+        from there on is handed out. Known as `high_watermark` is.
+
+        Raises:
+            UsageError: the partition is not assigned.
+        """
+        ends = self._ends_told(partition)
+        return None if ends is None or ends.last_stable < 0 else ends.last_stable
+
+    def current_lag(self, partition: TopicPartition) -> int | None:
+        """How many offsets the position is behind the end, as the last fetch told.
+
+        The end is the high watermark, or the last stable offset with
+        ``read_committed``; the position is that of `position`. None before the first
+        fetch was answered, and while there is no position. `lag` asks the leaders.
+
+        Raises:
+            UsageError: the partition is not assigned.
+        """
+        ends, at = self._ends_told(partition), self._place(TopicPartition(*partition))
+        if ends is None or at < 0:
+            return None
+        committed = self._engine.config.isolation_level == "read_committed"
+        end = ends.last_stable if committed else ends.high_watermark
+        return None if end < 0 else max(0, end - at)
+
+    def _ends_told(self, partition: TopicPartition) -> LogEnds | None:
+        (tp,) = self._assigned([partition])
+        return self._engine.fetcher.ends.get(tp)
+
+    def _place(self, tp: TopicPartition) -> int:
+        # The position, -1 while there is none.
+        reader = self._reader
+        reader.sync()
+        entry = reader.positions.get(tp)
+        if entry is None:
+            raise UsageError(f"{tp.topic}-{tp.partition} is not assigned")
+        untaken = None if reader.window is None else reader.window.next_offset(tp)
+        return entry.position if untaken is None or entry.position < 0 else untaken
+
+    # What topics there are
+
+    async def topics(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> frozenset[str]:
+        """Names of all topics that this client may see, asked of a broker now.
+
+        Internal ones are among them with ``exclude_internal_topics=False``.
+
+        Raises:
+            RequestTimeout: nobody could be asked in time.
+            ClosedError: the consumer is not running.
+        """
+        engine = self._engine
+        engine.check(is_parting_ok=True)
+        request = MetadataRequest(topics=None)
+        answer = await engine.client.request(request, timeout=self._within(timeout))
+        hides_internal = engine.config.exclude_internal_topics
+        return frozenset(
+            topic.name
+            for topic in answer.topics
+            if topic.name is not None and not (topic.is_internal and hides_internal)
+        )
+
+    async def partitions_for_topic(
+        self,
+        topic: str,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> frozenset[int]:
+        """Numbers of a topic's partitions, asked of a broker now; it creates no topic.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic.
+            AuthorizationError: the topic may not be described to this client.
+            BrokerError: no topic can have that name.
+            RequestTimeout: nobody could be asked in time.
+            ClosedError: the consumer is not running.
+        """
+        engine = self._engine
+        engine.check(is_parting_ok=True)
+        wanted = [MetadataRequestTopic(name=topic)]
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        answer = await engine.client.request(request, timeout=self._within(timeout))
+        for found in answer.topics:
+            if found.error_code not in {0, ErrorCode.LEADER_NOT_AVAILABLE}:
+                raise broker_error(found.error_code, f"partitions of topic {topic!r}")
+        return frozenset(p.partition_index for t in answer.topics for p in t.partitions)
 
     # Offsets of the group
 
@@ -327,14 +438,8 @@ class Places(Closeable):
     async def _position(self, tp: TopicPartition, within: float) -> int:
         engine, reader, deadline = self._engine, self._reader, now() + within
         while True:
-            reader.sync()
-            entry = reader.positions.get(tp)
-            if entry is None:
-                raise UsageError(f"{tp.topic}-{tp.partition} is not assigned")
-            if entry.position >= 0:
-                window = reader.window
-                untaken = None if window is None else window.next_offset(tp)
-                return entry.position if untaken is None else untaken
+            if (at := self._place(tp)) >= 0:
+                return at
             engine.check()
             reader.raise_stranded(tp)
             if not await engine.repositioned(deadline):
