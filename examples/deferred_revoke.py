@@ -129,7 +129,9 @@ async def read_and_listen(
                 case kafkaio.RevokeRequested(partitions):
                     async with event.hold():
                         await work.drain(partitions)
-                        await commit_finished(consumer, work)
+                        # All that came of these is done; others are in work.
+                        await consumer.commit(partitions)
+                        work.forget(partitions)
                 case kafkaio.Lost(partitions):
                     work.forget(partitions)
                 case _:

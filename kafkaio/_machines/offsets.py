@@ -1,8 +1,9 @@
 """What of each partition was handed out, finished and committed.
 
-A record is finished once the user has asked for the next one: until then it may be
-in the middle of its work. Only finished records are ever committed. So there are
-three offsets per partition, each the offset of the next record::
+A record is finished once the user has asked for the next one, or has called
+``commit()`` for it: until then it may be in the middle of its work. Only finished
+records are ever committed. So there are three offsets per partition, each the offset
+of the next record::
 
     committed <= finished <= handed        (but for a seek back, which sets both)
 
@@ -54,6 +55,10 @@ class _Entry:
     # ahead of it or behind, stays until it moves again.
     moved: int = -1
     settled: int = 0
+    # What the broker has, -1 if unknown; and the last commit that was sent, until whose
+    # answer it is unknown.
+    committed: int = -1
+    sent: int = 0
 
     @property
     def is_due(self) -> bool:
@@ -116,6 +121,7 @@ class OffsetLedger:
         entry.finish(offset, epoch, self._serial)
         if committed:
             entry.moved = -1
+            entry.committed = offset
         self._unfinished.discard(tp)
 
     def unpositioned(self, tp: TopicPartition) -> None:
@@ -190,6 +196,11 @@ class OffsetLedger:
         """Whether something finished of an open partition is not committed."""
         return self._entries[tp].is_due
 
+    @property
+    def unfinished(self) -> Collection[TopicPartition]:
+        """The partitions with records that the user may still work on."""
+        return self._unfinished
+
     def has_unfinished(self, partitions: Iterable[TopicPartition]) -> bool:
         """Whether the user still works on records of any of the partitions."""
         return any(tp in self._unfinished for tp in partitions)
@@ -210,6 +221,22 @@ class OffsetLedger:
             )
         return self.commit_of(due)
 
+    def finished(self, partitions: Collection[TopicPartition] | None = None) -> Commit:
+        """Take all that is finished, of some or all partitions.
+
+        For a commit that the user asks for: unlike `due`, it goes over offsets that
+        the user chose before. What the broker is known to have may be left out.
+        """
+        return self.commit_of(
+            {
+                tp: OffsetAndMetadata(entry.finished, leader_epoch=entry.finished_epoch)
+                for tp, entry in self._entries.items()
+                if (partitions is None or tp in partitions)
+                and entry.finished >= 0
+                and (entry.is_due or entry.finished != entry.committed)
+            }
+        )
+
     def _on_their_way(self) -> dict[TopicPartition, OffsetAndMetadata]:
         return {
             tp: commit.offsets[tp]
@@ -228,6 +255,10 @@ class OffsetLedger:
     def sent(self, commit: Commit) -> None:
         """A commit is on its way to the broker; `answered` ends that."""
         self._sent[commit.serial] = commit
+        for tp, number in commit.numbers.items():
+            if self.number(tp) == number:
+                entry = self._entries[tp]
+                entry.sent, entry.committed = commit.serial, -1
 
     def answered(self, commit: Commit) -> None:
         """A commit is not on its way any more: taken, as `committed` tells, or not."""
@@ -244,6 +275,8 @@ class OffsetLedger:
             if entry is None or entry.number != number:
                 continue
             offset, moved = commit.offsets[tp], entry.moved
+            if commit.serial == entry.sent:
+                entry.committed = offset.offset
             if tp in commit.done:
                 self.finished_to(tp, offset.offset, offset.leader_epoch)
                 entry.moved = moved

@@ -375,7 +375,11 @@ class ConsumerConfig(ClientConfig):
         isolation_level: ``read_committed`` leaves out aborted transactions and waits
             for open ones.
         fetch_min_bytes: what a broker waits for before it answers.
-        fetch_max_bytes: bytes of one answer (a larger record still comes through).
+        fetch_max_bytes: bytes of one answer (a larger record still comes through). An
+            answer also has no more than a fifth of ``fetch_buffer_bytes``, or
+            ``max_partition_fetch_bytes`` where that is more (a quarter at most), so
+            that several share the buffer: 10 MiB with the defaults. For larger
+            answers, raise ``fetch_buffer_bytes`` to five times as much.
         fetch_max_wait_ms: how long a broker waits for ``fetch_min_bytes``.
         max_partition_fetch_bytes: bytes per partition in one answer.
         fetch_buffer_bytes: bytes fetched ahead of the reader, over all partitions.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar
@@ -22,6 +22,7 @@ from kafkaio.consumer.rebalances import (
     RebalanceFeed,
     Rebalances,
 )
+from kafkaio.consumer.window import Crossing, Window
 from kafkaio.types import Record, TopicPartition
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Way(Protocol):
 
 class Crossroads(Way, Protocol):
     """The consumer, and the ways to where its engine is."""
+
+    window: Window
 
     async def call(self, work: Callable[[], Awaitable[T]]) -> T:
         """Run a coroutine function there, and wait for it."""
@@ -93,7 +96,7 @@ class _Crossing(Generic[T]):
 
         async def work() -> None:
             self._begin()
-            self._kept.append(await step())
+            self._keep(await step())
 
         if not self._kept:
             await self._consumer.call(work)
@@ -102,22 +105,39 @@ class _Crossing(Generic[T]):
     def _begin(self) -> None:
         """Before each step, in the thread."""
 
+    def _keep(self, value: T) -> None:
+        self._kept.append(value)
+
 
 class _Reading(_Crossing[T]):
     _engine: Engine
+    # Tells that the records in `_kept` are not the user's yet.
+    _crossing: Crossing
 
     async def __anext__(self) -> T:
         """The next one. If cancelled, nothing was taken."""
         try:
-            return await super().__anext__()
+            value = await super().__anext__()
         except BaseException:
             if self._kept:
                 self._consumer.ask(self._take_back)
             raise
+        self._consumer.window.receive(self._crossing)
+        return value
+
+    def _keep(self, value: T) -> None:
+        self._crossing = self._consumer.window.crosses(self._read())
+        super()._keep(value)
+
+    def _read(self) -> Collection[TopicPartition]:
+        # The partitions of which the step has read.
+        self._engine.reader.sync()
+        return self._engine.reader.read_now()
 
     def _take_back(self) -> None:
         # What was read and reached nobody; all before it is finished.
         self._kept.clear()
+        self._consumer.window.turn_back(self._crossing)
         self._engine.reader.sync()
         self._engine.reader.take_back()
 
@@ -186,9 +206,13 @@ class LanesAcross(_Crossing[Lane], LaneIterator):
 class _OfLane(_Reading[T]):
     _track: Track
 
+    def _read(self) -> Collection[TopicPartition]:
+        return [self._track.tp]
+
     def _take_back(self) -> None:
         # Other lanes are at work.
         self._kept.clear()
+        self._consumer.window.turn_back(self._crossing)
         reader = self._track.lanes.engine.reader
         reader.sync()
         if self._track.tp in reader.positions and not self._track.is_over:
@@ -233,7 +257,9 @@ class _LaneAcross(_OfLane[Record], Lane):
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> None:
         """Commit for this partition, as `Lane.commit` says."""
-        await self._consumer.call(partial(super().commit, what, timeout))
+        track, moment = self._track, self._consumer.window.moment()
+        commit = partial(track.lanes.commit, track, what, timeout, moment)
+        await self._consumer.call(commit)
 
 
 class _LaneBatchesAcross(_OfLane[Batch], LaneBatches):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import (
     AsyncIterator,
     Collection,
@@ -47,8 +48,9 @@ class Consumer(Places, InParallel):
 
     A record is *finished* when the next one (or batch, or poll) is asked for: leaving
     the loop, by an exception or cancellation too, does not finish the record that
-    was being worked on. Auto-commit and ``commit()`` commit finished records alone,
-    so a crash repeats records and never skips one.
+    was being worked on. Auto-commit commits finished records alone, so a crash
+    repeats records and never skips one. ``commit()``, without arguments, commits
+    everything that was handed out: calling it says that all of that is done.
 
     Args:
         bootstrap_servers: ``"host:port,host2:port"``, a sequence of such, or a started
@@ -448,6 +450,17 @@ class Consumer(Places, InParallel):
         """
         self._engine.group_committer()
         return self._engine.identity()
+
+    @property
+    def subscription(self) -> frozenset[str] | re.Pattern[str]:
+        """What is subscribed to: names of topics, or the pattern that was given.
+
+        Empty without a subscription, so also while fixed partitions are assigned. A
+        pattern is returned as such, since with KIP-848 it is the group coordinator
+        that matches it; `assignment` tells the topics that are read.
+        """
+        wish = self._engine.wish
+        return wish.pattern or wish.topics or frozenset()
 
     def subscribe(self, topics: Topics) -> None:
         """Read these topics from now on, instead of those before.

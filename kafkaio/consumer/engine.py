@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
 
@@ -41,6 +41,9 @@ from kafkaio.consumer.sharing import drained
 from kafkaio.consumer.wish import Wish
 from kafkaio.errors import ClosedError, RequestTimeout, UsageError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, Record, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio.consumer.window import Moment
 
 __all__ = ["CLOSE_TIMEOUT", "Engine"]
 
@@ -522,6 +525,23 @@ class Engine:
         """Commit what is finished and not committed yet."""
         self.reader.sync()
         await self.commit(self.reader.ledger.due(partitions), within)
+
+    async def commit_handed(
+        self,
+        within: float,
+        partitions: Collection[TopicPartition] | None = None,
+        moment: Moment | None = None,
+    ) -> None:
+        """Commit what the user was handed: it says by that that it is done with it.
+
+        Args:
+            within: seconds.
+            partitions: assigned ones; None for all.
+            moment: when the user said so, where it is in another thread.
+        """
+        self.group_committer()
+        self.reader.acknowledge(partitions, moment)
+        await self.commit(self.reader.ledger.finished(partitions), within)
 
     def group_committer(self) -> OffsetCommitter:
         """What commits for the group.

@@ -22,7 +22,7 @@ from kafkaio.consumer.events import Callbacks
 from kafkaio.consumer.presence import wait_for_partitions
 from kafkaio.consumer.rebalances import RebalanceFeed
 from kafkaio.consumer.wish import Wish
-from kafkaio.errors import KafkaError, PartitionLost
+from kafkaio.errors import KafkaError, PartitionLost, UsageError
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.types import Record, TopicPartition
 
@@ -103,6 +103,21 @@ class Host:
             is_unheard = tp in self._unheard and not ledger.has_handed(tp)
             if tp not in ledger or is_unheard:
                 raise _lost(tp, "is not assigned to this consumer any more")
+
+    def fence_handed(self, partitions: Collection[TopicPartition]) -> None:
+        """Refuse partitions of which nothing was handed out that may be committed.
+
+        Raises:
+            PartitionLost: a partition is not assigned to this member any more, or was
+                lost and is assigned again, which the user cannot know of yet.
+            UsageError: a partition is not assigned.
+        """
+        self.fence(partitions)
+        for tp in sorted(partitions):
+            if tp not in self.engine.reader.ledger:
+                if tp in self._given_back:
+                    raise _lost(tp, "is not assigned to this consumer any more")
+                raise UsageError(f"{tp.topic}-{tp.partition} is not assigned")
 
     def fence_lost(self, partitions: Collection[TopicPartition]) -> None:
         """Refuse what was lost, and not given up, before the consumer was closed.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 from kafkaio._machines.offsets import Commit
 from kafkaio._machines.positions import Reset, ResetTo
@@ -13,9 +13,13 @@ from kafkaio.config.checks import iso_duration_ms
 from kafkaio.consumer.arguments import offset_of, partition_of
 from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.engine import Engine
+from kafkaio.consumer.fetch.fetcher import LogEnds
 from kafkaio.consumer.fetch.lookup import EARLIEST, LATEST
 from kafkaio.consumer.presence import wait_for_partitions
 from kafkaio.errors import ClosedError, PartitionLost, RequestTimeout, UsageError
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kafkaio.types import (
     OffsetAndMetadata,
     OffsetAndTimestamp,
@@ -23,10 +27,19 @@ from kafkaio.types import (
     TopicPartition,
 )
 
+if TYPE_CHECKING:
+    from kafkaio.consumer.window import Moment
+
 __all__ = ["Places", "RewindTo", "ToCommit"]
 
-#: What may be committed: a record or batch that is done, or offsets of next records.
-ToCommit: TypeAlias = Record | Batch | Mapping[TopicPartition, int | OffsetAndMetadata]
+#: What may be committed: a record or batch that is done, offsets of next records, or
+#: partitions of which everything that was handed out is done.
+ToCommit: TypeAlias = (
+    Record
+    | Batch
+    | Mapping[TopicPartition, int | OffsetAndMetadata]
+    | Collection[TopicPartition]
+)
 
 #: Where a group may be rewound to.
 RewindTo: TypeAlias = int | OffsetAndMetadata | str
@@ -173,6 +186,113 @@ class Places(Closeable):
             if tp in self._reader.positions
         }
 
+    # What fetches told, without asking anybody
+
+    def high_watermark(self, partition: TopicPartition) -> int | None:
+        """Offset after the last record of a partition that consumers may see.
+
+        As the last fetch of the partition told, so it is known once the partition was
+        fetched, and is out of date while it is not (paused, or being revoked):
+        `end_offsets` asks the leader. None before the first fetch was answered.
+
+        Raises:
+            UsageError: the partition is not assigned.
+        """
+        ends = self._ends_told(partition)
+        return None if ends is None or ends.high_watermark < 0 else ends.high_watermark
+
+    def last_stable_offset(self, partition: TopicPartition) -> int | None:
+        """Offset of the first record of a transaction that is still open.
+
+        Where none is open that is the high watermark. With ``read_committed`` nothing
+        from there on is handed out. Known as `high_watermark` is.
+
+        Raises:
+            UsageError: the partition is not assigned.
+        """
+        ends = self._ends_told(partition)
+        return None if ends is None or ends.last_stable < 0 else ends.last_stable
+
+    def current_lag(self, partition: TopicPartition) -> int | None:
+        """How many offsets the position is behind the end, as the last fetch told.
+
+        The end is the high watermark, or the last stable offset with
+        ``read_committed``; the position is that of `position`. None before the first
+        fetch was answered, and while there is no position. `lag` asks the leaders.
+
+        Raises:
+            UsageError: the partition is not assigned.
+        """
+        ends, at = self._ends_told(partition), self._place(TopicPartition(*partition))
+        if ends is None or at < 0:
+            return None
+        committed = self._engine.config.isolation_level == "read_committed"
+        end = ends.last_stable if committed else ends.high_watermark
+        return None if end < 0 else max(0, end - at)
+
+    def _ends_told(self, partition: TopicPartition) -> LogEnds | None:
+        (tp,) = self._assigned([partition])
+        return self._engine.fetcher.ends.get(tp)
+
+    def _place(self, tp: TopicPartition) -> int:
+        # The position, -1 while there is none.
+        reader = self._reader
+        reader.sync()
+        entry = reader.positions.get(tp)
+        if entry is None:
+            raise UsageError(f"{tp.topic}-{tp.partition} is not assigned")
+        untaken = None if reader.window is None else reader.window.next_offset(tp)
+        return entry.position if untaken is None or entry.position < 0 else untaken
+
+    # What topics there are
+
+    async def topics(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> frozenset[str]:
+        """Names of all topics that this client may see, asked of a broker now.
+
+        Internal ones are among them with ``exclude_internal_topics=False``.
+
+        Raises:
+            RequestTimeout: nobody could be asked in time.
+            ClosedError: the consumer is not running.
+        """
+        engine = self._engine
+        engine.check(is_parting_ok=True)
+        request = MetadataRequest(topics=None)
+        answer = await engine.client.request(request, timeout=self._within(timeout))
+        hides_internal = engine.config.exclude_internal_topics
+        return frozenset(
+            topic.name
+            for topic in answer.topics
+            if topic.name is not None and not (topic.is_internal and hides_internal)
+        )
+
+    async def partitions_for_topic(
+        self,
+        topic: str,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> frozenset[int]:
+        """Numbers of a topic's partitions, asked of a broker now; it creates no topic.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic.
+            AuthorizationError: the topic may not be described to this client.
+            BrokerError: no topic can have that name.
+            RequestTimeout: nobody could be asked in time.
+            ClosedError: the consumer is not running.
+        """
+        engine = self._engine
+        engine.check(is_parting_ok=True)
+        wanted = [MetadataRequestTopic(name=topic)]
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        answer = await engine.client.request(request, timeout=self._within(timeout))
+        for found in answer.topics:
+            if found.error_code not in {0, ErrorCode.LEADER_NOT_AVAILABLE}:
+                raise broker_error(found.error_code, f"partitions of topic {topic!r}")
+        return frozenset(p.partition_index for t in answer.topics for p in t.partitions)
+
     # Offsets of the group
 
     async def commit(
@@ -181,6 +301,15 @@ class Places(Closeable):
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> None:
         """Commit offsets for the group; returns when the coordinator has them.
+
+        Without arguments, everything that was handed out so far is committed, as by
+        Java's ``commitSync()``: calling it says that all of it is done, and automatic
+        commits go on from there. A program that works on several partitions at once
+        names those that it is done with, ``commit(partitions)``. While `run` is at
+        work, its handlers say what is done: both commit only up to the first record
+        of a partition whose handler has not ended. `partitions` divides the records
+        as well: ``commit()`` covers what all lanes have handed out, `Lane.commit`
+        that of one lane.
 
         Commits take effect in the order of the calls; those called for while one is on
         its way go out together, and each is told of its own partitions. If the call is
@@ -192,11 +321,12 @@ class Places(Closeable):
         something more of it is finished.
 
         Args:
-            what: a record or batch that is done, which commits the offset after it;
-                or offsets of the next record by partition; or None for every record
-                that is finished, which leaves out those handed out last. Who is no
-                member (after `unsubscribe`, say) may commit any offsets while the group
-                has no members at all.
+            what: None for everything that was handed out; or partitions of which
+                everything that was handed out is done, a single one or a collection;
+                or a record or batch that is done, which commits the offset after it;
+                or offsets of the next record by partition. A consumer that is not a
+                member (for example after `unsubscribe`) can commit offsets of any
+                partition while the group has no members.
             timeout: seconds, ``default_api_timeout_ms`` by default.
 
         Raises:
@@ -205,20 +335,28 @@ class Places(Closeable):
             CommitFailed: the group has moved on without this member.
             BrokerError: the coordinator refused for another reason.
             RequestTimeout: time ran out; the offsets may be committed all the same.
-            UsageError: there is no group, or ``what`` is nothing that can be committed.
+            UsageError: there is no group, a partition is named alone that is not
+                assigned, or ``what`` is nothing that can be committed.
         """
-        engine = self._engine
+        await self._commit(what, timeout, None)
+
+    async def _commit(
+        self, what: ToCommit | None, limit: float | None, moment: Moment | None
+    ) -> None:
+        engine, within = self._engine, self._within(limit)
+        partitions = None if what is None else _named_alone(what)
         try:
             engine.check(is_parting_ok=True)
         except ClosedError:
-            engine.host.fence_lost(_partitions(what))
+            engine.host.fence_lost(partitions or _partitions(what))
             raise
-        if what is None:
-            await engine.commit_finished(self._within(timeout))
+        if what is None or partitions is not None:
+            engine.host.fence_handed(partitions or ())
+            await engine.commit_handed(within, partitions, moment)
             return
         commit = self._commit_of(what)
         engine.host.fence(commit.offsets)
-        await engine.commit(commit, self._within(timeout))
+        await engine.commit(commit, within)
 
     async def committed(
         self,
@@ -311,14 +449,8 @@ class Places(Closeable):
     async def _position(self, tp: TopicPartition, within: float) -> int:
         engine, reader, deadline = self._engine, self._reader, now() + within
         while True:
-            reader.sync()
-            entry = reader.positions.get(tp)
-            if entry is None:
-                raise UsageError(f"{tp.topic}-{tp.partition} is not assigned")
-            if entry.position >= 0:
-                window = reader.window
-                untaken = None if window is None else window.next_offset(tp)
-                return entry.position if untaken is None else untaken
+            if (at := self._place(tp)) >= 0:
+                return at
             engine.check()
             reader.raise_stranded(tp)
             if not await engine.repositioned(deadline):
@@ -376,8 +508,8 @@ class Places(Closeable):
             return ledger.commit_of({what.topic_partition: after})
         if not isinstance(what, Mapping):
             raise UsageError(
-                f"commit() takes a record, a batch or offsets by partition, and no "
-                f"{type(what).__name__}"
+                f"commit() takes partitions, a record, a batch or offsets by "
+                f"partition, and no {type(what).__name__} like {what!r:.100}"
             )
         return ledger.commit_of(
             {partition_of(tp): offset_of(at) for tp, at in what.items()}
@@ -388,6 +520,21 @@ def _partitions(what: ToCommit | None) -> Collection[TopicPartition]:
     if isinstance(what, Record | Batch):
         return {what.topic_partition}
     return {partition_of(tp) for tp in what} if isinstance(what, Mapping) else ()
+
+
+def _named_alone(what: ToCommit) -> frozenset[TopicPartition] | None:
+    """The partitions that are named without offsets: None where it is not those."""
+    if _is_partition(what):
+        return frozenset([TopicPartition(*what)])
+    if isinstance(what, Record | Batch | Mapping) or not isinstance(what, Collection):
+        return None
+    if not all(map(_is_partition, what)):
+        return None
+    return frozenset(TopicPartition(*tp) for tp in what)
+
+
+def _is_partition(what: object) -> TypeGuard[tuple[str, int]]:
+    return isinstance(what, tuple) and list(map(type, what)) == [str, int]
 
 
 def _reset_of(place: str) -> Reset | None:

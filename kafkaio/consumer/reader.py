@@ -13,7 +13,7 @@ handout that iteration takes records from. It reaches the machines when somebody
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ from kafkaio.errors import CorruptRecord
 from kafkaio.types import Record, TopicPartition
 
 if TYPE_CHECKING:
-    from kafkaio.consumer.window import Window
+    from kafkaio.consumer.window import Moment, Window
 
 __all__ = ["Reader"]
 
@@ -212,6 +212,37 @@ class Reader:
             self.handout.mark = cursor.next_offset
             self.sync()
         self.ledger.finish()
+
+    def acknowledge(
+        self,
+        partitions: Collection[TopicPartition] | None = None,
+        moment: Moment | None = None,
+    ) -> None:
+        """The user is done with what it was handed of these, or of all partitions.
+
+        Not where handlers of `Consumer.run` have the records: they finish one by one.
+
+        Args:
+            partitions: open ones; None for all.
+            moment: when the user said so, where it is in another thread.
+        """
+        self.sync()
+        if self.sharing is not None and not self.sharing.has_order:
+            return
+        ledger = self.ledger
+        chosen = [
+            tp for tp in ledger.unfinished if partitions is None or tp in partitions
+        ]
+        if self.window is not None and moment is not None:
+            self.window.acknowledge(moment, chosen)
+            return
+        for tp in chosen:
+            ledger.finish_of(tp)
+
+    def read_now(self) -> Collection[TopicPartition]:
+        """Partitions of which the last step may have handed out records."""
+        unfinished = self.ledger.unfinished
+        return [tp for tp in unfinished if not self.positions[tp].is_revoking]
 
     def sync(self) -> None:
         """Bring the machines up to date with what is being handed out."""

@@ -30,6 +30,7 @@ from kafkaio.consumer.events import Callbacks, PartitionsCallback
 from kafkaio.consumer.iteration import BatchIterator, TableIterator
 from kafkaio.consumer.parallel.lanes import LaneIterator, Lanes
 from kafkaio.consumer.parallel.run import Handler, OnDead, work_of
+from kafkaio.consumer.places import ToCommit
 from kafkaio.consumer.poll import Poll
 from kafkaio.consumer.rebalances import (
     GRACE,
@@ -38,7 +39,7 @@ from kafkaio.consumer.rebalances import (
     after_turns,
 )
 from kafkaio.consumer.stream import PlainStream
-from kafkaio.consumer.window import Window
+from kafkaio.consumer.window import Crossing, Window
 from kafkaio.consumer.wish import Wish
 from kafkaio.errors import UsageError
 from kafkaio.types import GroupMetadata, Record, TopicPartition
@@ -113,7 +114,7 @@ class ThreadedConsumer(Consumer, in_thread=True):
         self.thread = LoopThread("kafkaio I/O")
         self.window = engine.reader.window = Window(engine)
         # What crossed the last time and was not taken: its caller was cancelled.
-        self._polls = deque[Poll]()
+        self._polls = deque[tuple[Poll, Crossing]]()
         self._requests = deque[tuple[RevokeRequested, Callable[[], None]]]()
         host, callbacks = engine.host, engine.host.callbacks
         host.callbacks = Callbacks(
@@ -142,8 +143,14 @@ class ThreadedConsumer(Consumer, in_thread=True):
         """What was not taken goes back; where the engine is."""
         self.window.settle()
         while self._polls:
-            self.window.fill(self._polls.popleft().records)
+            self._read_again()
             self.window.settle()
+
+    def _read_again(self) -> None:
+        # The caller of a poll was cancelled when its records had come already.
+        poll, crossing = self._polls.popleft()
+        self.window.turn_back(crossing)
+        self.window.fill(poll.records)
 
     def _forgotten(self) -> None:
         super()._forgotten()
@@ -209,7 +216,7 @@ class ThreadedConsumer(Consumer, in_thread=True):
         engine = self._engine
         self.window.settle()
         if self._polls:
-            self.window.fill(self._polls.popleft().records)
+            self._read_again()
             return
         engine.host.has_news = False
 
@@ -227,15 +234,21 @@ class ThreadedConsumer(Consumer, in_thread=True):
         max_records: int | None = None,
     ) -> Poll:
         """Take what is at hand, as `Consumer.poll` does."""
+        engine = self._engine
         poll = partial(super().poll, timeout=timeout, max_records=max_records)
 
         async def work() -> None:
             self.window.settle()
-            self._polls.append(await poll())
+            polled = await poll()
+            engine.reader.sync()
+            crossing = self.window.crosses(engine.reader.read_now())
+            self._polls.append((polled, crossing))
 
         if not self._polls:
             await self.call(work)
-        return self._polls.popleft()
+        polled, crossing = self._polls.popleft()
+        self.window.receive(crossing)
+        return polled
 
     def batches(
         self, *, max_records: int | None = None, max_wait: float = 0.0
@@ -282,6 +295,15 @@ class ThreadedConsumer(Consumer, in_thread=True):
             await run()
 
         await self.call(work)
+
+    async def commit(
+        self,
+        what: ToCommit | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> None:
+        """Commit offsets, as `Consumer.commit` does."""
+        moment = self.window.moment()
+        await self.call(partial(self._commit, what, timeout, moment))
 
     # What the group does
 
@@ -352,7 +374,9 @@ class ThreadedConsumer(Consumer, in_thread=True):
     beginning_offsets = _called(Consumer.beginning_offsets)
     end_offsets = _called(Consumer.end_offsets)
     lag = _called(Consumer.lag)
-    commit = _called(Consumer.commit)
+    current_lag = _asked(Consumer.current_lag)
+    topics = _called(Consumer.topics)
+    partitions_for_topic = _called(Consumer.partitions_for_topic)
     committed = _called(Consumer.committed)
     rewind = _called(Consumer.rewind)
     position = _called(Consumer.position)

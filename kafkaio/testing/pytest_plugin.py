@@ -11,6 +11,9 @@ of it before a fixture is asked for::
 ``"real"``, or both, and then the test runs on each. Fixtures that live on an event loop
 take that of the test, run by pytest-asyncio in either mode or by anyio's plugin.
 
+Topics that the fixtures made on a cluster that somebody else runs are deleted at the
+end of the run (``$KAFKAIO_BOOTSTRAP``), whatever became of the tests.
+
 The real clusters live as long as the session and belong to no event loop. The Kafka
 version is chosen by ``--kafka-version`` or ``$KAFKAIO_KAFKA_VERSION``. A cluster
 that cannot start is an error of every test that asks for it, never a skip.
@@ -21,8 +24,9 @@ from __future__ import annotations
 import os
 import re
 import uuid
+import warnings
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
@@ -284,6 +288,27 @@ def _on_loop(request: pytest.FixtureRequest, what: str) -> Any:
 
 # ---- a real Kafka for the session ----------------------------------------------------
 
+#: The topics made on each cluster that goes on when the session has ended.
+_MADE: Final = pytest.StashKey[dict[object, list[str]]]()
+
+
+@contextmanager
+def _left_as_it_was(kafka: Kafka, config: pytest.Config) -> Iterator[None]:
+    """Delete the topics that were made on somebody else's cluster, at the end."""
+    from kafkaio.testing.kafka.source import ExternalCluster
+
+    if not isinstance(kafka.engine, ExternalCluster):
+        yield
+        return
+    made = config.stash.setdefault(_MADE, {}).setdefault(kafka, [])
+    try:
+        yield
+    finally:
+        try:
+            kafka.delete_topics_blocking(made)
+        except RuntimeError as error:
+            warnings.warn(str(error), stacklevel=1)
+
 
 def _unique(stem: str) -> str:
     """Return a new topic name that tells which test made it."""
@@ -305,6 +330,9 @@ def topic_factory(
         # That of a Broker has nothing to wait for.
         make = getattr(kafka, "create_topic_blocking", kafka.create_topic)
         name = _unique(stem)
+        made = request.config.stash.get(_MADE, {}).get(kafka)
+        if made is not None:
+            made.append(name)  # before it is there: the run may be interrupted
         make(name, partitions, replication_factor, config)
         return name
 
@@ -318,19 +346,24 @@ def kafka_version(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def real_kafka(kafka_version: str) -> Iterator[Kafka]:
+def real_kafka(kafka_version: str, request: pytest.FixtureRequest) -> Iterator[Kafka]:
     """One real broker, shared by the session: leave its node alone."""
     from kafkaio.testing.kafka import real_kafka as choose
 
-    with choose(1, kafka_version) as kafka:
+    with choose(1, kafka_version) as kafka, _left_as_it_was(kafka, request.config):
         yield kafka
 
 
 @pytest.fixture(scope="session")
-def _shared_kafka_cluster(kafka_version: str) -> Iterator[Kafka]:
+def _shared_kafka_cluster(
+    kafka_version: str, request: pytest.FixtureRequest
+) -> Iterator[Kafka]:
     from kafkaio.testing.kafka import real_kafka as choose
 
-    with choose(_CLUSTER_BROKERS, kafka_version) as kafka:
+    with (
+        choose(_CLUSTER_BROKERS, kafka_version) as kafka,
+        _left_as_it_was(kafka, request.config),
+    ):
         yield kafka
 
 

@@ -168,3 +168,36 @@ async def test_many_wishes_in_flight_and_the_last_one_counts(
             await until(lambda: len(consumer.assignment) == 6)
             await until(lambda: seen.keys() == {name.encode() for name in names})
         assert set(seen.values()) == {1}
+
+
+@pytest.mark.parametrize("io_thread", [False, True])
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+async def test_what_fetches_told_is_what_the_leaders_say(
+    real_kafka: Kafka, topic: TopicFactory, isolation: str, *, io_thread: bool
+):
+    name = topic(3)
+    tps = [TopicPartition(name, n) for n in range(3)]
+    async with kafkaio.Producer(real_kafka.bootstrap_servers) as producer:
+        for count, tp in enumerate(tps):
+            for n in range(10 * count):
+                await producer.enqueue(name, b"%d" % n, partition=tp.partition)
+    async with kafkaio.Consumer(
+        real_kafka.bootstrap_servers,
+        topics=name,
+        auto_offset_reset="earliest",
+        isolation_level=isolation,
+        io_thread=io_thread,
+    ) as consumer:
+        assert consumer.subscription == {name}
+        assert name in await consumer.topics()
+        assert await consumer.partitions_for_topic(name) == {0, 1, 2}
+        with pytest.raises(kafkaio.UnknownTopicOrPartition):
+            await consumer.partitions_for_topic(f"{name}-missing")
+        await values(consumer, 12)
+        async with asyncio.timeout(30):
+            while any(consumer.high_watermark(tp) is None for tp in tps):
+                await consumer.poll(timeout=0.1, max_records=1)
+        ends = await consumer.end_offsets(tps)
+        assert {tp: consumer.high_watermark(tp) for tp in tps} == ends
+        assert {tp: consumer.last_stable_offset(tp) for tp in tps} == ends
+        assert {tp: consumer.current_lag(tp) for tp in tps} == await consumer.lag()

@@ -16,6 +16,7 @@ from kafkaio._machines.schedule import Ordering, Schedule
 from kafkaio.consumer.host import Host
 from kafkaio.consumer.parallel.lane import Track
 from kafkaio.consumer.parallel.run import Runner
+from kafkaio.consumer.reader import Reader
 from kafkaio.consumer.rebalances import RebalanceFeed
 from kafkaio.testing.simulation import rebalancing, run, shrink, simulate_all
 from kafkaio.types import TopicPartition
@@ -93,6 +94,11 @@ def a_key_in_two_hands(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Schedule, "__init__", init)
 
 
+def a_commit_of_less_than_was_handed_out(patch: pytest.MonkeyPatch) -> None:
+    """``commit()`` leaves out what the last step handed out."""
+    patch.setattr(Reader, "acknowledge", lambda *_: None)
+
+
 def a_request_without_an_end(patch: pytest.MonkeyPatch) -> None:
     """Nobody hears that partitions were given up."""
     patch.setattr(RebalanceFeed, "revoked", RebalanceFeed._forget)
@@ -107,8 +113,9 @@ def a_request_without_an_end(patch: pytest.MonkeyPatch) -> None:
         (handlers_that_nobody_waits_for, {*KEPT, "repeated without need"}, 10),
         (a_revoke_without_its_commit, {"repeated without need"}, 0),
         (a_deadline_that_passes, {"kept for too long"}, 3),
-        (a_world_that_is_stopped, {"stopped by a revoke"}, 12),
+        (a_world_that_is_stopped, {"stopped by a revoke"}, 13),
         (a_key_in_two_hands, {"out of order"}, 4),
+        (a_commit_of_less_than_was_handed_out, {"repeated without need"}, 7),
         (a_request_without_an_end, {"asked for without an end"}, 0),
     ],
 )

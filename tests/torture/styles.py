@@ -114,6 +114,15 @@ class Desk:
             await asyncio.wait(drains)
         await self.commit()
 
+    async def hand_over(self, partitions: Collection[TopicPartition]) -> None:
+        """Wait until all that came of these is done, and commit it."""
+        if drains := [self._drains[tp] for tp in partitions if tp in self._drains]:
+            await asyncio.wait(drains)
+        done = {tp: self._done[tp] for tp in partitions if tp in self._done}
+        with contextlib.suppress(*_TOO_LATE):
+            await self._consumer.commit(partitions)
+            self._committed |= done
+
     async def finish_all(self) -> None:
         await self.finish([*self._drains])
 
@@ -144,7 +153,7 @@ async def hold(worker: Worker, consumer: Consumer) -> None:
                 case RevokeRequested(partitions):
                     with contextlib.suppress(PartitionLost):
                         async with event.hold():
-                            await desk.finish(partitions)
+                            await desk.hand_over(partitions)
                 case Lost(partitions) | Revoked(partitions):
                     desk.forget(partitions)
                 case _:

@@ -65,6 +65,9 @@ async def consume() -> None:
         assert_type(poll.lost, frozenset[kafkaio.TopicPartition])
         tp = kafkaio.TopicPartition("t", 0)
         await consumer.commit({tp: 5})
+        await consumer.commit(tp)
+        await consumer.commit([tp])
+        await consumer.commit(consumer.assignment)
         await consumer.commit({tp: kafkaio.OffsetAndMetadata(5, "note")})
 
 

@@ -264,8 +264,8 @@ class Lane:
 
         Args:
             what: a record or batch of it that is done, or the offset to read next; or
-                None for all that is finished, which leaves out what was taken last
-                unless the iteration has ended.
+                None for everything that this lane has handed out: calling it says
+                that all of that is done.
             timeout: seconds, ``default_api_timeout_ms`` by default.
 
         Raises:

@@ -21,6 +21,7 @@ from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
     from kafkaio.consumer.engine import Engine
+    from kafkaio.consumer.window import Moment
 
 __all__ = ["LaneIterator", "Lanes"]
 
@@ -206,7 +207,11 @@ class Lanes:
         )
 
     async def commit(
-        self, track: Track, what: LaneCommit | None, within: float | None
+        self,
+        track: Track,
+        what: LaneCommit | None,
+        within: float | None,
+        moment: Moment | None = None,
     ) -> None:
         """Commit for a lane, as ``Lane.commit`` says."""
         engine = self.engine
@@ -217,7 +222,10 @@ class Lanes:
         after = None if what is None else offset_after(track.tp, what)
         check_current(track, what)
         if after is None:
-            await engine.commit_finished(within, {track.tp})
+            # Once it is over, another lane may have the partition, and work on it.
+            if not track.is_over:
+                engine.reader.acknowledge({track.tp}, moment)
+            await engine.commit(engine.reader.ledger.finished({track.tp}), within)
         else:
             commit = engine.reader.ledger.commit_of({track.tp: after})
             await engine.commit(commit, within)

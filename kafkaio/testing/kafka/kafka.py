@@ -1,6 +1,6 @@
 """`Kafka`: a real cluster as an async (or plain) context manager."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar, Unpack
@@ -14,7 +14,7 @@ from kafkaio.testing.kafka.options import ClusterOptions, Options
 from kafkaio.testing.kafka.properties import PLAINTEXT
 from kafkaio.testing.kafka.releases import DEFAULT_VERSION
 from kafkaio.testing.kafka.toolbox import JavaProgram, Output, Toolbox
-from kafkaio.testing.kafka.topics import NewTopic, make_topic
+from kafkaio.testing.kafka.topics import NewTopic, make_topic, remove_topics
 
 _TOPIC_SECONDS: Final = 30.0
 
@@ -28,7 +28,7 @@ class Kafka:
 
         async with Kafka(brokers=3) as kafka:
             topic = await kafka.create_topic("orders", partitions=4)
-            async with kafkaio.connect(kafka.bootstrap_servers) as client: ...
+            async with kafkaio.Client(kafka.bootstrap_servers) as client: ...
             await kafka.kill(2)
             await kafka.start(2)
 
@@ -231,6 +231,19 @@ class Kafka:
             _TOPIC_SECONDS,
         )
         return name
+
+    def delete_topics_blocking(self, names: Collection[str]) -> None:
+        """Delete topics, in the calling thread; those that are not there are left out.
+
+        Raises:
+            RuntimeError: Some could not be deleted within 30 s; names them.
+        """
+        left = remove_topics(
+            lambda: self._engine.addresses(PLAINTEXT), names, _TOPIC_SECONDS
+        )
+        if left:
+            codes = ", ".join(f"{name} (error {left[name]})" for name in sorted(left))
+            raise RuntimeError(f"topics could not be deleted: {codes}")
 
     # Java
 

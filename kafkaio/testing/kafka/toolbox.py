@@ -285,7 +285,7 @@ class JavaProgram:
 
         program = kafka.java_program(Path("tests/java/Echo.java"))
         output = await program.run(kafka.bootstrap_servers, "topic", stdin="x")
-        assert output.lines == [...]
+        assert output.lines == ["topic x"]
 
         async with await program.start(kafka.bootstrap_servers) as member:
             assert await member.readline() == "joined"

@@ -1,7 +1,7 @@
-"""Create a topic and wait until it can be used."""
+"""Create a topic and wait until it can be used, and delete topics."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +13,7 @@ from kafkaio.testing.kafka.wire import (
     TopicNotCreated,
     create_topic,
     create_topics_body,
+    delete_topics,
     metadata,
 )
 
@@ -106,3 +107,32 @@ def make_topic(
         if time.monotonic() > end:
             raise TimeoutError(f"topic {topic.name} has no leaders after {timeout} s")
         time.sleep(_POLL_SECONDS)
+
+
+def remove_topics(
+    addresses: Callable[[], list[Address]], names: Collection[str], timeout: float
+) -> dict[str, int]:
+    """Have the controller delete topics; one that is not there is left out.
+
+    Args:
+        addresses: The brokers to ask, at each attempt.
+        names: Which ones.
+        timeout: Seconds for the whole.
+
+    Returns:
+        The error code of each that could not be deleted, -1 where nobody answered.
+    """
+    end = time.monotonic() + timeout
+    left = dict.fromkeys(names, -1)
+    while left and time.monotonic() < end:
+        for view in _views(addresses(), ()):
+            if (address := view.brokers.get(view.controller)) is None:
+                continue
+            try:
+                left = delete_topics(address, left, _CALL_SECONDS)
+            except OSError:
+                continue
+            if NOT_CONTROLLER not in left.values():
+                return left
+        time.sleep(_POLL_SECONDS)
+    return left

@@ -1,13 +1,13 @@
-"""The two requests a test cluster needs, spoken over a plain blocking socket.
+"""The three requests a test cluster needs, spoken over a plain blocking socket.
 
 Deliberately apart from `kafkaio.protocol`: what prepares a test must not depend
 on the code under test. Metadata v1 and CreateTopics v2 are understood by every
-release from 2.1 to 4.x (KIP-896 keeps both).
+release from 2.1 to 4.x (KIP-896 keeps them); so is DeleteTopics v1.
 """
 
 import socket
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -17,10 +17,13 @@ _METADATA: Final = 3
 _METADATA_VERSION: Final = 1
 _CREATE_TOPICS: Final = 19
 _CREATE_TOPICS_VERSION: Final = 2
+_DELETE_TOPICS: Final = 20
+_DELETE_TOPICS_VERSION: Final = 1
 _CORRELATION_ID: Final = 1
 _CLIENT_ID: Final = b"kafkaio-testing"
 _LARGEST_ANSWER: Final = 64 * 1024 * 1024
 NO_ERROR: Final = 0
+UNKNOWN_TOPIC: Final = 3
 TOPIC_ALREADY_EXISTS: Final = 36
 NOT_CONTROLLER: Final = 41
 
@@ -199,3 +202,25 @@ def create_topic(address: Address, body: bytes, timeout: float) -> None:
         name, code, message = reader.string(), reader.int16(), reader.string()
         if code != NO_ERROR:
             raise TopicNotCreated(name or "", code, message)
+
+
+def delete_topics(
+    address: Address, names: Collection[str], timeout: float
+) -> dict[str, int]:
+    """Ask one broker to delete topics.
+
+    Returns:
+        The error code of each that is still there.
+
+    Raises:
+        OSError: The broker does not answer.
+    """
+    body = struct.pack(">i", len(names)) + b"".join(map(_string, names))
+    body += struct.pack(">i", int(timeout * 1000))
+    answer = _call(address, _DELETE_TOPICS, _DELETE_TOPICS_VERSION, body, timeout)
+    reader = _Reader(answer)
+    reader.int32()  # throttle time
+    codes = {reader.string() or "": reader.int16() for _ in reader.each()}
+    return {
+        n: code for n, code in codes.items() if code not in {NO_ERROR, UNKNOWN_TOPIC}
+    }

@@ -98,14 +98,12 @@ class Desk:
             self.session.is_at_work = False
 
     async def commit(self, partitions: Collection[int]) -> bool:
-        """Commit what is finished of partitions; returns whether that worked."""
-        held = self.session.held
-        offsets = {
-            TopicPartition(TOPIC, partition): held[partition].finished
-            for partition in sorted(partitions)
-            if self.has(partition) and held[partition].finished >= 0
-        }
-        commit = partial(self.consumer.commit, offsets)
+        """Commit all that came of partitions; returns whether that worked.
+
+        All of it has to be finished.
+        """
+        kept = [TopicPartition(TOPIC, p) for p in sorted(partitions) if self.has(p)]
+        commit = partial(self.consumer.commit, kept)
         return await self.commit_all(partitions, commit)
 
     async def commit_all(

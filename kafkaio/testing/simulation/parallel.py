@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from functools import partial
 from typing import Final, Literal
 
 from kafkaio.consumer.parallel.lane import Lane
@@ -65,8 +64,7 @@ async def _commit(desk: Desk, lane: Lane) -> bool:
     held = desk.session.held.get(lane.partition)
     if held is None or lane.is_lost:
         return True
-    commit = partial(lane.commit, held.finished)
-    return await desk.commit_all([lane.partition], commit)
+    return await desk.commit_all([lane.partition], lane.commit)
 
 
 async def run_handlers(desk: Desk) -> None:

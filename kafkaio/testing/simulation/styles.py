@@ -236,7 +236,8 @@ async def _read_on(desk: Desk) -> None:
         await desk.handle(poll.records)
         if desk.dice.random() < 1 / 4 or not poll.records:
             with desk.at_work():
-                await desk.commit(set(desk.session.held))
+                held = set(desk.session.held)
+                await desk.commit_all(held, desk.consumer.commit)
 
 
 async def _asked(

@@ -74,9 +74,8 @@ async def test_nothing_is_lost_or_doubled(
         while len(got) < written:
             got += [r.offset for r in await read(consumer)]
         assert got == list(range(written))
-        # Cancelling finished nothing but what was handed out before.
-        await consumer.commit()
-        assert logs.committed["one", 0] < written
+    # Cancelling finished nothing but what was handed out before.
+    assert logs.committed["one", 0] < written
 
 
 async def test_leaving_the_loop_does_not_finish_the_record(

@@ -19,8 +19,10 @@ from kafkaio.types import OffsetAndMetadata, TopicPartition
 from tests.fakes.broker import FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer
 from tests.unit.consumer.fake_log import FakeLogs
+from tests.unit.consumer.test_cancel import Read, batch, iterate, poll, stream, table
 
 ONE = TopicPartition("one", 0)
+READS = [iterate, stream, poll, batch, table]
 GROUP = {"assign": [ONE], "group_id": "g", "auto_offset_reset": "earliest"}
 
 
@@ -63,14 +65,14 @@ async def test_without_auto_commit_only_the_user_commits(
 ):
     five(logs)
     async with make(**GROUP, enable_auto_commit=False) as consumer:
-        await anext(consumer)
         record = await anext(consumer)
+        await anext(consumer)
         await asyncio.sleep(20)
         assert logs.commits == []
         await consumer.commit()
-        assert logs.committed["one", 0] == 1
-        await consumer.commit(record)
         assert logs.committed["one", 0] == 2
+        await consumer.commit(record)
+        assert logs.committed["one", 0] == 1
         await consumer.commit({ONE: 4})
         assert await consumer.committed() == {ONE: OffsetAndMetadata(4)}
         await consumer.commit({ONE: OffsetAndMetadata(3, "why")})
@@ -79,6 +81,62 @@ async def test_without_auto_commit_only_the_user_commits(
         await consumer.commit({})
         assert await consumer.committed([]) == {}
     assert len(logs.commits) == commits
+
+
+@pytest.mark.parametrize("read", READS)
+async def test_commit_takes_everything_that_was_handed_out(
+    read: Read, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    five(logs)
+    async with make(**GROUP, enable_auto_commit=False) as consumer:
+        seen = 0
+        while seen < 5:
+            seen += len(await read(consumer))
+            await consumer.commit()
+            assert logs.committed["one", 0] == seen
+            commits = len(logs.commits)
+            await consumer.commit()  # nothing was handed out since
+            assert len(logs.commits) == commits
+
+
+async def test_partitions_are_committed_alone(
+    logs: FakeLogs, make: MakeConsumer
+) -> None:
+    parts = [TopicPartition("orders", n) for n in range(3)]
+    for tp in parts:
+        logs.append(*tp, b"a", b"b")
+    options = {**GROUP, "assign": parts, "enable_auto_commit": False}
+    async with make(**options) as consumer:
+        while sum([await consumer.position(tp) for tp in parts]) < 6:
+            await consumer.poll()
+        await consumer.commit([])
+        assert logs.committed == {}
+        await consumer.commit(parts[0])
+        assert logs.committed == {parts[0]: 2}
+        await consumer.commit(("orders", 1))  # type: ignore[arg-type]
+        assert logs.committed == {parts[0]: 2, parts[1]: 2}
+        consumer.seek(parts[0], 1)
+        await consumer.commit(frozenset(parts))
+        assert logs.committed == {parts[0]: 1, parts[1]: 2, parts[2]: 2}
+        with pytest.raises(UsageError, match="one-0 is not assigned"):
+            await consumer.commit([parts[0], ONE])
+
+
+async def test_what_is_committed_is_done(logs: FakeLogs, make: MakeConsumer) -> None:
+    five(logs)
+    async with make(**GROUP, auto_commit_interval_ms=1000) as consumer:
+        await consumer.poll(max_records=3)
+        await consumer.commit()
+        await consumer.poll(max_records=1)
+        await asyncio.sleep(2)
+        # What was handed out since is at work, and nothing goes back behind it.
+        assert logs.committed["one", 0] == 3
+        await consumer.commit({ONE: 1})
+        await asyncio.sleep(2)
+        assert logs.committed["one", 0] == 1  # the user's stands,
+        await consumer.commit()
+        assert logs.committed["one", 0] == 4  # unless the user says otherwise
+    assert logs.committed["one", 0] == 4
 
 
 async def test_a_batch_is_committed_after_its_last_record(

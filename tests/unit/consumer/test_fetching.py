@@ -306,6 +306,32 @@ async def test_the_budget_bounds_what_is_fetched_ahead(
             assert mine == list(range(50))
 
 
+@pytest.mark.parametrize(
+    ("options", "limit"),
+    [
+        ({"fetch_buffer_bytes": 10_000}, 2000),  # a fifth,
+        ({"fetch_buffer_bytes": 10_000, "max_partition_fetch_bytes": 2200}, 2200),
+        ({"fetch_buffer_bytes": 10_000, "max_partition_fetch_bytes": 9000}, 2500),
+        ({"fetch_buffer_bytes": 25_000, "fetch_max_bytes": 4000}, 4000),
+    ],
+)
+async def test_an_answer_has_a_fifth_of_the_buffer_at_most(
+    cluster: FakeCluster,
+    logs: FakeLogs,
+    make: MakeConsumer,
+    options: dict[str, int],
+    limit: int,
+) -> None:
+    for tp in ORDERS:
+        cluster.move_leader(*tp, 0)
+        logs.append(*tp, b"x" * 50)
+    options = {"max_partition_fetch_bytes": 1500} | options
+    async with make(assign=ORDERS, auto_offset_reset="earliest", **options) as consumer:
+        for _ in ORDERS:
+            await anext(consumer)
+    assert max(r.max_bytes for r in cluster.requests(FetchRequest)) == limit
+
+
 async def test_a_batch_that_does_not_fit_makes_room_for_itself(
     cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
 ):

@@ -23,6 +23,7 @@ from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.testing import Broker
 from kafkaio.testing.groups.config import GroupConfig
 from kafkaio.types import Record, TopicPartition
+from tests.unit.consumer.test_cancel import Read, batch, poll, table
 
 T = TypeVar("T")
 COUNT = 400
@@ -151,10 +152,8 @@ async def test_every_record_once_and_commits_of_what_is_finished() -> None:
             records.append(record)
             if len(records) == 100:
                 tp = record.topic_partition
-                # This one is being worked on.
+                # As many as a chunk has crossed, and this is the last handed out.
                 await consumer.commit()
-                assert at.committed(tp) == record.offset
-                await consumer.commit(record)
                 assert at.committed(tp) == record.offset + 1
                 assert await consumer.position(tp) == record.offset + 1
                 assert sum((await consumer.lag()).values()) == COUNT - 100
@@ -164,6 +163,46 @@ async def test_every_record_once_and_commits_of_what_is_finished() -> None:
         await consumer.commit({ZERO: 7})
         assert (await consumer.committed([ZERO]))[ZERO].offset == 7  # type: ignore[union-attr]
         assert (await consumer.end_offsets([ONE]))[ONE] == COUNT // 2
+
+
+@pytest.mark.parametrize("read", [poll, batch, table])
+@real
+async def test_a_commit_takes_everything_handed_out_and_nothing_more(
+    *, read: Read
+) -> None:
+    async with cluster() as at, at.consumer(enable_auto_commit=False) as consumer:
+        handed = dict[TopicPartition, int]()
+        seen = 0
+        while seen < COUNT:
+            # Cancelled once it has read: what crossed is not the user's.
+            cut = asyncio.ensure_future(read(consumer))
+            await asyncio.sleep(0)
+            cut.cancel()
+            with suppress(asyncio.CancelledError):
+                handed |= {r.topic_partition: r.offset + 1 for r in await cut}
+            await consumer.commit()
+            assert {tp: at.committed(tp) or 0 for tp in (ZERO, ONE)} == {
+                tp: handed.get(tp, 0) for tp in (ZERO, ONE)
+            }
+            handed |= {r.topic_partition: r.offset + 1 for r in await read(consumer)}
+            await consumer.commit(list(handed))
+            assert {tp: at.committed(tp) for tp in handed} == handed
+            seen = sum(handed.values())
+
+
+@real
+async def test_a_lane_commits_everything_that_it_has_handed_out() -> None:
+    async with cluster() as at, at.consumer(enable_auto_commit=False) as consumer:
+        lanes = consumer.partitions()
+        both = [await anext(lanes) for _ in range(2)]
+        for count in range(1, 6):
+            for lane in both:
+                assert (await anext(lane)).offset == count - 1
+            await both[0].commit()
+            assert at.committed(both[0].topic_partition) == count
+            assert (at.committed(both[1].topic_partition) or 0) == count - 1
+            await consumer.commit()
+            assert at.committed(both[1].topic_partition) == count
 
 
 @real

@@ -328,8 +328,9 @@ async def test_what_a_lane_commits(
     async with make(**BY_HAND) as consumer:
         lanes = await three(consumer)
         first = await anext(lanes[0])
-        await lanes[0].commit()
-        assert committed(group, ORDERS[0]) in {None, 0}  # it is being worked on
+        await lanes[0].commit()  # everything that it has handed out
+        assert committed(group, ORDERS[0]) == 1
+        await anext(lanes[0])
         await lanes[0].commit(first)
         assert committed(group, ORDERS[0]) == 1
         batch = await anext(lanes[1].batches(max_records=4))
@@ -345,9 +346,31 @@ async def test_what_a_lane_commits(
             with pytest.raises(UsageError, match="is not of orders-2"):
                 await lanes[2].commit(stranger)
         await anext(lanes[0])
-        await anext(lanes[0])
-        await consumer.commit()  # everything finished, in every lane
-        assert committed(group, ORDERS[0]) == 2
+        await anext(lanes[1])
+        await consumer.commit(ORDERS[0])
+        assert committed(group, ORDERS[0]) == 3
+        assert committed(group, ORDERS[1]) == 8
+        await consumer.commit()  # everything handed out, by every lane
+        assert committed(group, ORDERS[1]) == 9
+
+
+async def test_a_lane_that_is_over_commits_nothing_of_the_next_one(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    fill(logs, ORDERS[0], *[None] * 10)
+    async with make(**BY_HAND) as consumer:
+        lanes = await three(consumer)
+        old = lanes[0]
+        async with old:
+            for _ in range(3):
+                await anext(old)
+        new = await anext(consumer.partitions())
+        assert (await anext(new)).offset == 2  # the old one had not finished it
+        await anext(new)
+        await old.commit()
+        assert committed(group, ORDERS[0]) == 3
+        await new.commit()
+        assert committed(group, ORDERS[0]) == 4
 
 
 async def test_batches_of_a_lane(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from kafkaio._runtime.clock import wall_ms
 from kafkaio.errors import (
     AuthorizationError,
+    ClosedError,
     OffsetOutOfRange,
     RequestTimeout,
     UnknownTopicOrPartition,
@@ -280,3 +282,75 @@ async def test_a_lookup_that_the_broker_does_not_know(
     cluster.limit_version(ApiKey.LIST_OFFSETS, -1)
     with pytest.raises(UnsupportedVersion):
         await make(**FIRST).start()
+
+
+# ---- what fetches told, and what there is to read
+
+
+async def test_what_the_last_fetch_told(logs: FakeLogs, make: MakeConsumer) -> None:
+    async with make(**FIRST) as consumer:
+        told = (consumer.high_watermark, consumer.last_stable_offset)
+        assert [tell(ONE) for tell in (*told, consumer.current_lag)] == [None] * 3
+        fill(logs)
+        assert (await anext(consumer)).offset == 0
+        assert [tell(ONE) for tell in told] == [5, 5]
+        assert consumer.current_lag(ONE) == 4  # the record at work was handed out
+        consumer.seek(ONE, 2)
+        assert consumer.current_lag(("one", 0)) == 3  # type: ignore[arg-type]
+        consumer.seek_to_beginning(ONE)
+        assert consumer.current_lag(ONE) is None  # there is no position
+        for tell in (*told, consumer.current_lag):
+            with pytest.raises(UsageError, match="orders-1 is not assigned"):
+                tell(ORDERS[1])
+        consumer.assign([])
+        consumer.assign([ONE])
+        assert consumer.high_watermark(ONE) is None
+
+
+@pytest.mark.parametrize(
+    ("isolation", "lag"), [("read_committed", 2), ("read_uncommitted", 5)]
+)
+async def test_the_lag_ends_where_the_isolation_level_does(
+    logs: FakeLogs, make: MakeConsumer, isolation: str, lag: int
+) -> None:
+    fill(logs)
+    logs.log("one").last_stable = 2
+    async with make(**FIRST, isolation_level=isolation) as consumer:
+        await consumer.poll(max_records=1)
+        assert consumer.high_watermark(ONE) == 5
+        assert consumer.last_stable_offset(ONE) == 2
+        consumer.seek(ONE, 0)
+        assert consumer.current_lag(ONE) == lag
+
+
+async def test_what_was_subscribed_to(logs: FakeLogs, make: MakeConsumer) -> None:
+    del logs
+    async with make(assign=[ONE]) as consumer:
+        assert consumer.subscription == frozenset()
+    async with make(topics="one") as consumer:
+        assert consumer.subscription == {"one"}
+        consumer.subscribe(["one", "orders"])
+        assert consumer.subscription == {"one", "orders"}
+        consumer.unsubscribe()
+        assert consumer.subscription == frozenset()
+        pattern = re.compile("o.*")
+        consumer.subscribe(pattern)
+        assert consumer.subscription is pattern
+
+
+async def test_what_topics_there_are(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    del logs
+    cluster.topics["one"].is_internal = True
+    async with make(**FIRST) as consumer:
+        assert await consumer.topics() == {"orders"}
+        assert await consumer.partitions_for_topic("orders") == {0, 1, 2}
+        with pytest.raises(UnknownTopicOrPartition, match="'missing'"):
+            await consumer.partitions_for_topic("missing")
+    async with make(**FIRST, exclude_internal_topics=False) as consumer:
+        assert await consumer.topics() == {"one", "orders"}
+    with pytest.raises(ClosedError):
+        await consumer.topics()
+    with pytest.raises(ClosedError):
+        await consumer.partitions_for_topic("orders")

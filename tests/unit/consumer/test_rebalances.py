@@ -742,3 +742,27 @@ async def test_a_callback_that_hangs_does_not_keep_the_group(
     await one.close(timeout=7)
     assert lost == [set(ORDERS)]
     assert len(group.left) == 1
+
+
+@PROTOCOLS
+async def test_what_was_handed_out_is_committed_in_a_hold(
+    group: FakeGroup, make: MakeConsumer, protocol: dict[str, object]
+) -> None:
+    async with make(**MEMBER, **protocol, enable_auto_commit=False) as one:
+        seen = 0
+        while seen < 6:
+            seen += len((await one.poll(timeout=1)).records)
+        starting = asyncio.create_task(make(**MEMBER, **protocol).start())
+        request = await one.wait_for_revoke()
+        async with request.hold() as kept:
+            await one.poll(timeout=0)
+            await one.commit(kept)
+            assert {tp: at.offset for tp, at in group.offsets.items()} == dict.fromkeys(
+                kept, 2
+            )
+        await one.poll(timeout=2)
+        await starting
+        gone = kept - one.assignment
+        assert gone
+        with pytest.raises(PartitionLost):
+            await one.commit(gone)

@@ -576,6 +576,28 @@ async def test_a_record_alone_is_not_committed_meanwhile(
         await eventually(lambda: committed(group, ORDERS[0]) == 1)
 
 
+async def test_a_commit_is_of_what_handlers_have_finished(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    work = Work()
+    gate = work.hold(0, 1)
+    for tp in ORDERS[:2]:
+        fill(logs, tp, b"a", b"b", b"c")
+    consumer = make(**MEMBER, auto_commit_interval_ms=1_000_000)
+    async with consumer, Running(consumer, work):
+        await work.until_done(5)
+        await consumer.commit(ORDERS[0])
+        assert committed(group, ORDERS[0]) == 1  # the second is at work
+        assert committed(group, ORDERS[1]) is None
+        await consumer.commit()
+        assert committed(group, ORDERS[0]) == 1
+        assert committed(group, ORDERS[1]) == 3
+        gate.set()
+        await work.until_done(6)
+        await consumer.commit()
+        assert committed(group, ORDERS[0]) == 3
+
+
 async def test_a_seek_back_begins_anew(
     group: FakeGroup, logs: FakeLogs, make: MakeConsumer
 ) -> None:

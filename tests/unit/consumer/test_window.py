@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from kafkaio._machines.offsets import OffsetLedger
-from kafkaio.consumer.window import Window
+from kafkaio.consumer.window import Moment, Window
 from kafkaio.types import Record, TopicPartition
 
 TPS = [TopicPartition("t", n) for n in range(3)]
@@ -70,6 +70,8 @@ STEPS = st.one_of(
     st.just("take"),
     st.just("sync"),
     st.just("settle"),
+    st.just("commit"),
+    st.just("acknowledge"),
 )
 
 
@@ -79,18 +81,27 @@ def test_each_record_once_and_only_what_is_done_is_finished(steps: list[Any]) ->
     window = Window(desk)  # type: ignore[arg-type]  # as much of an engine as it needs
     taken: list[Record] = []
     at_work: list[Record] = []
+    # A commit that was called for and has not arrived yet, and what it is of.
+    called: tuple[Moment, list[Record]] = window.moment(), []
+    done: list[Record] = []
     for step in steps:
         if step == "take":
             if (got := window.take()) is not None:
                 taken.append(got)
-                at_work = [got]
-        elif step == "sync":
+                done, at_work = done + at_work, [got]
+        elif step == "commit":
+            called = window.moment(), list(taken)
+        elif step == "sync" or step == "acknowledge":
             window.sync()
-            done = desk.finished()
+            if step == "acknowledge":
+                moment, handed = called
+                window.acknowledge(moment, [*desk.ledger.unfinished])
+                done += [got for got in handed if got not in done]
+            at = desk.finished()
             for got in taken:
-                is_done = done[got.topic_partition] > got.offset
-                assert is_done is (got not in at_work)
+                assert (at[got.topic_partition] > got.offset) is (got in done)
         else:
+            done += at_work
             window.settle()
             at_work = []
             if step != "settle":
@@ -124,3 +135,31 @@ def test_what_is_not_ours_any_more_is_let_go() -> None:
     assert window.take() is None
     desk.ledger.close(TPS[0])
     window.sync()
+
+
+def test_what_is_on_its_way_is_not_handed_out() -> None:
+    desk: Any = Desk()
+    window = Window(desk)
+    desk.read([0, 1])
+    crossing = window.crosses(TPS[:2])
+    before = window.moment()
+    window.acknowledge(before, TPS)
+    assert desk.finished() == dict.fromkeys(TPS, 0)
+    window.receive(crossing)
+    window.acknowledge(before, TPS)  # it came after the call
+    assert desk.finished() == dict.fromkeys(TPS, 0)
+    window.acknowledge(window.moment(), TPS[:1])
+    assert desk.finished() == {TPS[0]: 1, TPS[1]: 0, TPS[2]: 0}
+
+
+def test_what_turned_back_is_handed_out_another_way() -> None:
+    desk: Any = Desk()
+    window = Window(desk)
+    desk.read([0])
+    crossing = window.crosses(TPS[:1])
+    window.turn_back(crossing)
+    desk.take_back(TPS[0])
+    window.fill(desk.read([0, 0]))
+    assert window.take() is not None
+    window.acknowledge(window.moment(), TPS)
+    assert desk.finished()[TPS[0]] == 1

@@ -265,6 +265,44 @@ def test_a_commit_of_just_that_leaves_nothing_to_do():
     assert due(made) == {}
 
 
+def test_everything_handed_out_can_be_committed() -> None:
+    made = ledger(A, B)
+    made.handed(A, 12, 4)
+    made.handed(B, 15, 4)
+    made.finish_of(A)
+    commit = sent(made, made.finished())
+    assert commit.offsets == {A: OffsetAndMetadata(12, leader_epoch=4)}
+    made.handed(A, 14, 4)
+    assert due(made) == {A: 12}
+    taken(made, commit)
+    assert due(made) == {}
+    assert made.finished().offsets == {}
+    made.finish_of(B)
+    assert made.finished([A]).offsets == {}
+    assert made.finished([B]).offsets == {B: OffsetAndMetadata(15, leader_epoch=4)}
+
+
+def test_it_goes_over_what_the_user_chose_before() -> None:
+    made = ledger(A)
+    finished(made, 12)
+    taken(made, sent(made, made.commit_of(at(5))))
+    assert due(made) == {}
+    assert made.finished().offsets == {A: OffsetAndMetadata(12)}
+
+
+def test_what_the_broker_has_is_unknown_until_it_answers() -> None:
+    made = ledger(A)
+    finished(made, 12)
+    taken(made, sent(made, made.finished()))
+    lost = sent(made, made.commit_of(at(5)))
+    assert made.finished().offsets == {A: OffsetAndMetadata(12)}
+    made.answered(lost)  # but not taken, or so it seems
+    again = sent(made, made.finished())
+    assert again.offsets == {A: OffsetAndMetadata(12)}
+    taken(made, again)
+    assert made.finished().offsets == {}
+
+
 class Standing:
     """A ledger, a broker, and what is to stand there in the end."""
 
@@ -292,6 +330,13 @@ class Standing:
     def commit(self, _: int = 0) -> None:
         self._send(self.ledger.due())
 
+    def commit_all(self, _: int) -> None:
+        """The user commits everything that was handed out."""
+        self.stands = self.done = self.handed
+        self.ledger.finish_of(A)
+        self._send(self.ledger.finished())
+        assert self.there == self.handed
+
     def _send(self, commit: Commit) -> None:
         if commit.offsets:
             self.there = commit.offsets[A].offset
@@ -318,6 +363,7 @@ class Standing:
                     Standing.finish,
                     Standing.choose,
                     Standing.commit,
+                    Standing.commit_all,
                     Standing.end,
                 ]
             ),
@@ -385,6 +431,16 @@ class LedgerLaws(RuleBasedStateMachine):
     @rule()
     def begin_commit(self) -> None:
         self.commits.append(self.ledger.due())
+
+    @precondition(lambda self: self.number)
+    @rule()
+    def begin_commit_of_all(self) -> None:
+        self.ledger.finish_of(A)
+        self.finished = self.handed
+        commit = self.ledger.finished([A])
+        self.ledger.sent(commit)
+        self.commits.append(commit)
+        assert {at.offset for at in commit.offsets.values()} <= {self.handed}
 
     @precondition(lambda self: self.commits)
     @rule()

@@ -1,8 +1,15 @@
 """The fixtures, as the tests of a user have them: each run is a pytest of its own."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
+
+from kafkaio.client import Client
+from kafkaio.protocol.messages.metadata import MetadataRequest
+from kafkaio.testing.kafka import ClusterOptions, Kafka
+from kafkaio.testing.kafka.embedded import EmbeddedCluster
+from kafkaio.testing.kafka.source import BOOTSTRAP_VARIABLE, KAFKA_VARIABLE
 
 pytest_plugins = ("pytester",)
 
@@ -188,3 +195,63 @@ def test_each_kafka_once(
         *AUTO,
     )
     result.assert_outcomes(passed=runs)
+
+
+MAKES_TOPICS = """
+import pytest
+from kafkaio.testing.pytest_plugin import topic_factory
+
+@pytest.fixture
+def topic(real_kafka, request):
+    return topic_factory(real_kafka, request)
+
+def test_one(topic, real_kafka):
+    topic(partitions=2), topic()
+    real_kafka.create_topic_blocking("of-the-test")
+
+@pytest.mark.kafka("real")
+def test_two(kafka_topic):
+    raise AssertionError("leaves its topic behind")
+"""
+
+
+def test_topics_on_somebody_elses_cluster_are_deleted(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ClusterOptions()
+    with Kafka.on(EmbeddedCluster(options), options) as theirs:
+        theirs.create_topic_blocking("theirs")
+        monkeypatch.delenv(KAFKA_VARIABLE, raising=False)
+        monkeypatch.setenv(BOOTSTRAP_VARIABLE, theirs.bootstrap_servers)
+        result = run(pytester, MAKES_TOPICS, *AUTO)
+        result.assert_outcomes(passed=1, failed=1)
+        assert topics(theirs) == {"theirs", "of-the-test"}
+
+
+def test_topics_that_cannot_be_deleted_are_told(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ClusterOptions()
+    with Kafka.on(EmbeddedCluster(options), options) as theirs:
+        monkeypatch.delenv(KAFKA_VARIABLE, raising=False)
+        monkeypatch.setenv(BOOTSTRAP_VARIABLE, theirs.bootstrap_servers)
+        monkeypatch.setattr(
+            "kafkaio.testing.kafka.topics.delete_topics",
+            lambda _, names, __: dict.fromkeys(names, 29),
+        )
+        source = "def test_it(kafka_topic): pass"
+        mark = "import pytest\n@pytest.mark.kafka('real')\n"
+        result = run(pytester, mark + source, *AUTO, "-W", "default")
+        result.assert_outcomes(passed=1, warnings=1)
+        result.stdout.fnmatch_lines(["*could not be deleted: test_it-* (error 29)*"])
+
+
+def topics(kafka: Kafka) -> set[str | None]:
+    """The names of all topics that a cluster has."""
+
+    async def ask() -> set[str | None]:
+        async with Client(kafka.bootstrap_servers) as client:
+            answer = await client.request(MetadataRequest(topics=None))
+            return {topic.name for topic in answer.topics}
+
+    return asyncio.run(ask())

@@ -1,0 +1,51 @@
+"""The blocks of code in kafkaio's docstrings, to be run as they stand there."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import kafkaio
+
+_ROOT = Path(kafkaio.__file__).parent
+#: A paragraph that ends in ``::``, or is nothing else, and the indented lines after it.
+_BLOCK = re.compile(r"::\n\n((?:(?:    .*)?\n)+)")
+
+
+def blocks() -> Iterator[tuple[str, str]]:
+    """Every block of every docstring outside of the protocol's messages.
+
+    Yields:
+        Where it is, as ``module`` or ``module:Class.function``, and the code.
+    """
+    for file in sorted(_ROOT.rglob("*.py")):
+        parts = file.relative_to(_ROOT.parent).with_suffix("").parts
+        module = ".".join(parts).removesuffix(".__init__")
+        if not module.startswith("kafkaio.protocol.messages"):
+            yield from _of(ast.parse(file.read_text(encoding="utf-8")), module, ":")
+
+
+def _of(node: ast.AST, name: str, separator: str) -> Iterator[tuple[str, str]]:
+    if isinstance(
+        node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    ):
+        text = ast.get_docstring(node) or ""
+        for code in _BLOCK.findall(text + "\n"):
+            yield name, textwrap.dedent(code)
+        assert ">>>" not in text, f"{name}: write a block of code, which is run"
+    for child in ast.iter_child_nodes(node):
+        inner = getattr(child, "name", None)
+        if isinstance(inner, str):
+            yield from _of(child, f"{name}{separator}{inner}", ".")
+
+
+async def run(code: str, names: dict[str, object]) -> None:
+    """Run a block, in which ``await`` may stand outside of functions."""
+    compiled = compile(code, "<docstring>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    done = eval(compiled, names)
+    if inspect.isawaitable(done):
+        await done

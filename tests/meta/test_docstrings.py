@@ -1,0 +1,124 @@
+"""The code in docstrings runs as it stands; what needs a real Kafka does so elsewhere.
+
+Those are run by ``tests/integration/test_docstrings.py``; here their names are checked.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+
+import pytest
+
+import kafkaio
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.testing import Broker, simulation
+from kafkaio.testing.broker import faults
+from kafkaio.testing.kafka import JavaProgram, Kafka
+from kafkaio.testing.pytest_plugin import topic_factory
+from tests.docstrings import blocks, run
+
+BLOCKS = dict(blocks())
+#: What is drawn, and is no code.
+DIAGRAMS = {
+    "kafkaio._machines.membership.revoke_ledger",
+    "kafkaio._machines.offsets",
+    "kafkaio._machines.positions.positions",
+    "kafkaio._machines.schedule",
+    "kafkaio.errors",
+}
+#: What needs a real Kafka, and the classes of the names in it.
+ON_KAFKA: dict[str, dict[str, object]] = {
+    "kafkaio.testing.kafka.kafka:Kafka": {"kafka": Kafka, "kafkaio": kafkaio},
+    "kafkaio.testing.kafka.toolbox:JavaProgram": {
+        "kafka": Kafka,
+        "program": JavaProgram,
+    },
+}
+RUN: dict[str, Callable[[str, Broker, pytest.FixtureRequest], Awaitable[None]]] = {}
+
+
+def runs(
+    name: str,
+) -> Callable[[Callable[[str, Broker, pytest.FixtureRequest], Awaitable[None]]], None]:
+    return partial(RUN.__setitem__, name)
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[Broker]:
+    async with Broker(nodes=3) as broker:
+        yield broker
+
+
+@runs("kafkaio.testing.broker.faults")
+async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
+    names = {name: getattr(faults, name) for name in faults.__all__}
+    await run(code, {**names, "broker": broker, "ErrorCode": ErrorCode})
+
+
+@runs("kafkaio.testing.embedded:Broker")
+async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
+    await run(code, {"Broker": Broker, "kafkaio": kafkaio})
+
+
+@runs("kafkaio.testing.pytest_plugin")
+async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
+    names: dict[str, object] = {}
+    await run(code, names)
+    at = broker.bootstrap_servers
+    broker.create_topic("orders")
+    async with (
+        kafkaio.Producer(at) as producer,
+        kafkaio.Consumer(at, topics="orders", auto_offset_reset="earliest") as consumer,
+    ):
+        test = names["test_orders"]
+        assert callable(test)
+        await test(producer, consumer, "orders")
+
+
+@runs("kafkaio.testing.pytest_plugin:kafka_topics")
+async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
+    names: dict[str, object] = {"kafka_topics": topic_factory(broker, request)}
+    await run(code, names)
+    assert isinstance(names["name"], str)
+
+
+@runs("kafkaio.testing.simulation")
+async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
+    def simulate(*args: object, **options: object) -> simulation.Report:
+        inspect.signature(simulation.simulate).bind(*args, **options)
+        return simulation.Report(())  # the hundred hours take minutes
+
+    names = {name: getattr(simulation, name) for name in simulation.__all__}
+    await run(code, {**names, "simulate": simulate})
+
+
+def test_every_block_is_known() -> None:
+    assert sorted(name for name, _ in blocks()) == sorted([*RUN, *DIAGRAMS, *ON_KAFKA])
+
+
+@pytest.mark.parametrize("name", sorted(RUN))
+async def test_it_runs(
+    name: str, broker: Broker, request: pytest.FixtureRequest
+) -> None:
+    await RUN[name](BLOCKS[name], broker, request)
+
+
+@pytest.mark.parametrize("name", sorted(DIAGRAMS))
+def test_a_diagram_is_no_code(name: str) -> None:
+    with pytest.raises(SyntaxError):
+        ast.parse(BLOCKS[name])
+
+
+@pytest.mark.parametrize("name", sorted(ON_KAFKA))
+def test_what_needs_a_real_kafka_names_what_there_is(name: str) -> None:
+    checked = 0
+    for node in ast.walk(ast.parse(BLOCKS[name])):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            owner = ON_KAFKA[name].get(node.value.id)
+            if owner is not None:
+                assert hasattr(owner, node.attr), f"{node.value.id}.{node.attr}"
+                checked += 1
+    assert checked
