@@ -202,7 +202,8 @@ class Client(Closeable):
         """Close all connections and end all background work. May be called again.
 
         Whoever waits on the client gets ClosedError. Nothing is sent any more, so
-        that it is done as soon as the background tasks have noticed.
+        that it is done as soon as the background tasks have noticed. If the call is
+        cancelled, all of that ends by itself; another call waits for it.
 
         Args:
             timeout: seconds after which to leave those tasks to end by themselves.

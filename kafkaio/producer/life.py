@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -14,6 +15,7 @@ import anyio
 from kafkaio._machines.accumulator import AccumulatorStatistics, ProduceBatch, Receipt
 from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.ending import Ending
 from kafkaio._runtime.unclosed import Closeable
 from kafkaio.client.client import Client
 from kafkaio.config import ProducerConfig
@@ -85,7 +87,7 @@ class ProducerLife(Closeable):
         self._sender: Sender | None = None
         self._now = now
         self._undo: list[Callable[[], None]] = []
-        self._closed = asyncio.Event()
+        self._ending = Ending(f"{config.client_id}: close")
 
     def __repr__(self) -> str:
         buffer = self._accumulator.statistics()
@@ -170,7 +172,9 @@ class ProducerLife(Closeable):
         """Send what was enqueued, then end. May be called again, and by several.
 
         From the call on, nothing more is taken in. When it returns, every delivery
-        is done. If the call is cancelled, what is not acknowledged fails at once.
+        is done and every connection of its own client is closed. If the call is
+        cancelled, what is not acknowledged fails at once, and the rest ends in the
+        background if the call is cancelled again; another call waits for that.
 
         Args:
             timeout: seconds to wait for acknowledgements; what has none by then
@@ -178,24 +182,32 @@ class ProducerLife(Closeable):
                 ``delivery_timeout_ms`` is the limit, as for every record.
         """
         if self._state in {State.CLOSING, State.CLOSED}:
-            await self._closed.wait()
+            await self._ending.wait()
             return
-        was_running = self._state is State.RUNNING
+        flushes = self._state is State.RUNNING and timeout != 0
         deadline = None if timeout is None else now() + timeout
         self._state = State.CLOSING
         self._room.fail(self._why_closed())
+        await self._ending.begin(
+            partial(self._flush_within, timeout) if flushes else None,
+            partial(self._end, deadline),
+        )
+
+    async def _flush_within(self, limit: float | None) -> None:
+        with anyio.move_on_after(limit):
+            await self._flush()
+
+    async def _end(self, deadline: float | None) -> None:
+        self._abandon()
         try:
-            if was_running and timeout != 0:
-                with anyio.move_on_after(timeout):
-                    await self._flush()
+            if self._sender is not None:
+                with anyio.move_on_after(_GRACE):
+                    await self._sender.stopped()
         finally:
-            self._abandon()
-            try:
-                with anyio.CancelScope(shield=True):
-                    await self._end(deadline)
-            finally:
-                self._state = State.CLOSED
-                self._closed.set()
+            self._state = State.CLOSED
+            if self._owns_client:
+                left = None if deadline is None else max(0.0, deadline - now())
+                await self._client.close(left)
 
     def _abandon(self) -> None:
         """Fail what is left, and begin to end the tasks."""
@@ -206,14 +218,6 @@ class ProducerLife(Closeable):
         if self._sender is not None:
             self._sender.stop()
             self._client.watch_topics(self._sender, None)
-
-    async def _end(self, deadline: float | None) -> None:
-        if self._sender is not None:
-            with anyio.move_on_after(_GRACE):
-                await self._sender.stopped()
-        if self._owns_client:
-            left = None if deadline is None else max(0.0, deadline - now())
-            await self._client.close(left)
 
     def _crashed(self, cause: BaseException) -> None:
         if self._state not in {State.RUNNING, State.CLOSING}:
