@@ -107,7 +107,7 @@ def a_request_without_an_end(patch: pytest.MonkeyPatch) -> None:
         (handlers_that_nobody_waits_for, {*KEPT, "repeated without need"}, 10),
         (a_revoke_without_its_commit, {"repeated without need"}, 0),
         (a_deadline_that_passes, {"kept for too long"}, 3),
-        (a_world_that_is_stopped, {"stopped by a revoke"}, 12),
+        (a_world_that_is_stopped, {"stopped by a revoke"}, 13),
         (a_key_in_two_hands, {"out of order"}, 4),
         (a_request_without_an_end, {"asked for without an end"}, 0),
     ],
