@@ -134,6 +134,9 @@ class TcpTransport(asyncio.BufferedProtocol):
         self._frames = FrameReceiver(max_frame_size, self._deliver)
         self._transport: asyncio.Transport | None = None
         self._broken: BaseException | None = None
+        # asyncio's TLS transport forgets its connection in a `close` that follows
+        # another one or an `abort`; after that its other methods raise.
+        self._is_ending = False
 
     # ---- what asyncio calls ------------------------------------------------------
 
@@ -167,17 +170,19 @@ class TcpTransport(asyncio.BufferedProtocol):
 
     def write(self, parts: Sequence[Buffer]) -> None:
         """Part of Transport, as what follows."""
-        if self._transport is not None:
+        if self._transport is not None and not self._is_ending:
             write_parts(self._transport, parts)
 
     def close(self) -> None:
         """See Transport."""
-        if self._transport is not None:
+        if self._transport is not None and not self._is_ending:
+            self._is_ending = True
             self._transport.close()
 
     def abort(self) -> None:
         """See Transport."""
         if self._transport is not None:
+            self._is_ending = True
             self._transport.abort()
 
     @property

@@ -3,14 +3,15 @@
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
 
-from kafkaio._records._append import _nobody as nobody
-
 cdef extern from "Python.h":
     PyObject *PyDict_GetItemWithError(object mapping, object key) except? NULL
+    unsigned long PyThread_get_thread_ident() noexcept
 
 
 # A limit that needs no look: what a batch can never reach.
 cdef Py_ssize_t FAR = 0x7FFFFFFF
+# To ask which loop runs takes as long as to take in a record.
+cdef int RECORDS_PER_CHECK = 64
 
 
 @cython.final
@@ -115,7 +116,10 @@ cdef class Lanes:
     cdef Py_ssize_t _largest
     cdef bint _ignore_keys
     cdef public int64_t taken
-    cdef public object otherwise
+    # The thread that records may come from, 0 for any; how many came since `_check`.
+    cdef unsigned long _thread
+    cdef int _unchecked
+    cdef object _check
 
     def __init__(
         self,
@@ -129,7 +133,13 @@ cdef class Lanes:
         self._largest = largest
         self._ignore_keys = ignore_keys
         self.taken = 0
-        self.otherwise = nobody
+        self._thread = 0
+        self._unchecked = 0
+
+    def belong(self, thread not None, check not None):
+        """Takes records from this thread alone, and asks `check` now and then."""
+        self._thread = thread()
+        self._check = check
 
     def grant(
         self,
@@ -205,17 +215,6 @@ cdef class Lanes:
         cdef int64_t nanoseconds = self._clock()
         return nanoseconds // 1_000_000
 
-    def enqueue(
-        self, topic, value, *, key=None, headers=(), timestamp=None, partition=None
-    ):
-        """Does what `kafkaio.Producer.enqueue_nowait` does."""
-        cdef object delivery = self.take_one(
-            topic, value, key, headers, timestamp, partition
-        )
-        if delivery is not None:
-            return delivery
-        return self.otherwise(topic, value, key, headers, timestamp, partition)
-
     def take(self, topic, value, key, headers, timestamp, partition):
         """Takes a record in, if a lane is open for it."""
         return self.take_one(topic, value, key, headers, timestamp, partition)
@@ -232,6 +231,13 @@ cdef class Lanes:
         cdef PyObject *found
         if type(topic) is not str:
             return None
+        if self._thread != 0:
+            if PyThread_get_thread_ident() != self._thread:
+                return None
+            self._unchecked += 1
+            if self._unchecked >= RECORDS_PER_CHECK:
+                self._unchecked = 0
+                self._check()
         found = PyDict_GetItemWithError(self._topics, topic)
         if found == NULL:
             return None
@@ -374,3 +380,26 @@ cdef class Lanes:
             if self.size_of(value, None, ()) < 0:
                 return False
         return True
+
+
+@cython.final
+cdef class Enqueuer:
+    """What `kafkaio.Producer.enqueue_nowait` is: see `_append.Enqueuer`."""
+
+    cdef Lanes _lanes
+    cdef object _otherwise
+
+    def __init__(self, Lanes lanes not None, otherwise not None):
+        self._lanes = lanes
+        self._otherwise = otherwise
+
+    def enqueue(
+        self, topic, value, *, key=None, headers=(), timestamp=None, partition=None
+    ):
+        """Does what `kafkaio.Producer.enqueue_nowait` does."""
+        cdef object delivery = self._lanes.take_one(
+            topic, value, key, headers, timestamp, partition
+        )
+        if delivery is not None:
+            return delivery
+        return self._otherwise(topic, value, key, headers, timestamp, partition)

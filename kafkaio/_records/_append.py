@@ -18,10 +18,12 @@ from kafkaio._records._pure import RecordWriter
 from kafkaio._records._receipts import Delivery, Receipt
 from kafkaio.errors import UsageError
 
-__all__ = ["Lanes", "Places"]
+__all__ = ["Enqueuer", "Lanes", "Places"]
 
 _MAX_INT32 = 2**31 - 1
 _MAX_INT64 = 2**63 - 1
+# To ask which loop runs takes as long as to take in a record.
+_RECORDS_PER_CHECK = 64
 
 
 class _Topic:
@@ -93,16 +95,17 @@ class Lanes:
 
     Attributes:
         taken: bytes taken in so far; whoever reads it may set it back to 0.
-        otherwise: what `enqueue` leaves a record to that no lane takes; with its
-            arguments in the order of `take`.
     """
 
     __slots__ = (
+        "_check",
         "_clock",
+        "_ident",
         "_ignore_keys",
         "_largest",
+        "_thread",
         "_topics",
-        "otherwise",
+        "_unchecked",
         "taken",
     )
 
@@ -118,7 +121,11 @@ class Lanes:
         self._ignore_keys = ignore_keys
         self._topics: dict[str, _Topic] = {}
         self.taken = 0
-        self.otherwise: Callable[..., Delivery] = _nobody
+        # The thread that records may come from, 0 for any; how many came since _check.
+        self._ident: Callable[[], int] | None = None
+        self._thread = 0
+        self._unchecked = 0
+        self._check: Callable[[], object] | None = None
 
     # For the accumulator.
 
@@ -180,24 +187,29 @@ class Lanes:
 
     # For the producer.
 
-    def enqueue(
-        self,
-        topic: object,
-        value: object,
-        *,
-        key: object = None,
-        headers: object = (),
-        timestamp: object = None,
-        partition: object = None,
-    ) -> Delivery:
-        """Do what `kafkaio.Producer.enqueue_nowait` does.
+    def belong(self, thread: Callable[[], int], check: Callable[[], object]) -> None:
+        """Take single records from this thread alone from now on.
 
-        A producer hands this out in its place, so that there is one call per record.
+        Args:
+            thread: tells which thread runs: ``threading.get_ident``.
+            check: called with every 64th of them; raises if the event loop that runs
+                is the wrong one. The 63 others may be of a wrong loop, if that runs
+                in the right thread.
         """
-        delivery = self.take(topic, value, key, headers, timestamp, partition)
-        if delivery is not None:
-            return delivery
-        return self.otherwise(topic, value, key, headers, timestamp, partition)
+        self._ident = thread
+        self._thread = thread()
+        self._check = check
+
+    def _is_for_us(self) -> bool:
+        if self._check is None or self._ident is None:
+            return True
+        if self._ident() != self._thread:
+            return False
+        self._unchecked += 1
+        if self._unchecked >= _RECORDS_PER_CHECK:
+            self._unchecked = 0
+            self._check()
+        return True
 
     def take(
         self,
@@ -213,7 +225,9 @@ class Lanes:
         Returns:
             Its delivery; None if no lane takes it, for whatever reason.
         """
-        lanes = self._topics.get(topic) if type(topic) is str else None
+        if type(topic) is not str or not self._is_for_us():
+            return None
+        lanes = self._topics.get(topic)
         size = self._size_of(value, key, headers)
         if lanes is None or size < 0:
             return None
@@ -354,8 +368,38 @@ class Lanes:
         return size if size <= self._largest else -1
 
 
-def _nobody(*_: object) -> Delivery:
-    raise UsageError("these lanes belong to no producer")
+class Enqueuer:
+    """What `kafkaio.Producer.enqueue_nowait` is: one call per record.
+
+    It leads to the producer, which the lanes do not: background tasks hold those.
+
+    Args:
+        lanes: asked first.
+        otherwise: what a record is left to that no lane takes; with its arguments in
+            the order of `Lanes.take`.
+    """
+
+    __slots__ = ("_lanes", "_otherwise")
+
+    def __init__(self, lanes: Lanes, otherwise: Callable[..., Delivery]) -> None:
+        self._lanes = lanes
+        self._otherwise = otherwise
+
+    def enqueue(
+        self,
+        topic: object,
+        value: object,
+        *,
+        key: object = None,
+        headers: object = (),
+        timestamp: object = None,
+        partition: object = None,
+    ) -> Delivery:
+        """Do what `kafkaio.Producer.enqueue_nowait` does."""
+        delivery = self._lanes.take(topic, value, key, headers, timestamp, partition)
+        if delivery is not None:
+            return delivery
+        return self._otherwise(topic, value, key, headers, timestamp, partition)
 
 
 def _size_of_headers(headers: object) -> int:

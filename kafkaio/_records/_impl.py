@@ -19,6 +19,7 @@ __all__ = [
     "BatchHeader",
     "ColumnsBuilder",
     "Delivery",
+    "Enqueuer",
     "Handout",
     "Lanes",
     "Places",
@@ -63,7 +64,7 @@ ACCELERATED: bool = _is_compiled_wanted(
 )
 
 if TYPE_CHECKING or not ACCELERATED:
-    from kafkaio._records._append import Lanes, Places
+    from kafkaio._records._append import Enqueuer, Lanes, Places
     from kafkaio._records._columns import (
         ColumnsBuilder,
         Rows,
@@ -88,6 +89,7 @@ else:
         BatchHeader,
         ColumnsBuilder,
         Delivery,
+        Enqueuer,
         Handout,
         Lanes,
         Places,

@@ -168,6 +168,7 @@ class LoopThread:
         From any thread; nothing happens if it does not run.
         """
         self._there.tell(self._stop.set)
+        self._home.tell(self._home.abandon)
 
     def _main(self) -> None:
         try:
@@ -247,6 +248,11 @@ class _Side:
         for call in self._calls:  # cancelled before their first step
             call.tell()
         self._calls.clear()
+
+    def abandon(self) -> None:
+        """Begin to end all calls, and wait for nothing; on the loop."""
+        self.is_open = False
+        self._supervisor.cancel()
 
     def _crashed(self, cause: BaseException) -> None:
         """Somebody cancelled what owns the calls: there can be no more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Self, Unpack
 from uuid import UUID
@@ -20,7 +21,7 @@ from kafkaio._net.transport import Dial
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer, guarded
 from kafkaio._runtime.supervisor import Child, Supervisor
-from kafkaio._runtime.unclosed import Closeable
+from kafkaio._runtime.unclosed import Closeable, weakly
 from kafkaio._runtime.watchdog import watch_loop
 from kafkaio.client.destinations import ANY, Destination
 from kafkaio.client.finder import CoordinatorFinder
@@ -98,14 +99,14 @@ class Client(Closeable):
         self.config = config
         self.observer: Observer = guarded(observer)
         self._life = Life(config.client_id)
-        self._supervisor = Supervisor(config.client_id, self._crashed)
+        self._supervisor = Supervisor(config.client_id, weakly(self._crashed))
         self._pool = Pool(
             NetSettings.from_config(config),
             config.bootstrap_servers,
             self._supervisor.start_soon,
             dial=dial,
             observer=self.observer,
-            on_lost=self._connection_lost,
+            on_lost=weakly(self._connection_lost),
         )
         self._nodes = Nodes(self._pool)
         self._metadata = MetadataKeeper(config, self._nodes, self.observer)
@@ -115,7 +116,7 @@ class Client(Closeable):
         self._requester = Requester(
             config, self._pool, self._nodes, self._metadata, self._finder, self.observer
         )
-        self._metadata.listen(self._view_changed)
+        self._metadata.listen(weakly(self._view_changed))
 
     def __repr__(self) -> str:
         view = self._metadata.view
@@ -145,9 +146,19 @@ class Client(Closeable):
         life: Life | None = getattr(self, "_life", None)
         return None if life is None else life.left_open
 
+    def _forgotten(self) -> None:
+        if self._life.home is not None:
+            end = partial(_end, self._life, self._pool, self._supervisor)
+            self._life.home.soon(end)
+
     def belong(self) -> None:
         """Somebody else owns this, and closes it."""
         self._life.has_owner = True
+
+    def abandon(self) -> None:
+        """Begin to end all, and wait for nothing; for an owner that was forgotten."""
+        _end(self._life, self._pool, self._supervisor)
+        self._fail_waiters()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -177,7 +188,8 @@ class Client(Closeable):
         """
         self._life.begin()
         try:
-            self._supervisor.start(self._metadata.run, self._finder.run, self._watch)
+            self._supervisor.start(self._metadata.run, self._finder.run)
+            self._supervisor.start_soon(partial(watch_loop, self.observer), "watch")
             await self._first_answer(self._deadline(timeout))
             self._life.check()
             self._life.state = State.RUNNING
@@ -232,9 +244,6 @@ class Client(Closeable):
             # Whoever waits for an answer learns it now, not when it is too late.
             self._pool.close_node(node_id)
         self._life.tell_crash(cause)
-
-    async def _watch(self) -> None:
-        await watch_loop(self.observer)
 
     def _deadline(self, timeout: float | None) -> float:
         if timeout is None:
@@ -490,3 +499,9 @@ class Client(Closeable):
 
     def _view_changed(self, view: ClusterView) -> None:
         self._finder.cache.retain(view.brokers.keys())
+
+
+def _end(life: Life, pool: Pool, supervisor: Supervisor) -> None:
+    life.abandon()
+    pool.close()
+    supervisor.cancel()

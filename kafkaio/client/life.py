@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 from collections.abc import Callable
 from enum import Enum, auto
 
+from kafkaio._runtime.unclosed import Home
 from kafkaio.errors import ClosedError, InternalError, KafkaError
 
 __all__ = ["CrashListener", "Life", "State"]
@@ -34,6 +33,7 @@ class Life:
     Attributes:
         state: where the client is in its life.
         has_owner: whether somebody else closes it, and is to blame if nobody does.
+        home: where it was started; None before.
     """
 
     def __init__(self, name: str) -> None:
@@ -43,8 +43,7 @@ class Life:
         self._name = name
         self._crash: BaseException | None = None
         self._listeners: list[CrashListener] = []
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._pid = -1
+        self.home: Home | None = None
 
     def begin(self) -> None:
         """The client starts: it belongs to this event loop and process from now on.
@@ -58,8 +57,7 @@ class Life:
                 "it cannot be started again"
             )
         self.state = State.STARTING
-        self._loop = asyncio.get_running_loop()
-        self._pid = os.getpid()
+        self.home = Home("the client")
 
     def close(self) -> None:
         """The client is closed; that it crashed before is not forgotten.
@@ -67,8 +65,12 @@ class Life:
         Raises:
             ClosedError: it belongs to another event loop or process.
         """
-        if self._loop is not None:
-            self._check_home()
+        if self.home is not None:
+            self.home.check()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """As ``close``, for an owner that is gone: asks nothing."""
         self._is_closed = True
         if self.state is not State.CRASHED:
             self.state = State.CLOSED
@@ -76,8 +78,10 @@ class Life:
     @property
     def left_open(self) -> str | None:
         """What is open, in words: None where it is not, or not for us to close."""
-        is_open = self.state is not State.NEW and not self._is_closed
-        if self.has_owner or not is_open or os.getpid() != self._pid:
+        home = self.home
+        if self.has_owner or home is None or self._is_closed:
+            return None
+        if home.is_elsewhere:
             return None
         return f"the client {self._name!r}"
 
@@ -110,7 +114,8 @@ class Life:
         """
         if self.state is State.NEW:
             raise ClosedError("the client is not started: use `async with` or start()")
-        self._check_home()
+        if self.home is not None:
+            self.home.check()
         if self.state in {State.CRASHED, State.CLOSED}:
             raise self.why_ended()
 
@@ -126,13 +131,3 @@ class Life:
         )
         error.__cause__ = self._crash
         return error
-
-    def _check_home(self) -> None:
-        if os.getpid() != self._pid:
-            raise ClosedError(
-                "the client was started in another process: make a new one after fork"
-            )
-        if asyncio.get_running_loop() is not self._loop:
-            raise ClosedError(
-                "the client was started on another event loop and belongs to that"
-            )

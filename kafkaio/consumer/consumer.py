@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self, Unpack
 
@@ -11,7 +18,7 @@ from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig, ConsumerOptions
 from kafkaio.consumer.arguments import most_of, seconds_of, shared_config
 from kafkaio.consumer.engine import Engine
-from kafkaio.consumer.events import PartitionsCallback
+from kafkaio.consumer.events import HeldCallbacks, PartitionsCallback
 from kafkaio.consumer.iteration import BatchIterator, TableIterator
 from kafkaio.consumer.parallel.offers import InParallel
 from kafkaio.consumer.places import Places, ToCommit
@@ -104,17 +111,19 @@ class Consumer(Places, InParallel):
             client, config = bootstrap, shared_config(bootstrap.config, options)
         else:
             config = ConsumerConfig.of(bootstrap, options)
+        held = HeldCallbacks(on_assigned, on_revoked, on_lost)
         engine = Engine(
             client or Client.from_config(config, observer),
             config,
             owns_client=client is None,
-            on_assigned=on_assigned,
-            on_revoked=on_revoked,
-            on_lost=on_lost,
+            on_assigned=held.on_assigned,
+            on_revoked=held.on_revoked,
+            on_lost=held.on_lost,
         )
         if client is not None and observer is not None:
             raise UsageError("a shared client has an observer of its own")
         self._set_up(engine, Wish.of(topics, assign))
+        self._held = held
 
     @classmethod
     def from_config(  # noqa: PLR0913
@@ -143,15 +152,17 @@ class Consumer(Places, InParallel):
             observer: hears what happens, where ``client`` is None.
         """
         consumer = cls.__new__(cls, io_thread=config.io_thread)
+        held = HeldCallbacks(on_assigned, on_revoked, on_lost)
         engine = Engine(
             client or Client.from_config(config, observer),
             config,
             owns_client=True,
-            on_assigned=on_assigned,
-            on_revoked=on_revoked,
-            on_lost=on_lost,
+            on_assigned=held.on_assigned,
+            on_revoked=held.on_revoked,
+            on_lost=held.on_lost,
         )
         consumer._set_up(engine, Wish.of(topics, assign))
+        consumer._held = held
         return consumer
 
     @classmethod
@@ -261,7 +272,11 @@ class Consumer(Places, InParallel):
         While records are at hand, a step costs no coroutine, future or task. The loop
         gets a turn every millisecond all the same.
         """
-        return RecordStream(self._reader.handout, self._engine.next_record)
+        return RecordStream(self._reader.handout, self._next_record)
+
+    def _next_record(self) -> Coroutine[Any, Any, Record]:
+        # A method of this, so that whoever iterates holds the consumer.
+        return self._engine.next_record()
 
     async def __anext__(self) -> Record:
         """The next record. If cancelled, none was taken.
@@ -326,7 +341,9 @@ class Consumer(Places, InParallel):
             max_wait: seconds to wait for a full batch.
         """
         limit = most_of(max_records, self._engine.config.max_poll_records)
-        return BatchIterator(self._engine, limit, max_wait)
+        iterator = BatchIterator(self._engine, limit, max_wait)
+        iterator.consumer = self
+        return iterator
 
     def arrow_batches(
         self,
@@ -352,7 +369,9 @@ class Consumer(Places, InParallel):
             ImportError: pyarrow is not installed: ``pip install 'kafkaio[arrow]'``.
         """
         limit = most_of(max_records, TABLE_ROWS)
-        return TableIterator(self._engine, limit, max_wait, headers=headers)
+        iterator = TableIterator(self._engine, limit, max_wait, headers=headers)
+        iterator.consumer = self
+        return iterator
 
     # What to read
 

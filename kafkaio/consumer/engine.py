@@ -22,6 +22,7 @@ from kafkaio._runtime.ending import Ending
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.thread import caller
 from kafkaio._runtime.turns import Turns
+from kafkaio._runtime.unclosed import Home
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
 from kafkaio.client.client import Client
@@ -71,6 +72,8 @@ class Engine:
         on_assigned, on_revoked, on_lost: the user's callbacks, or None.
     """
 
+    #: Where it was started; None before.
+    home: Home | None = None
     # Whether holds, commits and callbacks had their time when this closed.
     _has_parted = False
 
@@ -165,13 +168,16 @@ class Engine:
         """What is open, in words: None where it is not, or is about to be closed."""
         name = self.config.group_id or self.config.client_id
         is_open = self._state in {"starting", "running"}
-        return f"the consumer {name!r}" if is_open else None
+        if not is_open or self.home is None or self.home.is_elsewhere:
+            return None
+        return f"the consumer {name!r}"
 
     async def start(self, within: float | None) -> None:
         """Begin; return when there is an assignment and every position is known."""
         if self._state != "new":
             raise ClosedError(f"the consumer is {self._state}: it starts once")
         self._state = "starting"
+        self.home = Home("the consumer")
         self.turns.start()
         try:
             limit = self.config.default_api_timeout_ms / 1000
@@ -265,6 +271,24 @@ class Engine:
             partial(self._part, deadline) if was_running else None,
             partial(self._end, deadline),
         )
+
+    def abandon(self) -> None:
+        """Begin to end all, and wait for nothing; for a consumer that was forgotten.
+
+        The group is told that the member leaves, if a connection is open.
+        """
+        self._state = "closed"
+        if self.coordinator is not None and self._takes_part:
+            self.coordinator.say_goodbye()
+        for undo in self._undo:
+            undo()
+        self.client.watch_topics(self, None)
+        self._supervisor.cancel()
+        self.host.feed.end()
+        if self._owns_client:
+            self.client.abandon()
+        else:
+            self._end_lanes()
 
     def _let_go(self, closing: asyncio.Task[object] | None) -> None:
         # It is in here, and not at work on what it holds.

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TypeAlias
+from weakref import ref
 
 import anyio
 
@@ -15,12 +16,59 @@ from kafkaio.consumer.reading import Insiders
 from kafkaio.errors import UsageError
 from kafkaio.types import TopicPartition
 
-__all__ = ["Callbacks", "PartitionsCallback"]
+__all__ = ["Callbacks", "HeldCallbacks", "PartitionsCallback"]
 
 #: Hears of partitions; may be a coroutine function, which is then awaited.
 PartitionsCallback: TypeAlias = Callable[
     [AbstractSet[TopicPartition]], Awaitable[object] | object
 ]
+
+
+class HeldCallbacks:
+    """The user's callbacks, as the public object holds them.
+
+    They may be methods of the object that has the consumer. If background tasks led
+    to them, neither of the two could ever be collected while the loop runs: so the
+    engine gets functions that lead there weakly.
+
+    Args:
+        on_assigned, on_revoked, on_lost: the callbacks, or None.
+    """
+
+    def __init__(
+        self,
+        on_assigned: PartitionsCallback | None,
+        on_revoked: PartitionsCallback | None,
+        on_lost: PartitionsCallback | None,
+    ) -> None:
+        self._callbacks = on_assigned, on_revoked, on_lost
+
+    @property
+    def on_assigned(self) -> PartitionsCallback | None:
+        """Calls it; does nothing once this is gone. None if there is none."""
+        return self._weakly(0)
+
+    @property
+    def on_revoked(self) -> PartitionsCallback | None:
+        """As ``on_assigned``."""
+        return self._weakly(1)
+
+    @property
+    def on_lost(self) -> PartitionsCallback | None:
+        """As ``on_assigned``."""
+        return self._weakly(2)
+
+    def _weakly(self, which: int) -> PartitionsCallback | None:
+        if self._callbacks[which] is None:
+            return None
+        weak = ref(self)
+
+        def call(partitions: AbstractSet[TopicPartition]) -> Awaitable[object] | object:
+            held = weak()
+            callback = held._callbacks[which] if held is not None else None
+            return None if callback is None else callback(partitions)
+
+        return call
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,9 @@ T = TypeVar("T")
 class _Gathering(Generic[T]):
     # Waits until there is enough, or has been something for long enough.
 
+    #: Held, so that a consumer that is iterated over is not taken for forgotten.
+    consumer: object = None
+
     def __init__(self, engine: Engine, max_records: int, max_wait: float) -> None:
         self._engine = engine
         self._reader = engine.reader

@@ -47,6 +47,11 @@ class Places(Closeable):
         engine: Engine | None = getattr(self, "_engine", None)
         return None if engine is None else engine.left_open
 
+    def _forgotten(self) -> None:
+        engine = self._engine
+        if engine.home is not None:
+            engine.home.soon(engine.abandon)
+
     @property
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions assigned now."""

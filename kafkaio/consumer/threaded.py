@@ -145,7 +145,8 @@ class ThreadedConsumer(Consumer, in_thread=True):
             self.window.fill(self._polls.popleft().records)
             self.window.settle()
 
-    def _abandon(self) -> None:
+    def _forgotten(self) -> None:
+        super()._forgotten()
         self.thread.abandon()
 
     def _at_home(

@@ -13,7 +13,6 @@ from kafkaio._records.batch import BatchBuilder, Compression
 from kafkaio._records.compression import Compressor
 from kafkaio._runtime.clock import roll, wall_clock
 from kafkaio.config import ClientConfig, ProducerConfig
-from kafkaio.producer.delivery import until_done
 
 __all__ = ["make_accumulator", "shared_config"]
 
@@ -55,7 +54,6 @@ def make_accumulator(
     )
     new_builder = partial(BatchBuilder, compressor=compressor)
     accumulator = Accumulator(limits, chooser, identity, new_builder, on_lost)
-    accumulator.wait = until_done
     accumulator.lanes = Lanes(
         wall_clock(),
         min(config.max_request_size, config.buffer_memory),

@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 from kafkaio._machines.accumulator import Receipt
 from kafkaio._records._impl import Delivery
+from kafkaio._runtime.unclosed import Home
 from kafkaio.types import RecordMetadata
 
-__all__ = ["Delivery", "settled", "until_done"]
+__all__ = ["Delivery", "settled", "waits_at"]
 
 
-def until_done(delivery: Delivery) -> Generator[object, None, RecordMetadata]:
-    """Wait until a record is acknowledged; what ``await delivery`` runs if it is not.
+def waits_at(
+    home: Home,
+) -> Callable[[Delivery], Generator[object, None, RecordMetadata]]:
+    """What ``await delivery`` runs if the record is not acknowledged yet.
 
-    Returns:
-        Where it was written.
-
-    Raises:
-        KafkaError: the record failed; see `Delivery`.
+    Args:
+        home: where the producer was started.
     """
-    receipt = delivery.receipt()
-    while not receipt.is_settled:
-        yield from _wait(receipt)
+
+    def until_done(delivery: Delivery) -> Generator[object, None, RecordMetadata]:
+        """Wait until a record is acknowledged.
+
+        Returns:
+            Where it was written.
+
+        Raises:
+            KafkaError: the record failed; see `Delivery`.
+            ClosedError: the wrong event loop runs; the record may still be written.
+        """
+        home.check()
         receipt = delivery.receipt()
-    return delivery.result()
+        while not receipt.is_settled:
+            yield from _wait(receipt)
+            receipt = delivery.receipt()
+        return delivery.result()
+
+    return until_done
 
 
 def _wait(receipt: Receipt) -> Generator[object, None, None]:

@@ -7,22 +7,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
+from threading import get_ident
 from types import TracebackType
 from typing import Self
 
 import anyio
 
-from kafkaio._machines.accumulator import AccumulatorStatistics, ProduceBatch, Receipt
+from kafkaio._machines.accumulator import (
+    Accumulator,
+    AccumulatorStatistics,
+    ProduceBatch,
+    Receipt,
+)
 from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.ending import Ending
-from kafkaio._runtime.unclosed import Closeable
+from kafkaio._runtime.unclosed import Closeable, Home, weakly
 from kafkaio.client.client import Client
 from kafkaio.config import ProducerConfig
 from kafkaio.errors import ClosedError, InternalError
 from kafkaio.producer.arguments import RecordMaker
 from kafkaio.producer.assembly import make_accumulator
-from kafkaio.producer.delivery import Delivery, settled
+from kafkaio.producer.delivery import Delivery, settled, waits_at
 from kafkaio.producer.room import Room
 from kafkaio.producer.sender import Sender
 from kafkaio.types import TopicPartition
@@ -76,7 +82,9 @@ class ProducerLife(Closeable):
         self._state = State.NEW
         self._failure: Exception | None = None
         self._identity = ProducerIdentity() if config.enable_idempotence else None
-        self._accumulator = make_accumulator(config, self._identity, self._lost)
+        self._accumulator = make_accumulator(
+            config, self._identity, partial(_lost, client)
+        )
         self._room = Room(self._accumulator, config.max_block_ms / 1000)
         self._make = RecordMaker(config).make
         # With serializers, what is passed is not what is taken in.
@@ -88,6 +96,7 @@ class ProducerLife(Closeable):
         self._now = now
         self._undo: list[Callable[[], None]] = []
         self._ending = Ending(f"{config.client_id}: close")
+        self._home: Home | None = None
 
     def __repr__(self) -> str:
         buffer = self._accumulator.statistics()
@@ -129,7 +138,17 @@ class ProducerLife(Closeable):
         state = getattr(self, "_state", State.NEW)
         if state in {State.NEW, State.CLOSING, State.CLOSED}:
             return None
+        if self._home is None or self._home.is_elsewhere:
+            return None
         return f"the producer {self.config.client_id!r}"
+
+    def _forgotten(self) -> None:
+        if self._home is not None:
+            parts = (self._undo, self._accumulator, self._sender, self._client)
+            self._home.soon(partial(_stop, *parts))
+            self._home.soon(partial(self._room.fail, self._why_closed()))
+            if self._owns_client:
+                self._home.soon(self._client.abandon)
 
     async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Connect to the cluster; returns when it has answered.
@@ -147,6 +166,10 @@ class ProducerLife(Closeable):
         if self._state is not State.NEW:
             raise ClosedError(f"{self!r} cannot be started again")
         self._state = State.STARTING
+        self._home = home = Home(f"the producer {self.config.client_id!r}")
+        home.on_fork = self._lanes.clear  # what is taken in is not sent from there
+        self._lanes.belong(get_ident, home.check)
+        self._accumulator.wait = waits_at(home)
         client = self._client
         # Asked for once: finding the running loop would cost more than its time does.
         self._now = asyncio.get_running_loop().time
@@ -157,11 +180,11 @@ class ProducerLife(Closeable):
             sender = Sender(
                 client, self.config, self._accumulator, self._identity, self._room
             )
-            sender.on_end = self._sender_ended
+            sender.on_end = weakly(self._sender_ended)
             sender.start()
             self._sender = sender
             self._undo.append(client.add_metadata_listener(sender.metadata_changed))
-            self._undo.append(client.add_crash_listener(self._crashed))
+            self._undo.append(client.add_crash_listener(weakly(self._crashed)))
             sender.metadata_changed(client.cluster)
             self._state = State.RUNNING
         except BaseException:
@@ -211,16 +234,13 @@ class ProducerLife(Closeable):
 
     def _abandon(self) -> None:
         """Fail what is left, and begin to end the tasks."""
-        for undo in self._undo:
-            undo()
-        self._undo.clear()
-        self._accumulator.fail_all(self._not_sent)
-        if self._sender is not None:
-            self._sender.stop()
-            self._client.watch_topics(self._sender, None)
+        _stop(self._undo, self._accumulator, self._sender, self._client)
 
     def _crashed(self, cause: BaseException) -> None:
         if self._state not in {State.RUNNING, State.CLOSING}:
+            return
+        if isinstance(cause, ClosedError):  # it was ended, with its loop perhaps
+            self._give_up(ClosedError(str(cause)))
             return
         error = InternalError(
             f"a background task of the producer {self.config.client_id!r} crashed: "
@@ -250,33 +270,55 @@ class ProducerLife(Closeable):
             )
         return ClosedError(f"the producer {self.config.client_id!r} is closed")
 
-    def _not_sent(self, batch: ProduceBatch | None) -> Exception:
-        if batch is None or not batch.attempts:
-            how = "before the record was sent"
-        else:
-            how = "before the record was acknowledged; it may have been written"
-        error = ClosedError(f"the producer was closed {how}")
-        if batch is not None:
-            error.__cause__ = batch.cause
-        return error
-
-    def _lost(self, receipt: Receipt, count: int) -> None:
-        assert receipt.error is not None
-        tp = TopicPartition(receipt.topic, receipt.partition)
-        self._client.observer.delivery_lost(tp, receipt.error, count)
-
     async def _flush(self) -> None:
         receipts = self._accumulator.seal()
         self._wake()
         await settled(receipts)
 
     def _check_running(self) -> None:
+        if self._home is not None:
+            self._home.check()
         if self._state is not State.RUNNING:
             raise self._why_closed()
 
     def _wake(self) -> None:
         if self._sender is not None:
             self._sender.wake()
+
+
+# What follows takes parts of a producer, which may be gone already.
+
+
+def _stop(
+    undo: list[Callable[[], None]],
+    accumulator: Accumulator,
+    sender: Sender | None,
+    client: Client,
+) -> None:
+    for step in undo:
+        step()
+    undo.clear()
+    accumulator.fail_all(_not_sent)
+    if sender is not None:
+        sender.stop()
+        client.watch_topics(sender, None)
+
+
+def _not_sent(batch: ProduceBatch | None) -> Exception:
+    if batch is None or not batch.attempts:
+        how = "before the record was sent"
+    else:
+        how = "before the record was acknowledged; it may have been written"
+    error = ClosedError(f"the producer was closed {how}")
+    if batch is not None:
+        error.__cause__ = batch.cause
+    return error
+
+
+def _lost(client: Client, receipt: Receipt, count: int) -> None:
+    assert receipt.error is not None
+    tp = TopicPartition(receipt.topic, receipt.partition)
+    client.observer.delivery_lost(tp, receipt.error, count)
 
 
 def _take_nothing(*_: object) -> Delivery | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 import anyio
 
 from kafkaio._machines.accumulator import PlainRecord
+from kafkaio._records._impl import Enqueuer
 from kafkaio._records.batch import Rows
 from kafkaio._runtime.clock import wall_ms
 from kafkaio.client.client import Client
@@ -40,8 +41,15 @@ class Producer(ProducerLife):
     and, with idempotence (the default), none of them twice, whatever fails on the
     way. ``async with`` opens and closes it; `start` and `close` are the same by hand.
     Who leaves by an exception waits ``request_timeout_ms`` at most for what is not
-    acknowledged. It belongs to the event loop that started it. One that is forgotten
-    open gives a ResourceWarning.
+    acknowledged.
+
+    It belongs to the event loop and the process that started it: in another thread, on
+    another loop and after a fork its methods raise ClosedError. While its own loop
+    stands still, another loop in the same thread may get up to 63 records into open
+    batches before that; awaiting their deliveries there raises ClosedError, and they
+    are written when the producer's loop goes on. A producer that is forgotten open
+    gives a ResourceWarning; its tasks and connections end, and deliveries on their
+    way fail with ClosedError.
 
     Args:
         bootstrap: ``"host:port,host2:port"``, a sequence of such, or a started
@@ -80,8 +88,8 @@ class Producer(ProducerLife):
         super()._set_up(config, client, owns_client=owns_client)
         if self._is_plain and type(self).enqueue_nowait is _ENQUEUE_NOWAIT:
             # The same without a frame of its own, which is a fifth of what it takes.
-            self._lanes.otherwise = self._enqueue_now
-            vars(self)["enqueue_nowait"] = self._lanes.enqueue
+            enqueuer = Enqueuer(self._lanes, self._enqueue_now)
+            vars(self)["enqueue_nowait"] = enqueuer.enqueue
 
     @classmethod
     def from_properties(

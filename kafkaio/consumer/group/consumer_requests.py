@@ -72,6 +72,7 @@ class ConsumerRequests:
         if connection is not None:
             version = connection.versions.usable(ConsumerGroupHeartbeatRequest)
             request = self._request(effect, version)
+            self._rpc.sending(effect.ticket)
             connection.submit(request, timeout=self._timeout).cancel()
 
     def _check_offered(self, connection: GroupConnection) -> None:

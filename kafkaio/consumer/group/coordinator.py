@@ -309,9 +309,12 @@ class GroupCoordinator:
         self._callbacks.hurry()
         self._feed(self._member.abandon(now()))
 
-    def _say_goodbye(self) -> None:
-        # This task has been cancelled and performs nothing any more. What is written
-        # now still reaches the coordinator, which need not wait for the session's end.
+    def say_goodbye(self) -> None:
+        """Leave the group if a connection is open, and wait for nothing.
+
+        For a membership whose task is being cancelled, which performs nothing any
+        more. The coordinator need not wait for the end of the session.
+        """
         member = self._member
         for effect in (*member.close(now()), *member.abandon(now())):
             if _is_goodbye(effect):
@@ -361,7 +364,7 @@ class GroupCoordinator:
         except Exception as error:  # noqa: BLE001  (raised again by run)
             self._crashed(error)
         except BaseException:
-            self._say_goodbye()
+            self.say_goodbye()
             # Nobody else would ever learn that it is gone.
             self._crashed(ClosedError(f"{name}: cancelled from outside"))
             raise

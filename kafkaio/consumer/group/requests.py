@@ -179,6 +179,7 @@ class GroupRequests:
         connection = self._rpc.ready(Lane.SHARED, self._rpc.lane)
         if connection is not None:
             request = self._leave_request(effect, connection)
+            self._rpc.sending(effect.ticket)
             connection.submit(request, timeout=self._timeout).cancel()
 
     def _leave_request(

@@ -236,6 +236,9 @@ class LaneIterator:
         lanes: the consumer's lanes.
     """
 
+    #: Held, so that a consumer that is iterated over is not taken for forgotten.
+    consumer: object = None
+
     def __init__(self, lanes: Lanes) -> None:
         self._lanes = lanes
 

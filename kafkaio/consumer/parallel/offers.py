@@ -40,7 +40,9 @@ class InParallel:
         """
         if self._lanes is None:
             self._lanes = Lanes(self._engine)
-        return LaneIterator(self._lanes)
+        iterator = LaneIterator(self._lanes)
+        iterator.consumer = self
+        return iterator
 
     async def run(
         self,

@@ -588,6 +588,24 @@ async def test_a_consumer_whose_start_is_cancelled_leaves_the_group(
             assert at.broker.control.members("g") == []
 
 
+@pytest.mark.parametrize("protocol", [CLASSIC, NEWER], ids=["classic", "newer"])
+@virtual
+async def test_a_consumer_whose_tasks_are_all_cancelled_leaves_the_group(
+    protocol: dict[str, Any],
+) -> None:
+    async with scene(protocol) as at:
+        before = asyncio.all_tasks()
+        consumer = await at.started()
+        assert at.broker.control.members("g")
+        for task in asyncio.all_tasks() - before:
+            if "kafkaio consumer" in task.get_name():
+                task.cancel()
+        await until(lambda: not at.broker.control.members("g"))
+        assert now() < 1.0  # the session lasts for 45 seconds
+        with suppress(Exception):
+            await consumer.close()
+
+
 @virtual
 async def test_a_static_member_stays_when_its_close_is_cancelled() -> None:
     async with scene(CLASSIC) as at:

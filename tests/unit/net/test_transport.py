@@ -78,7 +78,8 @@ async def server(
             await asyncio.sleep(0)
         listener.close()
         for writer in writers:
-            writer.transport.abort()
+            if not writer.is_closing():  # CPython 3.11.2 cannot abort TLS then
+                writer.transport.abort()
         await listener.wait_closed()
         await asyncio.sleep(0.01)
 
@@ -275,6 +276,30 @@ async def test_tls(authority: trustme.CA) -> None:
         await sink.wait(1)
         assert sink.frames == [bytes(300_000)]
         await finish(transport, sink)
+
+
+@pytest.mark.parametrize("first", ["close", "abort"])
+async def test_tls_that_is_ended_again_and_again(
+    authority: trustme.CA, first: str
+) -> None:
+    sink = Sink()
+    async with server(echo, server_tls(authority, "localhost")) as port:
+        transport = await dial_tcp(
+            "localhost", port, sink, options(ssl_context=client_tls(authority))
+        )
+        getattr(transport, first)()
+        transport.close()
+        transport.close()
+        unsent = transport.unsent  # perhaps some bytes of the handshake
+        transport.write([framed(bytes(1_000))])
+        assert transport.unsent == unsent < 1_000
+        transport.abort()
+        transport.close()
+        transport.abort()
+        assert transport.unsent < 1_000
+        await sink.ended
+        transport.close()
+        transport.abort()
 
 
 async def test_tls_checks_the_host_name(authority: trustme.CA) -> None:

@@ -7,6 +7,7 @@ import copy
 import gc
 import importlib.util
 import pickle
+import threading
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -27,6 +28,7 @@ def twin_named(name: str) -> ModuleType | SimpleNamespace:
     if name == "pure":
         return SimpleNamespace(
             Delivery=_receipts.Delivery,
+            Enqueuer=_append.Enqueuer,
             Lanes=_append.Lanes,
             Places=_append.Places,
             Receipt=_receipts.Receipt,
@@ -230,18 +232,49 @@ def test_a_lane_takes_nothing_that_could_pass_its_limit(twin) -> None:
 
 def test_what_no_lane_takes_is_handed_on(twin) -> None:
     bench = Bench(twin)
-    with pytest.raises(UsageError, match="no producer"):
-        bench.lanes.enqueue("t", b"v")
-    bench.lanes.otherwise = lambda *arguments: arguments
-    assert bench.lanes.enqueue("t", "odd", key=1, headers=[], timestamp=2) == (
+    enqueue = twin.Enqueuer(bench.lanes, lambda *arguments: arguments).enqueue
+    assert enqueue("t", "odd", key=1, headers=[], timestamp=2) == (
         *("t", "odd", 1, [], 2, None),
     )
-    assert bench.lanes.enqueue("t", b"v", partition=3) == ("t", b"v", None, (), None, 3)
+    assert enqueue("t", b"v", partition=3) == ("t", b"v", None, (), None, 3)
     bench.open(0)
-    delivery = bench.lanes.enqueue("t", b"v", partition=0, timestamp=9)
+    delivery = enqueue("t", b"v", partition=0, timestamp=9)
     assert delivery.place() == (bench.batches[0][1], 1, 9)
     with pytest.raises(TypeError):
-        bench.lanes.enqueue("t", b"v", b"k")
+        enqueue("t", b"v", b"k")
+
+
+def test_lanes_that_belong_to_a_thread_take_no_record_of_another(twin) -> None:
+    bench = Bench(twin)
+    bench.open(0)
+    bench.lanes.belong(threading.get_ident, lambda: None)
+    taken = []
+    thread = threading.Thread(target=lambda: taken.append(bench.take(partition=0)))
+    thread.start()
+    thread.join()
+    assert taken == [None]
+    assert bench.batches[0][0].count == 1
+    assert bench.take(partition=0) is not None
+
+
+def test_lanes_ask_now_and_then_whether_records_may_come(twin) -> None:
+    bench = Bench(twin)
+    bench.open(0, size=10_000)
+    asked = []
+
+    def check() -> None:
+        asked.append(bench.batches[0][0].count)
+        if len(asked) == 2:
+            raise UsageError("from the wrong loop")
+
+    bench.lanes.belong(threading.get_ident, check)
+    for _ in range(127):
+        assert bench.take(partition=0) is not None
+    with pytest.raises(UsageError, match="wrong loop"):
+        bench.take(partition=0)
+    assert asked == [64, 128]
+    assert bench.batches[0][0].count == 128
+    assert bench.take(partition=0) is not None
 
 
 def test_a_lane_is_withdrawn(twin) -> None:
