@@ -18,10 +18,13 @@ import anyio
 
 from kafkaio.errors import ClosedError
 
-__all__ = ["Child", "Supervisor", "TaskScope"]
+__all__ = ["Child", "Supervisor", "TaskScope", "start_detached"]
 
 #: A function that makes the coroutine of one background task.
 Child: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+
+#: Tasks that no supervisor owns; the loop alone would not keep them from collection.
+_detached: set[asyncio.Task[None]] = set()
 
 
 class TaskScope:
@@ -223,6 +226,17 @@ class Supervisor:
     def _host_ended(self, host: asyncio.Task[None]) -> None:
         del host
         self._crash(ClosedError(f"{self._name}: cancelled from outside"))
+
+
+def start_detached(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+    """Start a task that outlives its starter: it ends something, in bounded time.
+
+    Whoever starts it retrieves its result, or asyncio reports what it raised.
+    """
+    task = asyncio.get_running_loop().create_task(work, name=name)
+    _detached.add(task)
+    task.add_done_callback(_detached.discard)
+    return task
 
 
 async def _forever(loop: asyncio.AbstractEventLoop) -> None:

@@ -8,33 +8,49 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import partial
 from typing import Generic, TypeAlias, TypeVar
 
 import anyio
 
+from kafkaio._runtime.ending import Ending
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.errors import ClosedError
 
-__all__ = ["LoopThread", "caller", "when_done"]
+__all__ = ["LoopThread", "TaskReference", "caller", "refer", "when_done"]
 
 T = TypeVar("T")
-_Task: TypeAlias = asyncio.Task[object]
+#: Gives a task for as long as it is there.
+TaskReference: TypeAlias = Callable[[], asyncio.Task[object] | None]
 #: The task that does what crossed, and the one over there that it does it for. Tasks
-#: that the former starts inherit this, and do their own work.
-_crossing: ContextVar[tuple[_Task | None, _Task | None]] = ContextVar(
-    "crossing", default=(None, None)
+#: that the former starts inherit this, and do their own work. Weak, because a task's
+#: context would refer to the task itself, and to all that its caller left behind.
+_crossing: ContextVar[tuple[TaskReference, TaskReference] | None] = ContextVar(
+    "crossing", default=None
 )
+
+
+def _no_task() -> None:
+    """There is none."""
+
+
+def refer(task: asyncio.Task[object] | None) -> TaskReference:
+    """A weak reference to a task; to None, if that is what is given."""
+    return _no_task if task is None else weakref.ref(task)
 
 
 def caller() -> asyncio.Task[object] | None:
     """The task that this is done for: in a call that crossed, the one over there."""
     current = asyncio.current_task()
-    task, asker = _crossing.get()
-    return asker if asker is not None and task is current else current
+    crossing = _crossing.get()
+    if crossing is None or crossing[0]() is not current:
+        return current
+    return crossing[1]() or current
 
 
 def when_done(task: asyncio.Task[object], tell: Callable[[], None]) -> None:
@@ -125,7 +141,8 @@ class LoopThread:
     async def aclose(self, within: float | None = None) -> None:
         """End the loop, with all that runs in it, and join the thread.
 
-        Calls under way raise ClosedError. May be called again.
+        Calls under way raise ClosedError. May be called again. If the call is
+        cancelled, the thread ends all the same.
 
         Args:
             within: seconds after which a thread that does not end is left to itself;
@@ -134,10 +151,16 @@ class LoopThread:
         if self._thread.ident is None:
             return
         self._there.tell(self._stop.set)
-        with anyio.CancelScope(shield=True), anyio.move_on_after(within):
-            await self._gone.wait()
-            self._thread.join()
-        await self._home.aclose()
+        ending = Ending(f"{self._name}: close")
+        await ending.begin(None, partial(self._join, within))
+
+    async def _join(self, within: float | None) -> None:
+        try:
+            with anyio.move_on_after(within):
+                await self._gone.wait()
+                self._thread.join()
+        finally:
+            await self._home.aclose()
 
     def abandon(self) -> None:
         """Have the loop end, with all that runs in it, and wait for nothing.
@@ -243,7 +266,7 @@ class _Call(Generic[T]):
     def __init__(self, work: Callable[[], Awaitable[T]]) -> None:
         self._work = work
         self._asker = asyncio.get_running_loop()
-        self._task = caller()
+        self._task = refer(caller())
         self._scope: anyio.CancelScope | None = None
         self._is_cancelled = False
         self._result: list[T] = []
@@ -252,7 +275,7 @@ class _Call(Generic[T]):
 
     async def run(self) -> None:
         """Do the work; on the other loop."""
-        _crossing.set((asyncio.current_task(), self._task))
+        _crossing.set((refer(asyncio.current_task()), self._task))
         try:
             with anyio.CancelScope() as self._scope:
                 if self._is_cancelled:
@@ -281,8 +304,14 @@ class _Call(Generic[T]):
             ClosedError: the other loop ended first.
             Exception: what the work raised.
         """
-        if self._error is not None:
-            raise self._error
+        error, self._error = self._error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                # Its traceback refers to this frame: nothing of the call would be freed
+                # before the garbage collector runs.
+                del error
         if not self._result:
             raise ClosedError("the I/O thread has ended")
         return self._result[0]
@@ -296,7 +325,14 @@ async def _cross(side: _Side, work: Callable[[], Awaitable[T]]) -> T:
     except BaseException:
         with suppress(ClosedError):
             side.soon(call.cancel)
-        with anyio.CancelScope(shield=True):
-            await call.ended.wait()
+        # However often we are cancelled, as in a task group: else the work would still
+        # go on when the caller takes its next step.
+        async with anyio.create_task_group() as group:
+            group.start_soon(_wait_shielded, call.ended)
         raise
     return call.outcome()
+
+
+async def _wait_shielded(event: asyncio.Event) -> None:
+    with anyio.CancelScope(shield=True):
+        await event.wait()

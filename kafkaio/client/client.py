@@ -238,7 +238,8 @@ class Client(Closeable):
         """Close all connections and end all background work. May be called again.
 
         Whoever waits on the client gets ClosedError. Nothing is sent any more, so
-        that it is done as soon as the background tasks have noticed.
+        that it is done as soon as the background tasks have noticed. If the call is
+        cancelled, all of that ends by itself; another call waits for it.
 
         Args:
             timeout: seconds after which to leave those tasks to end by themselves.
@@ -251,10 +252,10 @@ class Client(Closeable):
             try:
                 await self._pool.aclose()
             finally:
+                if was_open:
+                    self.observer.closed("client", self.config.client_id)
                 # Also when time is up: nobody else would ever end the tasks.
                 await self._supervisor.aclose()
-        if was_open:
-            self.observer.closed("client", self.config.client_id)
 
     def _fail_waiters(self) -> None:
         why = self._life.why_ended

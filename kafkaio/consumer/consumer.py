@@ -227,7 +227,8 @@ class Consumer(Places, InParallel):
         """Connect, join, and find every position; then records can be read.
 
         A record written after that is seen, also with ``auto_offset_reset="latest"``.
-        If the call fails or is cancelled, the consumer is closed.
+        If the call fails or is cancelled, the consumer is closed: it leaves the group
+        and disconnects, within about a second.
 
         Args:
             timeout: seconds; without it ``default_api_timeout_ms`` bounds every step
@@ -249,15 +250,22 @@ class Consumer(Places, InParallel):
         """Commit finished records (with auto-commit), leave the group, disconnect.
 
         May be called again, by several, and in every state; it returns when all has
-        ended. Whoever reads gets a ClosedError. If the call is cancelled, everything
-        ends all the same, without the commit.
+        ended. Whoever reads gets a ClosedError.
 
-        It waits for holds and bodies of lanes, but for those that its own task is in:
-        that has left them by this, whatever it has other tasks do in them. Nor is
-        anything kept that waits for this task in `rebalances`.
+        If the call is cancelled, everything ends all the same: nothing is committed,
+        the partitions are lost, callbacks that run are cut off, and the group is told
+        that this member leaves. The call waits half a second at most for the group's
+        answer. If it is cancelled again, it returns at once, and the rest goes on in
+        the background; another call waits for that.
+
+        Waits for holds and bodies of lanes, except those entered by the calling task:
+        calling `close` counts as leaving them. It does not wait for events of
+        `rebalances` that the calling task, or a task that has ended, did not look at.
 
         Args:
-            timeout: seconds that it takes at most; 30 by default.
+            timeout: seconds that it takes at most; 30 by default. With 0 the group is
+                told that this member leaves where a connection is open, and nothing
+                is waited for.
 
         Raises:
             UsageError: it is called in a callback or in a handler of `run`, and would
@@ -412,14 +420,23 @@ class Consumer(Places, InParallel):
     def rebalances(self) -> Rebalances:
         """Iterate over what rebalances do, from this call on, before `start` too.
 
-        `Assigned`, `RevokeRequested`, `Revoked` and `Lost`, in order. Partitions that
-        are asked back stay while their event waits to be looked at, until the next
-        event is asked for, and while ``event.hold()`` is entered; reading the other
-        partitions goes on. There may be several such iterators; all count. Events are
-        never dropped: a slow listener keeps partitions until their deadline, and of
-        its waiting events those of one kind that follow each other become one, except
-        requests. To stop listening leave the loop, or call ``aclose()``. Ends when the
-        consumer is closed. If cancelled, no event was taken.
+        `Assigned`, `RevokeRequested`, `Revoked` and `Lost`, in order. Partitions whose
+        revocation is requested stay while the event waits in the iterator, until the
+        next event is asked for, and while ``event.hold()`` is entered; reading the
+        other partitions goes on. There may be several such iterators; all count. Events
+        are never dropped: a slow listener keeps partitions until their deadline, and
+        of its waiting events those of one kind that follow each other become one,
+        except requests. Ends when the consumer is closed. If cancelled, no event was
+        taken.
+
+        An iterator keeps partitions for the task that asked it for an event last. When
+        that task ends, by whatever way, the iterator keeps nothing any longer, after
+        half a second in which another task may go on with it; so does one that nobody
+        has iterated over yet. A task that leaves the loop by ``break`` and goes on has
+        not ended: unless nothing refers to the iterator any more, call ``aclose()``,
+        or it keeps the request that it returned last, and those after it, until their
+        deadlines. `asyncio.wait_for` before Python 3.12 runs each step in a task of its
+        own: enter the hold of what it returns at once.
 
         Raises:
             Exception: while iterating: what the consumer failed of.

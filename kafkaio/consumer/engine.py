@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
@@ -17,6 +18,7 @@ import anyio
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.offsets import Commit
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.ending import Ending
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.thread import caller
 from kafkaio._runtime.turns import Turns
@@ -55,6 +57,10 @@ CLOSE_TIMEOUT: Final = 30.0
 _ENDING: Final = 0.1
 #: Seconds of these that are kept for telling the group.
 _LEAVING: Final = 1.0
+#: Seconds for telling the group that a cancelled start has ended, with all the rest.
+_AFTER_START: Final = 1.0
+#: Seconds that a cancelled close has for telling the group.
+_LEAVING_AT_ONCE: Final = 0.5
 #: Records handed out before the iterator looks at the clock.
 _CREDIT: Final = 64
 
@@ -68,6 +74,11 @@ class Engine:
         config: the consumer's options.
         on_assigned, on_revoked, on_lost: the user's callbacks, or None.
     """
+
+    #: Where it was started; None before.
+    home: Home | None = None
+    # Whether holds, commits and callbacks had their time when this closed.
+    _has_parted = False
 
     def __init__(
         self,
@@ -103,18 +114,13 @@ class Engine:
         self.coordinator: GroupCoordinator | None = None
         self.rewinder: Rewinder | None = None
         if config.group_id is not None:
-            self.committer = OffsetCommitter(client, config, self.identity)
-            self.coordinator = GroupCoordinator(
-                client, config, self.host, self.committer
-            )
-            self.rewinder = Rewinder(self.coordinator, self.committer)
-            self.host.feed.attach(self.coordinator)
+            self._make_group_parts()
         self._assigner = Assigner(self.host)
         self._positioner = Positioner(
             client,
             self.reader,
             self.lookup,
-            self._fetch_committed if self.committer else None,
+            None if config.group_id is None else self._fetch_committed,
             self.positions_changed,
             self._supervisor.start_soon,
         )
@@ -126,11 +132,16 @@ class Engine:
         self._undo: list[Callable[[], None]] = []
         self._is_looking = False
         self.reading = Reading()
-        self._has_closed = asyncio.Event()
-        #: Where it was started; None before.
-        self.home: Home | None = None
+        self._ending = Ending("kafkaio consumer: close")
         #: Whether finished records are committed without being asked to.
         self.auto_commits = config.enable_auto_commit and config.group_id is not None
+
+    def _make_group_parts(self) -> None:
+        committer = OffsetCommitter(self.client, self.config, self.identity)
+        coordinator = GroupCoordinator(self.client, self.config, self.host, committer)
+        self.committer, self.coordinator = committer, coordinator
+        self.rewinder = Rewinder(coordinator, committer)
+        self.host.feed.attach(coordinator)
 
     # Life
 
@@ -196,7 +207,7 @@ class Engine:
                 await self._wait_for_positions(deadline)
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await self.close(1.0)
+                await self.close(_AFTER_START)
             raise
         self.client.observer.started("consumer", self._name)
 
@@ -237,6 +248,9 @@ class Engine:
     async def close(self, within: float | None = None) -> None:
         """End, in bounded time and in every state. May be called again.
 
+        If the call is cancelled, the group is told at once that the member leaves, and
+        everything ends; in the background if the call is cancelled again.
+
         Raises:
             UsageError: it would wait for its caller.
         """
@@ -245,7 +259,7 @@ class Engine:
             if not self.insiders.have_caller:
                 self._let_go(caller())
                 with anyio.move_on_after(limit):
-                    await self._has_closed.wait()
+                    await self._ending.wait()
             return
         if self.insiders.have_caller:
             raise UsageError(
@@ -253,36 +267,28 @@ class Engine:
                 "too: call it in another task"
             )
         was_running = self._state == "running" and self._fatal is None
-        was_started = self._state != "new"
         self._state = "closing"
         self._let_go(caller())
+        if was_running and self.reader.sharing is not None:
+            self.reader.sharing.begin_draining()
         self.reader.must_look()
         self._news.notify()
         self._positioned.fail(lambda: ClosedError("the consumer is closed"))
         deadline = now() + limit
-        try:
-            if was_running:
-                await drained(self.reader.sharing, deadline - now())
-                with anyio.CancelScope(deadline=deadline):
-                    await self._part(deadline)
-        finally:
-            self._state = "closed"
-            for undo in self._undo:
-                undo()
-            self.client.watch_topics(self, None)
-            try:
-                await self._end(deadline)
-            finally:
-                self._has_closed.set()
-                if was_started:
-                    self.client.observer.closed("consumer", self._name)
+        self._has_parted = not was_running
+        await self._ending.begin(
+            partial(self._part, deadline) if was_running else None,
+            partial(self._end, deadline),
+        )
 
     def abandon(self) -> None:
         """Begin to end all, and wait for nothing; for a consumer that was forgotten.
 
-        The group learns of it when the session ends.
+        The group is told that the member leaves, if a connection is open.
         """
         self._state = "closed"
+        if self.coordinator is not None and self._takes_part:
+            self.coordinator.say_goodbye()
         for undo in self._undo:
             undo()
         self.client.watch_topics(self, None)
@@ -292,7 +298,6 @@ class Engine:
             self.client.abandon()
         else:
             self._end_lanes()
-        self._has_closed.set()
 
     def _let_go(self, closing: asyncio.Task[object] | None) -> None:
         # It is in here, and not at work on what it holds.
@@ -301,6 +306,21 @@ class Engine:
             self.reader.sharing.left(closing)
 
     async def _end(self, deadline: float) -> None:
+        try:
+            if not self._has_parted:
+                await self._part_at_once(deadline)
+        finally:
+            was_open = self._state != "closed" and self.home is not None
+            self._state = "closed"
+            for undo in self._undo:
+                undo()
+            self._undo.clear()
+            self.client.watch_topics(self, None)
+            await self._end_tasks(deadline)
+            if was_open:
+                self.client.observer.closed("consumer", self._name)
+
+    async def _end_tasks(self, deadline: float) -> None:
         try:
             # A callback of the user's that does not let itself be cancelled holds
             # nobody up: its task ends when it does.
@@ -321,13 +341,24 @@ class Engine:
             self.client.end_lane(self.coordinator.lane)
 
     async def _part(self, deadline: float) -> None:
-        self.fetcher.close_sessions()
-        await self._keeper.commit_quietly()
-        if self.coordinator is not None and self._takes_part:
-            # Leaving takes a moment too: who holds partitions has the rest.
-            left = max(0.0, deadline - now())
-            await self.coordinator.leave(left - min(_LEAVING, left / 4))
-        await self.host.left()
+        await drained(self.reader.sharing, deadline - now())
+        with anyio.CancelScope(deadline=deadline):
+            self.fetcher.close_sessions()
+            await self._keeper.commit_quietly()
+            if self.coordinator is not None and self._takes_part:
+                # Leaving takes a moment too: who holds partitions has the rest.
+                left = max(0.0, deadline - now())
+                await self.coordinator.leave(left - min(_LEAVING, left / 4))
+            await self.host.left()
+            self._has_parted = True
+
+    async def _part_at_once(self, deadline: float) -> None:
+        # No time is left for commits, holds and callbacks. The group is told even so,
+        # or it would keep the partitions for this member until its session ends.
+        left = min(deadline - now(), _LEAVING_AT_ONCE)
+        if self.coordinator is not None and self._takes_part and left > 0:
+            with anyio.move_on_after(left):
+                await self.coordinator.leave_at_once()
 
     def check_open(self) -> None:
         """Raise ClosedError if it is closed; it need not have been started."""

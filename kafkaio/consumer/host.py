@@ -99,9 +99,12 @@ class Host:
         if not self._is_member:
             return
         ledger = self.engine.reader.ledger
+        group = self.engine.coordinator
+        assert group is not None
         for tp in sorted(partitions):
             is_unheard = tp in self._unheard and not ledger.has_handed(tp)
-            if tp not in ledger or is_unheard:
+            # What is lost leaves the ledger later: when the callback's turn has come.
+            if tp not in ledger or is_unheard or tp in group.lost:
                 raise _lost(tp, "is not assigned to this consumer any more")
 
     def fence_handed(self, partitions: Collection[TopicPartition]) -> None:

@@ -1,7 +1,9 @@
 """What a rebalance does to a consumer, as events to wait for; and holds.
 
 Each listener has a queue of its own. While a `RevokeRequested` waits in it, or is
-being looked at, its partitions are kept: so nobody who listens is passed over.
+being looked at, its partitions are kept: so nobody who listens is passed over. A
+listener lives as long as the task that iterates over it. Soon after that task has ended
+it keeps nothing, whoever still refers to the iterator.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Final, Protocol, Self, TypeAlias
 
 from kafkaio._machines.membership.revoke_ledger import Claim
-from kafkaio._runtime.thread import caller
+from kafkaio._runtime.thread import TaskReference, caller, refer, when_done
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import ClosedError, PartitionLost, UsageError
 from kafkaio.types import TopicPartition
@@ -37,17 +40,14 @@ __all__ = [
 #: Turns of the loop that a request returned by `Consumer.wait_for_revoke` is kept:
 #: enough to come through the tasks that may be wrapped around the call.
 GRACE: Final = 8
-
-
-_TaskReference: TypeAlias = Callable[[], asyncio.Task[object] | None]
+#: Seconds that a listener without a task keeps requests: its task may be about to
+#: start, and some give each step a task of its own, as `asyncio.wait_for` does before
+#: Python 3.12.
+_PATIENCE: Final = 0.5
 
 
 def _no_task() -> None:
     """There is none."""
-
-
-def _reference(task: asyncio.Task[object] | None) -> _TaskReference:
-    return _no_task if task is None else weakref.ref(task)
 
 
 class HoldingGroup(Protocol):
@@ -103,7 +103,7 @@ class Hold:
         self._claims = claims
         self._entered = entered
         self._before = before
-        self._holder: _TaskReference = _no_task
+        self._holder: TaskReference = _no_task
         self._held: tuple[Claim, ...] | None = None
 
     def __repr__(self) -> str:
@@ -136,7 +136,7 @@ class Hold:
             self._before.release()
         if not held:
             raise PartitionLost("the partitions are not assigned to this consumer")
-        self._holder = _reference(caller())
+        self._holder = refer(caller())
         self._entered.add(self)
         return held
 
@@ -144,8 +144,13 @@ class Hold:
         """Whether that task has entered it."""
         return self._holder() is task
 
+    @property
+    def is_held(self) -> bool:
+        """Whether it keeps anything now."""
+        return bool(self._held)
+
     def keep(self) -> frozenset[TopicPartition]:
-        """Hold what is still there, be it nothing, and return it."""
+        """Hold what is still there, possibly nothing, and return it."""
         self._held = self._group.hold(self._claims)
         return frozenset(claim.partition for claim in self._held)
 
@@ -248,11 +253,11 @@ class Rebalances:
         self._wakeup = Wakeup()
         self._is_waiting = False
         self._is_closed = False
-        #: Whether what it has to tell is kept meanwhile.
+        #: Whether the partitions of requests are kept until it has told of them.
         self.keeps = True
         # The task that asked for an event last. What that failed with may refer to us,
         # who are to be forgotten with it and without the garbage collector.
-        self._listener: _TaskReference = _no_task
+        self._listener: TaskReference = _no_task
         feed.add(self)
 
     def __del__(self) -> None:
@@ -274,7 +279,7 @@ class Rebalances:
         if self._is_waiting:
             raise UsageError("another task waits for the next rebalance")
         self._end_offer()
-        self._listener = _reference(caller())
+        self._be_heard_by(caller())
         self._is_waiting = True
         try:
             while not self._events:
@@ -300,7 +305,25 @@ class Rebalances:
 
     def is_of(self, task: asyncio.Task[object] | None) -> bool:
         """Whether that task was the last to ask for an event."""
-        return self._listener() is task
+        return task is not None and self._listener() is task
+
+    @property
+    def has_task(self) -> bool:
+        """Whether the task that asked for an event last goes on."""
+        task = self._listener()
+        return task is not None and not task.done()
+
+    def _be_heard_by(self, task: asyncio.Task[object] | None) -> None:
+        if self.is_of(task):
+            return
+        # The first task, or one that goes on where another stopped.
+        self.keeps = True
+        self._listener = refer(task)
+        for _, offer in self._events:
+            if offer is not None and not offer.is_held:
+                offer.keep()
+        if task is not None:
+            self._feed.watch(task)
 
     def let_go(self) -> None:
         """Tell what happens, and keep no partition any longer."""
@@ -345,6 +368,8 @@ class RebalanceFeed:
         # Weak, so that a listener who is forgotten does not keep partitions for ever.
         self._listeners: weakref.WeakSet[Rebalances] = weakref.WeakSet()
         self._entered: set[Hold] = set()
+        # The tasks that listen, or did: their ends are noticed.
+        self._watched: weakref.WeakSet[asyncio.Task[object]] = weakref.WeakSet()
         # Pending assignments, with their deadlines, and which of them `next_request`
         # has returned.
         self._pending: dict[Claim, float] = {}
@@ -354,8 +379,8 @@ class RebalanceFeed:
 
     @property
     def is_heard(self) -> bool:
-        """Whether anybody listens."""
-        return bool(self._listeners)
+        """Whether anybody listens, or may begin to."""
+        return any(listener.keeps for listener in self._listeners)
 
     def attach(self, group: HoldingGroup) -> None:
         """The assignments are those of this group."""
@@ -368,6 +393,19 @@ class RebalanceFeed:
     def discard(self, listener: Rebalances) -> None:
         """Tell this one no more."""
         self._listeners.discard(listener)
+
+    def watch(self, task: asyncio.Task[object]) -> None:
+        """Notice the end of a task that listens, of this loop or of another."""
+        if task not in self._watched:
+            self._watched.add(task)
+            # Weak, because the task may outlive the consumer.
+            when_done(task, partial(_let_go_soon, weakref.ref(self)))
+
+    def let_go_of_orphans(self) -> None:
+        """Nothing is kept any longer for listeners that have no task."""
+        for listener in [*self._listeners]:
+            if not listener.has_task:
+                listener.let_go()
 
     def has_ended(self) -> bool:
         """Whether nothing will happen any more.
@@ -414,6 +452,10 @@ class RebalanceFeed:
             if listener.keeps:
                 offer.keep()
             listener.put(RevokeRequested(partitions, deadline, _offer=offer), offer)
+        if any(
+            listener.keeps and not listener.has_task for listener in self._listeners
+        ):
+            _let_go_soon(weakref.ref(self))
 
     def revoked(self, partitions: frozenset[TopicPartition]) -> None:
         """Partitions were given up."""
@@ -440,6 +482,7 @@ class RebalanceFeed:
         for listener in [*self._listeners]:
             if listener.is_of(task):
                 listener.let_go()
+        self.let_go_of_orphans()
 
     def release_soon(self, offers: list[Hold]) -> None:
         """End these holds in the loop's own time; from any thread."""
@@ -478,6 +521,14 @@ class RebalanceFeed:
         self._returned |= {c for c in self._pending if c.partition in event.partitions}
         after_turns(asyncio.get_running_loop(), GRACE, offer.release)
         return event
+
+
+def _let_go_soon(feed: weakref.ref[RebalanceFeed]) -> None:
+    def let_go() -> None:
+        if (still := feed()) is not None:
+            still.let_go_of_orphans()
+
+    asyncio.get_running_loop().call_later(_PATIENCE, let_go)
 
 
 def after_turns(

@@ -56,8 +56,11 @@ class Sharing(Protocol):
         """Whether the user's code went on, or had nothing to do, since last asked."""
         ...
 
+    def begin_draining(self) -> None:
+        """The consumer closes: take nothing more."""
+
     async def drain(self) -> None:
-        """The consumer closes: take nothing more, and wait for what was begun."""
+        """Wait for what was begun before `begin_draining`."""
 
     def left(self, task: asyncio.Task[object] | None) -> None:
         """A task closes the consumer: nobody waits for what it is in itself."""
@@ -80,9 +83,11 @@ async def drained(sharing: Sharing | None, within: float) -> None:
         within: seconds for this, and for telling the group afterwards.
     """
     if sharing is not None:
-        with anyio.move_on_after(_DRAINING * within):
-            await sharing.drain()
-        sharing.stop()
+        try:
+            with anyio.move_on_after(_DRAINING * within):
+                await sharing.drain()
+        finally:
+            sharing.stop()
 
 
 @contextmanager

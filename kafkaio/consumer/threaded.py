@@ -185,10 +185,18 @@ class ThreadedConsumer(Consumer, in_thread=True):
             raise
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Close as `Consumer.close` does, and join the thread."""
+        """Close as `Consumer.close` does, and join the thread.
+
+        If the call is cancelled, however often, it returns when the consumer has ended.
+        """
         deadline = now() + (CLOSE_TIMEOUT if timeout is None else timeout)
         try:
             await self.call(partial(super().close, timeout))
+        except BaseException:
+            if self._engine.state == "closing" and not self.thread.is_inside:
+                # This loop ends before the consumer has: nobody will join the thread.
+                self.thread.abandon()
+            raise
         finally:
             if self._engine.state == "closed":  # else whoever closes it does that
                 await self.thread.aclose(max(_ENDING, deadline - now()))

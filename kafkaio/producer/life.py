@@ -21,6 +21,7 @@ from kafkaio._machines.accumulator import (
 )
 from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.ending import Ending
 from kafkaio._runtime.unclosed import Closeable, Home, weakly
 from kafkaio.client.client import Client
 from kafkaio.config import ProducerConfig
@@ -94,8 +95,8 @@ class ProducerLife(Closeable):
         self._sender: Sender | None = None
         self._now = now
         self._undo: list[Callable[[], None]] = []
+        self._ending = Ending(f"{config.client_id}: close")
         self._home: Home | None = None
-        self._closed = asyncio.Event()
 
     def __repr__(self) -> str:
         buffer = self._accumulator.statistics()
@@ -195,7 +196,9 @@ class ProducerLife(Closeable):
         """Send what was enqueued, then end. May be called again, and by several.
 
         From the call on, nothing more is taken in. When it returns, every delivery
-        is done. If the call is cancelled, what is not acknowledged fails at once.
+        is done and every connection of its own client is closed. If the call is
+        cancelled, what is not acknowledged fails at once, and the rest ends in the
+        background if the call is cancelled again; another call waits for that.
 
         Args:
             timeout: seconds to wait for acknowledgements; what has none by then
@@ -203,39 +206,39 @@ class ProducerLife(Closeable):
                 ``delivery_timeout_ms`` is the limit, as for every record.
         """
         if self._state in {State.CLOSING, State.CLOSED}:
-            await self._closed.wait()
+            await self._ending.wait()
             return
-        was_running = self._state is State.RUNNING
-        was_started = self._state is not State.NEW
+        flushes = self._state is State.RUNNING and timeout != 0
         deadline = None if timeout is None else now() + timeout
         self._state = State.CLOSING
         self._room.fail(self._why_closed())
+        await self._ending.begin(
+            partial(self._flush_within, timeout) if flushes else None,
+            partial(self._end, deadline),
+        )
+
+    async def _flush_within(self, limit: float | None) -> None:
+        with anyio.move_on_after(limit):
+            await self._flush()
+
+    async def _end(self, deadline: float | None) -> None:
+        self._abandon()
         try:
-            if was_running and timeout != 0:
-                with anyio.move_on_after(timeout):
-                    await self._flush()
+            if self._sender is not None:
+                with anyio.move_on_after(_GRACE):
+                    await self._sender.stopped()
         finally:
-            self._abandon()
-            try:
-                with anyio.CancelScope(shield=True):
-                    await self._end(deadline)
-            finally:
-                self._state = State.CLOSED
-                self._closed.set()
-                if was_started:
-                    self._client.observer.closed("producer", self.config.client_id)
+            was_open = self._state is not State.CLOSED and self._home is not None
+            self._state = State.CLOSED
+            if self._owns_client:
+                left = None if deadline is None else max(0.0, deadline - now())
+                await self._client.close(left)
+            if was_open:
+                self._client.observer.closed("producer", self.config.client_id)
 
     def _abandon(self) -> None:
         """Fail what is left, and begin to end the tasks."""
         _stop(self._undo, self._accumulator, self._sender, self._client)
-
-    async def _end(self, deadline: float | None) -> None:
-        if self._sender is not None:
-            with anyio.move_on_after(_GRACE):
-                await self._sender.stopped()
-        if self._owns_client:
-            left = None if deadline is None else max(0.0, deadline - now())
-            await self._client.close(left)
 
     def _crashed(self, cause: BaseException) -> None:
         if self._state not in {State.RUNNING, State.CLOSING}:

@@ -136,6 +136,8 @@ class ClassicMembership(Member):
             self._emit(fx.Lose(lost))
         if self._poll.is_expired(now):
             self._poll_expired(now)
+        if now >= self._unnamed_until:
+            self._unnamed, self._unnamed_until = 0, NEVER
         return self._advance(now)
 
     def next_deadline(self) -> float | None:
@@ -143,6 +145,8 @@ class ClassicMembership(Member):
         deadlines = [NEVER]
         if not self.has_ended:
             deadlines.append(self.ledger.next_deadline() or NEVER)
+        if self._unnamed:
+            deadlines.append(self._unnamed_until)
         if self._may_expire():
             deadlines.append(self._poll.expires_at)
         if self._heartbeats():
@@ -210,6 +214,9 @@ class ClassicMembership(Member):
 
         Where the group was found to divide otherwise, the reply may name its protocol.
         """
+        if ticket == self._unnamed != 0:
+            self._named(reply.member_id)
+            return self._advance(now)
         if ticket != self._ticket:
             return ()
         match reply.error_code:

@@ -13,7 +13,7 @@ from typing import Final
 
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.membership import effects as fx
-from kafkaio._machines.membership.base import NEVER, LedgerMember
+from kafkaio._machines.membership.base import NEVER, Effects, LedgerMember
 from kafkaio._machines.membership.heartbeat import Heartbeat
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.leader import Leadership
@@ -31,6 +31,7 @@ from kafkaio._machines.membership.subscription import (
     Subscription,
     encode_subscription,
 )
+from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
 
 __all__ = ["PROTOCOL_TYPE", "Member", "MemberConfig"]
@@ -42,6 +43,9 @@ _REASON_LIMIT = 255
 _REFRESHING: Final = 5.0
 #: Brokers give up the commit of offsets after 5 s (``offsets.commit.timeout.ms``).
 _COMMITTING: Final = 6.0
+#: Seconds that a member who leaves waits for the id that its JoinGroup gives it: the
+#: answer that has it comes at once (KIP-394), but for brokers before Kafka 2.2.
+_NAMING: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +125,8 @@ class Member(LedgerMember[State]):
         "_said_withheld",
         "_ticket",
         "_topics",
+        "_unnamed",
+        "_unnamed_until",
         "config",
         "generation",
         "matches_here",
@@ -161,6 +167,10 @@ class Member(LedgerMember[State]):
         # SyncGroup follow each other and share one.
         self._ticket = 0
         self._beat_ticket = 0
+        # Ticket of a JoinGroup without a member id that was under way when we left, 0
+        # for none: its answer names the member that the coordinator is to forget.
+        self._unnamed = 0
+        self._unnamed_until = NEVER
         self._failures = 0
         self._beat_failures = 0
         self._join_at = NEVER
@@ -205,7 +215,17 @@ class Member(LedgerMember[State]):
             self._ticket,
             self._beat_ticket,
             self._closing_ticket,
+            self._unnamed,
         }
+
+    def request_failed(
+        self, ticket: int, error: KafkaError, now: float, roll: float
+    ) -> Effects:
+        """A request had no answer, or no coordinator was found for it."""
+        if ticket == self._unnamed != 0:
+            self._unnamed = 0
+            return self._advance(now)
+        return super().request_failed(ticket, error, now, roll)
 
     # ---- states ----------------------------------------------------------------------
 
@@ -245,6 +265,9 @@ class Member(LedgerMember[State]):
         self._request(self._in_the_way(), now)
 
     def _go(self, now: float) -> None:
+        is_static = self.config.group_instance_id is not None
+        if self._ticket and not self.member_id and not is_static:
+            self._unnamed, self._unnamed_until = self._ticket, now + _NAMING
         self._ticket = 0
         self._part(now)
 
@@ -280,6 +303,7 @@ class Member(LedgerMember[State]):
             self._refresh(now)
             return
         self._leadership = None
+        self._unnamed = 0
         self._said, self._said_topics = self.ledger.owned, self._wanted()
         self._said_withheld, self._free = self._withheld, frozenset()
         self._ticket = self._new_ticket()
@@ -325,12 +349,26 @@ class Member(LedgerMember[State]):
             self._fire(Event.SUBSCRIBED, now)
 
     def _leave_if_clear(self, now: float) -> None:
-        if self.ledger.owned or self._closing_ticket:
+        if self.ledger.owned or self._closing_ticket or self._unnamed:
             return
         self._fire(Event.RELEASED, now)
         self._closing_ticket = self._leave(self._reason)
         if not self._closing_ticket:
             self._fire(Event.LEAVE_ENDED, now)
+
+    def _named(self, member_id: str) -> None:
+        # The answer to a JoinGroup that we do not want any more.
+        self._unnamed = 0
+        if self.state is State.LEAVING:
+            self.member_id = member_id  # which leaves as any other does
+        elif member_id:
+            self._emit(
+                fx.SendLeave(
+                    ticket=self._new_ticket(),
+                    member_id=member_id,
+                    reason="the consumer unsubscribed",
+                )
+            )
 
     def _leave(self, reason: str) -> int:
         # A static member stays in the group until its session ends: it may be back.

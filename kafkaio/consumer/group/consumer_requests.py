@@ -58,14 +58,22 @@ class ConsumerRequests:
         version = connection.versions.usable(ConsumerGroupHeartbeatRequest)
         if version < _COMPLETE_FROM and effect.regex:
             return self._member.regex_refused(effect.ticket)
-        request = self._request(effect)
-        if version < _COMPLETE_FROM:
-            request.subscribed_topic_regex = None
-            request.member_id = "" if effect.is_new else effect.member_id
+        request = self._request(effect, version)
+        if effect.epoch < 0:
+            self._rpc.sending(effect.ticket)
         reply = await self._rpc.call_on(
             connection, request, timeout=timeout, is_vital=True
         )
         return self._member.heartbeat_answered(effect.ticket, reply, now(), roll())
+
+    def send_at_once(self, effect: fx.SendConsumerHeartbeat) -> None:
+        """Send a request to leave if a connection is open; nobody hears its answer."""
+        connection = self._rpc.ready(self._rpc.lane)
+        if connection is not None:
+            version = connection.versions.usable(ConsumerGroupHeartbeatRequest)
+            request = self._request(effect, version)
+            self._rpc.sending(effect.ticket)
+            connection.submit(request, timeout=self._timeout).cancel()
 
     def _check_offered(self, connection: GroupConnection) -> None:
         in_force = connection.versions.finalized_features.get(_FEATURE, 0)
@@ -76,7 +84,7 @@ class ConsumerRequests:
             )
 
     def _request(
-        self, effect: fx.SendConsumerHeartbeat
+        self, effect: fx.SendConsumerHeartbeat, version: int
     ) -> ConsumerGroupHeartbeatRequest:
         request = ConsumerGroupHeartbeatRequest(
             group_id=self._rpc.group_id,
@@ -93,6 +101,9 @@ class ConsumerRequests:
             request.subscribed_topic_names = sorted(effect.names)
         if effect.owned is not None:
             request.topic_partitions = list(_by_topic(effect.owned))
+        if version < _COMPLETE_FROM:
+            request.subscribed_topic_regex = None
+            request.member_id = "" if effect.is_new else effect.member_id
         return request
 
 

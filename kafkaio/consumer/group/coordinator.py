@@ -12,6 +12,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from enum import Enum
+from typing import TypeGuard
 
 import anyio
 
@@ -30,7 +31,7 @@ from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.group.callbacks import CallbackQueue, GroupHost
 from kafkaio.consumer.group.commits import OffsetCommitter
 from kafkaio.consumer.group.rpc import GroupClient, GroupRpc
-from kafkaio.consumer.group.seat import Membership, Seat, Sending
+from kafkaio.consumer.group.seat import Goodbye, Membership, Seat, Sending
 from kafkaio.consumer.group.statistics import GroupStatistics
 from kafkaio.consumer.group.topics import GroupTopics
 from kafkaio.errors import ClosedError, KafkaError, UsageError
@@ -71,6 +72,9 @@ class GroupCoordinator:
         self.changed = Broadcast()
         self._first = Broadcast()
         self._ended = Broadcast()
+        # The last request to leave the group, and who waits for the member's end.
+        self._goodbye: Goodbye | None = None
+        self._parting = Broadcast()
         self._is_joined = self._is_draining = False
         self._has_run = self._has_ended = False
         self._lost = frozenset[TopicPartition]()
@@ -291,9 +295,37 @@ class GroupCoordinator:
         with anyio.move_on_after(patience):
             await self._wait_ended()
         if self._tasks is not None:
-            self._callbacks.hurry()
-            self._feed(self._member.abandon(now()))
+            self._abandon()
             await self._wait_ended()
+
+    async def leave_at_once(self) -> None:
+        """Lose everything, and return when the coordinator has answered to the leave.
+
+        Callbacks that run are not waited for. If the call is cancelled, the request
+        may have been sent. Nothing happens if ``run`` has not begun or has ended, or
+        if the group does not know this member.
+        """
+        self._abandon()
+        while self._tasks is not None and not self._member.has_ended:
+            await self._parting.wait()
+
+    def _abandon(self) -> None:
+        self._feed(self._member.close(now()))
+        self._callbacks.hurry()
+        self._feed(self._member.abandon(now()))
+
+    def say_goodbye(self) -> None:
+        """Leave the group if a connection is open, and wait for nothing.
+
+        For a membership whose task is being cancelled, which performs nothing any
+        more. The coordinator need not wait for the end of the session.
+        """
+        member = self._member
+        for effect in (*member.close(now()), *member.abandon(now())):
+            if _is_goodbye(effect):
+                self._goodbye = effect
+        if self._goodbye is not None and not self._rpc.has_sent(self._goodbye.ticket):
+            self._seat.send_at_once(self._goodbye)
 
     async def _wait_ended(self) -> None:
         if self._tasks is not None:
@@ -323,6 +355,7 @@ class GroupCoordinator:
             self._first.fail(self._why_ended)
             self.changed.fail(self._why_ended)
             self._ended.tell()
+            self._parting.tell()
         if self._failure is not None:
             raise self._failure
 
@@ -336,6 +369,7 @@ class GroupCoordinator:
         except Exception as error:  # noqa: BLE001  (raised again by run)
             self._crashed(error)
         except BaseException:
+            self.say_goodbye()
             # Nobody else would ever learn that it is gone.
             self._crashed(ClosedError(f"{name}: cancelled from outside"))
             raise
@@ -381,6 +415,7 @@ class GroupCoordinator:
         finally:
             self._is_draining = False
             self.changed.tell()
+            self._parting.tell()
 
     def _perform(self, effect: fx.Effect) -> None:
         match effect:
@@ -403,7 +438,7 @@ class GroupCoordinator:
             case fx.FallBack():
                 self._fall_back(effect.error)
             case _:
-                self._ask(_kind(effect), lambda: self._seat.perform(effect))
+                self._send(effect)
 
     def _fall_back(self, error: KafkaError) -> None:
         # Nothing has happened to the member but that it was refused.
@@ -411,6 +446,11 @@ class GroupCoordinator:
         self._callbacks.member = self._member
         self._tell_protocol(error)
         self._feed(self._topics.hand_over(self._member))
+
+    def _send(self, effect: Sending) -> None:
+        if _is_goodbye(effect):
+            self._goodbye = effect
+        self._ask(_kind(effect), lambda: self._seat.perform(effect))
 
     def _ask(
         self, kind: str, work: Callable[[], Coroutine[object, object, Effects]]
@@ -487,6 +527,11 @@ class GroupCoordinator:
 
 
 def _kind(effect: Sending) -> str:
-    if isinstance(effect, fx.SendConsumerHeartbeat) and effect.epoch < 0:
-        return "leave"  # a heartbeat that may follow does not replace it
-    return type(effect).__name__
+    # A heartbeat that may follow a leave does not replace it.
+    return "leave" if _is_goodbye(effect) else type(effect).__name__
+
+
+def _is_goodbye(effect: fx.Effect) -> TypeGuard[Goodbye]:
+    if isinstance(effect, fx.SendConsumerHeartbeat):
+        return effect.epoch < 0
+    return isinstance(effect, fx.SendLeave)

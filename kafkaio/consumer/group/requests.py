@@ -169,6 +169,22 @@ class GroupRequests:
         # waits for us.
         deadline = now() + self._timeout
         connection = await self._rpc.connection(Lane.SHARED, deadline)
+        request = self._leave_request(effect, connection)
+        self._rpc.sending(effect.ticket)
+        await self._rpc.call_on(connection, request, timeout=self._timeout)
+        return self._member.leave_ended(effect.ticket, now())
+
+    def send_at_once(self, effect: fx.SendLeave) -> None:
+        """Send a request to leave if a connection is open; nobody hears its answer."""
+        connection = self._rpc.ready(Lane.SHARED, self._rpc.lane)
+        if connection is not None:
+            request = self._leave_request(effect, connection)
+            self._rpc.sending(effect.ticket)
+            connection.submit(request, timeout=self._timeout).cancel()
+
+    def _leave_request(
+        self, effect: fx.SendLeave, connection: GroupConnection
+    ) -> LeaveGroupRequest:
         request = LeaveGroupRequest(group_id=self._rpc.group_id)
         if connection.versions.usable(LeaveGroupRequest) < _LEAVE_LIST_FROM:
             request.member_id = effect.member_id
@@ -176,5 +192,4 @@ class GroupRequests:
             request.members = [
                 MemberIdentity(member_id=effect.member_id, reason=effect.reason)
             ]
-        await self._rpc.call_on(connection, request, timeout=self._timeout)
-        return self._member.leave_ended(effect.ticket, now())
+        return request

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import Future
 from collections.abc import Callable, Collection
 from typing import Protocol, TypeVar
 from uuid import UUID
@@ -42,6 +43,12 @@ class GroupConnection(Protocol):
         """Send a request and wait for its answer."""
         ...
 
+    def submit(
+        self, request: Request[ResponseT], *, timeout: float
+    ) -> Future[ResponseT]:
+        """Send a request now; its answer comes later, if it is not cancelled."""
+        ...
+
 
 class GroupClient(Protocol):
     """What is needed of a client."""
@@ -72,6 +79,10 @@ class GroupClient(Protocol):
 
     async def connection(self, node_id: int, lane: Lane) -> GroupConnection:
         """A connection to the node."""
+        ...
+
+    def ready_connection(self, node_id: int, lane: Lane) -> GroupConnection | None:
+        """The open connection to the node, or None; opens nothing."""
         ...
 
     def hang_up(self, node_id: int, cause: KafkaError) -> None:
@@ -112,7 +123,7 @@ class GroupClient(Protocol):
 class GroupRpc:
     """Sends the requests of one group to its coordinator."""
 
-    __slots__ = ("_client", "_node_id", "group_id", "lane")
+    __slots__ = ("_client", "_node_id", "_sent", "group_id", "lane")
 
     def __init__(self, client: GroupClient, group_id: str) -> None:
         self._client = client
@@ -123,6 +134,8 @@ class GroupRpc:
         # The node that the last request went to; None before the first, and once it
         # is known to be the wrong one.
         self._node_id: int | None = None
+        # The ticket of the last request to leave the group.
+        self._sent = 0
 
     @property
     def node_id(self) -> int | None:
@@ -163,6 +176,21 @@ class GroupRpc:
                 self.forget()
                 raise
         raise RequestTimeout(f"group {self.group_id!r}: {step} in time")
+
+    def sending(self, ticket: int) -> None:
+        """A request to leave the group goes out now, and before anything is awaited."""
+        self._sent = ticket
+
+    def has_sent(self, ticket: int) -> bool:
+        """Whether that was the last request to leave the group that went out."""
+        return self._sent == ticket
+
+    def ready(self, *lanes: Lane) -> GroupConnection | None:
+        """An open connection to the coordinator, the first there is; opens nothing."""
+        if self._node_id is None:
+            return None
+        found = (self._client.ready_connection(self._node_id, lane) for lane in lanes)
+        return next((connection for connection in found if connection), None)
 
     async def gives_sign_of_life(self, within: float) -> bool:
         """Whether the coordinator answers anything at all, on another connection.

@@ -19,7 +19,7 @@ from kafkaio.consumer.group.consumer_requests import ConsumerRequests
 from kafkaio.consumer.group.requests import GroupRequests
 from kafkaio.consumer.group.rpc import GroupRpc
 
-__all__ = ["Membership", "Seat", "Sending"]
+__all__ = ["Goodbye", "Membership", "Seat", "Sending"]
 
 #: A member's machine, of whichever protocol.
 Membership: TypeAlias = ClassicMembership | ConsumerMembership
@@ -32,6 +32,8 @@ Sending: TypeAlias = (
     | fx.SendProbe
     | fx.SendConsumerHeartbeat
 )
+#: A request to leave the group.
+Goodbye: TypeAlias = fx.SendLeave | fx.SendConsumerHeartbeat
 
 #: What is used where the classic protocol is not asked for by its assignors.
 _DEFAULT_STRATEGY: Final = ("cooperative-sticky",)
@@ -103,3 +105,12 @@ class Seat:
             return await self._requests.perform(effect)
         assert isinstance(self._requests, GroupRequests)
         return await self._requests.perform(effect)
+
+    def send_at_once(self, goodbye: Goodbye) -> None:
+        """Send a request to leave if a connection is open; nobody hears its answer."""
+        if isinstance(goodbye, fx.SendConsumerHeartbeat):
+            assert isinstance(self._requests, ConsumerRequests)
+            self._requests.send_at_once(goodbye)
+        else:
+            assert isinstance(self._requests, GroupRequests)
+            self._requests.send_at_once(goodbye)

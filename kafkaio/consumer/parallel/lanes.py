@@ -149,14 +149,18 @@ class Lanes:
             or any(track.is_waiting for track in at_work)
         )
 
-    async def drain(self) -> None:
-        """End all lanes, and wait for their bodies."""
+    def begin_draining(self) -> None:
+        """End all lanes."""
         self._is_draining = True
         self._changed.tell()
-        tracks = list(self._tracks.values())
-        for track in tracks:
+        for track in list(self._tracks.values()):
             self._withdraw(track)
             track.end()
+
+    async def drain(self) -> None:
+        """Wait for the bodies of all lanes."""
+        tracks = list(self._tracks.values())
+        for track in tracks:
             if track.taker is not None:
                 when_done(track.taker, self._changed.tell)
         while any(self._is_busy(track) for track in tracks):

@@ -175,12 +175,15 @@ class Runner:
         went_on, self._went_on = self._went_on, False
         return went_on or not self._schedule.running
 
-    async def drain(self) -> None:
-        """Wait until all up to the last record that was begun is finished."""
+    def begin_draining(self) -> None:
+        """Begin nothing after the last record that was begun."""
         self._is_draining = True
         for tp in self._schedule.partitions:
             self._schedule.drain(tp)
         self._engine.notify()
+
+    async def drain(self) -> None:
+        """Wait until all up to the last record that was begun is finished."""
         while not self._is_over:
             await self._over.wait()
 

@@ -20,6 +20,7 @@ from kafkaio.testing import Broker
 from kafkaio.testing.broker.faults import delay
 from kafkaio.types import TopicPartition
 from tests.unit.consumer.group_fakes import until, virtual
+from tests.virtual_loop import VirtualClockLoop
 
 HOUR = 3600.0
 #: What the last turns of the loop may add.
@@ -446,3 +447,198 @@ async def test_leaving_by_an_exception_sends_what_can_be_sent() -> None:
                 delivery = await producer.enqueue("t", b"x")
                 raise ZeroDivisionError
         assert delivery.exception() is None
+
+
+# ---- cancelled calls
+
+
+async def turns(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def quiet(before: set[asyncio.Task[Any]]) -> None:
+    """Wait until no task is left but those of before, without another call."""
+    async with asyncio.timeout(5):
+        while asyncio.all_tasks() - before:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def cancelled_at(work: Coroutine[Any, Any, None], *at: int) -> None:
+    """Run something, and cancel it at these turns of the loop."""
+    task = asyncio.ensure_future(work)
+    for count in at:
+        await turns(count)
+        task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled():
+        await task
+
+
+@pytest.mark.parametrize("again", [(), (1,), (3,)])
+@virtual
+async def test_a_producer_whose_close_is_cancelled_ends_even_so(
+    again: tuple[int, ...],
+) -> None:
+    async with scene(CLASSIC) as at:
+        before = asyncio.all_tasks()
+        for turn in range(14):
+            producer = producer_of(at)
+            await producer.start()
+            await producer.send("t", b"x", partition=0)
+            await cancelled_at(producer.close(), turn, *again)
+            if producer.statistics().state == "RUNNING":  # it had not begun
+                await producer.close()
+            await quiet(before)
+            await producer.close()
+            assert not producer._client.statistics().connections
+
+
+@virtual
+async def test_what_is_not_sent_fails_when_closing_is_cancelled() -> None:
+    async with scene(CLASSIC) as at:
+        producer = producer_of(at)
+        await undelivered(at, producer)
+        delivery = producer.enqueue_nowait("t", b"x")
+        begun = now()
+        await cancelled_at(producer.close(), 20)
+        assert now() - begun < 3.0
+        with pytest.raises(ClosedError, match="before the record was"):
+            await delivery
+
+
+@pytest.mark.parametrize("protocol", [CLASSIC, NEWER], ids=["classic", "newer"])
+@pytest.mark.parametrize("again", [(), (1,), (1, 1)])
+@virtual
+async def test_a_consumer_whose_close_is_cancelled_leaves_the_group(
+    protocol: dict[str, Any], again: tuple[int, ...]
+) -> None:
+    async with scene(protocol) as at:
+        await at.fill()
+        before = asyncio.all_tasks()
+        for turn in range(1, 14, 3):
+            consumer = await at.started()
+            await consumer.poll(timeout=1)
+            assert at.broker.control.members("g")
+            await cancelled_at(consumer.close(), turn, *again)
+            await quiet(before)
+            assert at.broker.control.members("g") == []
+            await consumer.close()
+
+
+@pytest.mark.parametrize("protocol", [CLASSIC, NEWER], ids=["classic", "newer"])
+@virtual
+async def test_a_consumer_without_time_to_close_leaves_the_group(
+    protocol: dict[str, Any],
+) -> None:
+    async with scene(protocol) as at:
+        before = asyncio.all_tasks()
+        consumer = await at.started()
+        await consumer.close(timeout=0)
+        await quiet(before)
+        assert at.broker.control.members("g") == []
+
+
+@pytest.mark.parametrize("protocol", [CLASSIC, NEWER], ids=["classic", "newer"])
+@virtual
+async def test_a_consumer_that_is_held_leaves_the_group_when_its_close_is_cancelled(
+    protocol: dict[str, Any],
+) -> None:
+    async with scene(protocol) as at:
+        consumer = await at.started()
+
+        async def hold() -> None:
+            request = await consumer.wait_for_revoke()
+            async with request.hold():
+                await for_ever()
+
+        holding = at.start(hold())
+        await asyncio.sleep(1)
+        closing = asyncio.ensure_future(consumer.close())
+        await asyncio.sleep(5)
+        assert at.broker.control.members("g")
+        closing.cancel()
+        await asyncio.wait([closing])
+        assert at.broker.control.members("g") == []
+        assert not holding.done()
+
+
+@pytest.mark.parametrize("protocol", [CLASSIC, NEWER], ids=["classic", "newer"])
+@pytest.mark.parametrize("again", [(), (1,)])
+@virtual
+async def test_a_consumer_whose_start_is_cancelled_leaves_the_group(
+    protocol: dict[str, Any], again: tuple[int, ...]
+) -> None:
+    async with scene(protocol) as at:
+        for api in ("FindCoordinator", "JoinGroup", "SyncGroup", "LeaveGroup"):
+            at.broker.faults.on(api, delay(0.02))
+        at.broker.faults.on("ConsumerGroupHeartbeat", delay(0.02))
+        before = asyncio.all_tasks()
+        for step in range(1, 30):
+            starting = asyncio.ensure_future((consumer := at.consumer()).start())
+            await asyncio.sleep(0.01 * step)
+            starting.cancel()
+            for count in again:
+                await turns(count)
+                starting.cancel()
+            await asyncio.wait([starting])
+            if not starting.cancelled():
+                await consumer.close()
+            await quiet(before)
+            assert at.broker.control.members("g") == []
+
+
+@pytest.mark.parametrize("protocol", [CLASSIC, NEWER], ids=["classic", "newer"])
+@virtual
+async def test_a_consumer_whose_tasks_are_all_cancelled_leaves_the_group(
+    protocol: dict[str, Any],
+) -> None:
+    async with scene(protocol) as at:
+        before = asyncio.all_tasks()
+        consumer = await at.started()
+        assert at.broker.control.members("g")
+        for task in asyncio.all_tasks() - before:
+            if "kafkaio consumer" in task.get_name():
+                task.cancel()
+        await until(lambda: not at.broker.control.members("g"))
+        assert now() < 1.0  # the session lasts for 45 seconds
+        with suppress(Exception):
+            await consumer.close()
+
+
+@virtual
+async def test_a_static_member_stays_when_its_close_is_cancelled() -> None:
+    async with scene(CLASSIC) as at:
+        consumer = await at.started(group_instance_id="i")
+        await cancelled_at(consumer.close(), 3)
+        assert at.broker.control.members("g")
+
+
+async def left_in_the_midst(at: Scene, turn: int) -> None:
+    """The loop ends while a consumer and a producer close."""
+    consumer, producer = await at.started(), producer_of(at)
+    await producer.start()
+    for each in (consumer.close(), producer.close()):
+        task = asyncio.ensure_future(each)
+        await turns(turn)
+        task.cancel()
+        await turns(1)
+        task.cancel()
+
+
+@pytest.mark.parametrize("turn", [1, 2, 5])
+def test_the_loop_may_end_while_something_closes(turn: int) -> None:
+    reports: list[dict[str, Any]] = []
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, report: reports.append(report)
+        )
+        broker = Broker(nodes=2, topics={"t": 2}, memory_transport=True)
+        await broker.__aenter__()
+        await left_in_the_midst(Scene(broker, NEWER), turn)
+        await broker.__aexit__(None, None, None)
+
+    with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
+        runner.run(main())
+    assert reports == []

@@ -578,6 +578,61 @@ async def test_several_close_it() -> None:
 
 
 @real
+async def test_a_read_may_follow_one_that_was_cancelled_twice() -> None:
+    async with cluster() as at, at.consumer() as consumer:
+        seen = 0
+        for turn in range(60):
+            reading = asyncio.ensure_future(consumer.poll(timeout=1, max_records=3))
+            for _ in range(2):
+                for _ in range(turn % 6):
+                    await asyncio.sleep(0)
+                reading.cancel()
+            await asyncio.wait([reading])
+            if not reading.cancelled():
+                seen += len(reading.result().records)
+            seen += len((await consumer.poll(timeout=1, max_records=3)).records)
+        assert seen > 100
+
+
+@real
+async def test_a_listener_whose_task_was_cancelled_keeps_nothing() -> None:
+    async with cluster() as at, at.consumer() as consumer:
+        events = consumer.rebalances()
+        step = asyncio.ensure_future(anext(events))
+        await asyncio.sleep(0)
+        step.cancel()
+        await asyncio.wait([step])
+        async with asyncio.timeout(10), at.consumer() as other:
+            while not other.assignment:  # noqa: ASYNC110  (of another thread)
+                await asyncio.sleep(0.01)
+        assert events is not None  # somebody refers to it all the time
+
+
+@real
+async def test_a_cancelled_start_or_close_leaves_the_group() -> None:
+    async with cluster() as at:
+        before = asyncio.all_tasks()
+        for step in range(12):
+            consumer = at.consumer()
+            starting = asyncio.ensure_future(consumer.start())
+            await asyncio.sleep(0.004 * step)
+            starting.cancel()
+            await asyncio.wait([starting])
+            if starting.cancelled():
+                assert at.members() == []
+                continue
+            closing = asyncio.ensure_future(consumer.close())
+            for _ in range(2):
+                await asyncio.sleep(0)
+                closing.cancel()
+            await asyncio.wait([closing])
+            assert at.members() == []
+        async with asyncio.timeout(5):
+            while asyncio.all_tasks() - before:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+
+@real
 async def test_a_handler_cannot_wait_for_the_end_but_begin_it() -> None:
     async with cluster() as at:
         consumer = at.consumer()

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from kafkaio import Assigned, Lost, Revoked, RevokeRequested
-from kafkaio.consumer import Consumer, Rebalance
+from kafkaio.consumer import Consumer, Rebalance, Rebalances
 from kafkaio.errors import ClosedError, PartitionLost, UsageError
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.types import TopicPartition
@@ -62,6 +62,14 @@ async def asked(consumer: Consumer) -> frozenset[TopicPartition]:
         while not (poll := await consumer.poll(timeout=60)).to_be_revoked:
             pass
     return poll.to_be_revoked
+
+
+async def begun(events: Rebalances) -> Rebalances:
+    """Begin to listen in this task, before there is anything to hear."""
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await anext(events)
+    return events
 
 
 class Listening:
@@ -424,7 +432,7 @@ async def test_a_listener_is_not_passed_over(
             for _ in range(5):
                 await anext(one)
         reading = asyncio.create_task(anext(one))
-        events = one.rebalances()
+        events = await begun(one.rebalances())
         quick = Listening(one)
         starting = asyncio.create_task(make(**MEMBER).start())
         await until(lambda: quick.events)
@@ -443,12 +451,132 @@ async def test_a_listener_is_not_passed_over(
         reading.cancel()
 
 
+async def listen(events: Rebalances, how: str) -> None:
+    async for event in events:
+        if how == "raises":
+            raise RuntimeError
+        if how == "returns" and isinstance(event, RevokeRequested):
+            return
+
+
+@pytest.mark.parametrize("how", ["is cancelled", "raises", "returns"])
+async def test_a_listener_whose_task_has_ended_keeps_nothing(
+    group: FakeGroup, make: MakeConsumer, how: str
+) -> None:
+    one = make(**MEMBER)
+    events = one.rebalances()
+    await one.start()
+    listening = asyncio.create_task(listen(events, how))
+    reading = asyncio.create_task(anext(one))
+    await reading
+    if how == "is cancelled":
+        await asyncio.sleep(1)
+        listening.cancel()
+    loop = asyncio.get_running_loop()
+    two = make(**MEMBER)
+    starting = asyncio.create_task(two.start())
+    await until(lambda: one.to_be_revoked)
+    began, reading = loop.time(), asyncio.create_task(drink(one))
+    await until(lambda: not one.statistics().to_be_revoked)
+    assert loop.time() < began + 2  # the deadline is a minute away
+    assert listening.done()
+    await starting
+    began = loop.time()
+    await one.close()
+    assert loop.time() < began + 1
+    reading.cancel()
+    assert events is not None  # somebody refers to it all the time
+
+
+async def test_what_nobody_has_iterated_over_keeps_nothing(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    one = make(**MEMBER)
+    events = one.rebalances()
+    await one.start()
+    two = make(**MEMBER)
+    await two.start()
+    await until(lambda: one.assignment < frozenset(ORDERS))
+    loop = asyncio.get_running_loop()
+    assert loop.time() < 10  # the deadline is a minute away
+    assert await anext(events) == Assigned(frozenset(ORDERS))
+    request = await anext(events)
+    assert isinstance(request, RevokeRequested)
+    with pytest.raises(PartitionLost):
+        request.hold().take()
+    await one.close()
+    assert loop.time() < 11
+
+
+async def test_whoever_goes_on_where_a_listener_stopped_keeps_partitions(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    async with make(**MEMBER) as one:
+        events = one.rebalances()
+
+        async def stop() -> None:
+            await begun(events)
+            await until(lambda: one.statistics().to_be_revoked)
+
+        first = asyncio.create_task(stop())
+        starting = asyncio.create_task(make(**MEMBER).start())
+        await first
+        request = await anext(events)  # this task listens from now on
+        assert isinstance(request, RevokeRequested)
+        await asyncio.sleep(5)
+        assert one.statistics().to_be_revoked
+        await events.aclose()
+        await starting
+
+
+async def test_a_step_with_a_task_of_its_own_leaves_time_to_hold(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    async with make(**MEMBER) as one:
+        events = one.rebalances()
+        starting = asyncio.create_task(make(**MEMBER).start())
+        request = await asyncio.create_task(_next(events))
+        assert isinstance(request, RevokeRequested)
+        async with request.hold():
+            await asyncio.sleep(5)
+            assert one.statistics().to_be_revoked
+        await starting
+
+
+async def _next(events: Rebalances) -> Rebalance:
+    return await anext(events)
+
+
+async def test_closing_does_not_wait_for_listeners_without_a_task(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    one = make(**MEMBER)
+    events, unused = one.rebalances(), one.rebalances()
+    await one.start()
+
+    async def service() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(listen(events, "is cancelled"))
+            tasks.create_task(drink(one))
+            await asyncio.sleep(100)
+
+    running = asyncio.create_task(service())
+    await asyncio.sleep(1)
+    running.cancel()
+    await asyncio.wait([running])
+    began = asyncio.get_running_loop().time()
+    await one.close()
+    assert asyncio.get_running_loop().time() == began
+    assert len(group.left) == 1
+    del unused
+
+
 @pytest.mark.parametrize("how", ["aclose", "forget"])
 async def test_who_stops_listening_keeps_nothing(
     group: FakeGroup, make: MakeConsumer, how: str
 ) -> None:
     async with make(**MEMBER) as one:
-        events = one.rebalances()
+        events = await begun(one.rebalances())
         starting = asyncio.create_task(make(**MEMBER).start())
         await until(lambda: one.to_be_revoked)
         await asyncio.sleep(5)
@@ -468,7 +596,7 @@ async def test_events_that_wait_become_one_with_their_like(
     group: FakeGroup, make: MakeConsumer
 ) -> None:
     one = make(**MEMBER)
-    events = one.rebalances()
+    events = await begun(one.rebalances())
     async with one:
         group.forget(one.group_metadata.member_id)
         await until(lambda: one.lost)
@@ -718,6 +846,13 @@ async def test_closing_does_not_wait_for_ever(
     one = make(**MEMBER)
     await one.start()
     events = one.rebalances()
+
+    async def be_slow() -> None:
+        await begun(events)
+        await asyncio.sleep(100)
+
+    slow = asyncio.create_task(be_slow())
+    await asyncio.sleep(1)
     began = asyncio.get_running_loop().time()
     await one.close(timeout=7)
     assert asyncio.get_running_loop().time() == pytest.approx(began + 6, abs=0.1)
@@ -727,6 +862,7 @@ async def test_closing_does_not_wait_for_ever(
     with pytest.raises(PartitionLost):
         event.hold().take()
     assert await anext(events) == Lost(event.partitions)
+    slow.cancel()
 
 
 async def test_a_callback_that_hangs_does_not_keep_the_group(

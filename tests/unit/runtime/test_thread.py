@@ -1,5 +1,7 @@
 import asyncio
+import gc
 import threading
+import weakref
 
 import anyio
 import pytest
@@ -184,3 +186,88 @@ async def test_the_end_of_a_task_is_told_in_the_loop_that_asks() -> None:
     await asyncio.to_thread(heard.wait)
     assert idents == [thread.ask(threading.get_ident)]
     await thread.aclose()
+
+
+async def test_a_call_that_is_cancelled_again_has_ended_there_too() -> None:
+    thread = LoopThread("x")
+    thread.start()
+    begun, may_end, log = threading.Event(), threading.Event(), list[str]()
+
+    async def work() -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            with anyio.CancelScope(shield=True):
+                while not may_end.is_set():  # noqa: ASYNC110  (of another thread)
+                    await asyncio.sleep(0.001)
+            log.append("ended")
+
+    call = asyncio.create_task(thread.call(work))
+    await asyncio.to_thread(begun.wait)
+    for _ in range(3):
+        call.cancel()
+        for _ in range(3):
+            await asyncio.sleep(0)
+    assert not call.done()
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert log == ["ended"]
+    await thread.aclose()
+
+
+class Argument:
+    """Something that a call refers to."""
+
+
+@pytest.mark.parametrize("how", ["raises", "is cancelled"])
+async def test_nothing_of_a_call_waits_for_the_garbage_collector(how: str) -> None:
+    thread = LoopThread("x")
+    thread.start()
+    begun = threading.Event()
+
+    async def work(argument: Argument) -> None:
+        begun.set()
+        if how == "raises":
+            raise ZeroDivisionError(argument)
+        await asyncio.sleep(3600)
+
+    async def call(argument: Argument) -> None:
+        await thread.call(lambda: work(argument))
+
+    argument = Argument()
+    reference = weakref.ref(argument)
+    gc.collect()
+    gc.disable()
+    try:
+        task = asyncio.create_task(call(argument))
+        del argument
+        await asyncio.to_thread(begun.wait)
+        if how == "is cancelled":
+            task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled() or isinstance(task.exception(), ZeroDivisionError)
+        del task
+        async with asyncio.timeout(10):
+            while reference() is not None:  # noqa: ASYNC110  (of another thread)
+                await asyncio.sleep(0.001)
+    finally:
+        gc.enable()
+    await thread.aclose()
+
+
+async def test_a_thread_ends_though_closing_it_is_cancelled() -> None:
+    thread = LoopThread("x")
+    thread.start()
+    before = asyncio.all_tasks()
+    closing = asyncio.create_task(thread.aclose())
+    for _ in range(2):
+        await asyncio.sleep(0)
+        closing.cancel()
+    await asyncio.wait([closing])
+    async with asyncio.timeout(10):
+        while asyncio.all_tasks() & before != {asyncio.current_task()}:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    assert "x" not in {each.name for each in threading.enumerate()}
+    assert not thread.is_running

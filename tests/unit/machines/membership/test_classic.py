@@ -1054,15 +1054,66 @@ def test_nobody_leaves_who_was_not_in() -> None:
     driver.feed(driver.machine.close(driver.now))
     assert driver.out == []
     assert driver.state is State.LEFT
+
+
+def leaving_unnamed() -> tuple[Driver, int]:
+    """A member that closes before its first JoinGroup was answered."""
     driver = Driver()
     driver.subscribe()
+    ticket = driver.one(fx.SendJoin).ticket
     driver.feed(driver.machine.close(driver.now))
     assert driver.out == []
+    assert driver.state is State.LEAVING
+    return driver, ticket
+
+
+@pytest.mark.parametrize("code", [E.MEMBER_ID_REQUIRED, E.NONE])
+def test_who_leaves_before_it_has_a_member_id_leaves_by_the_one_given(
+    code: int,
+) -> None:
+    driver, join = leaving_unnamed()
+    assert driver.machine.awaits(join)
+    driver.joined(ticket=join, error_code=code, member_id="given")
+    leave = driver.one(fx.SendLeave)
+    assert leave.member_id == "given"
+    assert driver.kinds() == ["SendLeave"]
+    driver.feed(driver.machine.leave_ended(leave.ticket, driver.now))
     assert driver.state is State.LEFT
+
+
+def test_who_leaves_does_not_wait_for_a_member_id_that_does_not_come() -> None:
+    driver, join = leaving_unnamed()
+    driver.failed(join)
+    assert driver.state is State.LEFT
+    driver, join = leaving_unnamed()
+    driver.joined(ticket=join, error_code=E.GROUP_AUTHORIZATION_FAILED, member_id="")
+    assert driver.state is State.LEFT
+    driver, join = leaving_unnamed()
+    due = driver.machine.next_deadline()
+    assert due == driver.now + 2.0
+    driver.wait(2.0)
+    assert driver.state is State.LEFT
+
+
+def test_who_unsubscribes_before_it_has_a_member_id_gives_it_back() -> None:
+    driver = Driver()
+    driver.subscribe()
+    ticket = driver.one(fx.SendJoin).ticket
+    driver.feed(driver.machine.unsubscribe(driver.now))
+    assert driver.state is State.UNJOINED
+    driver.refused(E.MEMBER_ID_REQUIRED, ticket=ticket, member_id="given")
+    assert driver.one(fx.SendLeave).member_id == "given"
+    assert driver.machine.member_id == ""
+    assert driver.state is State.UNJOINED
 
 
 def test_a_static_member_does_not_leave() -> None:
     driver = Driver(group_instance_id="i").stable(frozenset())
+    driver.feed(driver.machine.close(driver.now))
+    assert driver.out == []
+    assert driver.state is State.LEFT
+    driver = Driver(group_instance_id="i")
+    driver.subscribe()
     driver.feed(driver.machine.close(driver.now))
     assert driver.out == []
     assert driver.state is State.LEFT
