@@ -264,8 +264,7 @@ class Consumer(Places, InParallel):
 
         Args:
             timeout: seconds that it takes at most; 30 by default. With 0 the group is
-                told that this member leaves where a connection is open, and nothing
-                is waited for.
+                told that this member leaves, and its answer is waited for 0.04 s.
 
         Raises:
             UsageError: it is called in a callback or in a handler of `run`, and would

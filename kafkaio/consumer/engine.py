@@ -61,6 +61,9 @@ _LEAVING: Final = 1.0
 _AFTER_START: Final = 1.0
 #: Seconds that a cancelled close has for telling the group.
 _LEAVING_AT_ONCE: Final = 0.5
+#: Seconds that one without time has for it. Without any, brokers may not read what was
+#: written before the connection was closed (Kafka 2.1: every second time).
+_LEAVING_AT_LEAST: Final = 0.04
 #: Records handed out before the iterator looks at the clock.
 _CREDIT: Final = 64
 
@@ -356,8 +359,8 @@ class Engine:
         # No time is left for commits, holds and callbacks. The group is told even so,
         # or it would keep the partitions for this member until its session ends.
         left = min(deadline - now(), _LEAVING_AT_ONCE)
-        if self.coordinator is not None and self._takes_part and left > 0:
-            with anyio.move_on_after(left):
+        if self.coordinator is not None and self._takes_part:
+            with anyio.move_on_after(max(left, _LEAVING_AT_LEAST)):
                 await self.coordinator.leave_at_once()
 
     def check_open(self) -> None:
