@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import software_version
 from kafkaio._machines.backoff import Backoff, ReconnectSchedule
 from kafkaio._machines.connection import Identity
@@ -21,6 +21,9 @@ SOFTWARE_NAME: Final = "kafkaio"
 
 @cache
 def _software_version() -> str:
+    # Loaded here, for it takes as long as asyncio does.
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return software_version(version(SOFTWARE_NAME))
     except PackageNotFoundError:  # run from a source tree that is not installed

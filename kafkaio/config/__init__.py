@@ -9,9 +9,10 @@ name there is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from kafkaio._dataclass import dataclass
 from kafkaio.config.checks import (
     ALIASES,
     DEFAULT_PORT,

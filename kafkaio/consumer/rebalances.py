@@ -11,10 +11,11 @@ import contextlib
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import TracebackType
 from typing import Final, Protocol, Self, TypeAlias
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.membership.revoke_ledger import Claim
 from kafkaio._runtime.thread import caller
 from kafkaio._runtime.wakeup import Wakeup

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
 from types import TracebackType
 from typing import Self
 
 import anyio
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.accumulator import AccumulatorStatistics, ProduceBatch, Receipt
 from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._runtime.clock import now

@@ -1,6 +1,7 @@
 """What a connection does about its transport, where the pool does not show it."""
 
 import asyncio
+import importlib.metadata
 from collections.abc import AsyncIterator
 
 import pytest
@@ -133,9 +134,9 @@ async def test_a_reset_names_its_cause(opened: Opened) -> None:
 
 def test_a_source_tree_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> str:
-        raise settings_module.PackageNotFoundError(name)
+        raise importlib.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(settings_module, "version", missing)
+    monkeypatch.setattr(importlib.metadata, "version", missing)
     # Its own cache: what other tests found stays as it is.
     look_up = settings_module._software_version.__wrapped__
     monkeypatch.setattr(settings_module, "_software_version", look_up)
