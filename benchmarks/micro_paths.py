@@ -19,6 +19,7 @@ import kafkaio
 from kafkaio._runtime.clock import now, wall_ms
 
 VALUE = b"v" * 100
+KEY = b"k" * 16
 ROUNDS = 5
 WINDOW = 8192
 CONCURRENCY = 64
@@ -69,6 +70,22 @@ class Produce:
         deliveries = []
         for _ in range(records):
             deliveries.append(self.producer.enqueue_nowait(self.topic, VALUE))
+            if len(deliveries) == WINDOW:
+                await deliveries[-1]
+                deliveries = []
+        await self.producer.flush()
+
+    async def with_headers(self, records: int) -> None:
+        deliveries = []
+        for _ in range(records):
+            deliveries.append(
+                self.producer.enqueue_nowait(
+                    self.topic,
+                    VALUE,
+                    key=KEY,
+                    headers=[("trace", b"1"), ("k", b"v")],
+                )
+            )
             if len(deliveries) == WINDOW:
                 await deliveries[-1]
                 deliveries = []
@@ -137,6 +154,7 @@ async def main(bootstrap: str, records: int) -> None:
 
         produce = Produce(producer, topic)
         await cpu("produce: enqueue_nowait, flushed", produce.nowait, records)
+        await cpu("the same, key and two headers", produce.with_headers, records)
         await cpu("produce: send_many", produce.many, records)
         if importlib.util.find_spec("pyarrow") is not None:
             await cpu("produce: send_table", produce.table, records)

@@ -120,6 +120,7 @@ def _title(messages: list[MessageFact]) -> str:
 
 def _imports(text: str) -> list[str]:
     known = {
+        "kafkaio._dataclass": ("dataclass",),
         "kafkaio.protocol.message": (
             "Buffer",
             "Buffers",
@@ -131,9 +132,9 @@ def _imports(text: str) -> list[str]:
         ),
         "kafkaio.protocol.schema": ("ZERO_UUID", "Field"),
     }
-    lines = ["from dataclasses import dataclass", "from typing import ClassVar"]
+    lines = ["from typing import ClassVar"]
     if "= field(" in text:
-        lines[0] += ", field"
+        lines.insert(0, "from dataclasses import field")
     if re.search(r": UUID\b|list\[UUID\]", text):
         lines.append("from uuid import UUID")
     lines.append("")

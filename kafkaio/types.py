@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from importlib import import_module
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+from kafkaio._dataclass import dataclass
 
 __all__ = [
     "Broker",

@@ -10,9 +10,9 @@ them was refused.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from enum import Enum
 
+from kafkaio._dataclass import dataclass
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 __all__ = ["Answer", "CommitQueue", "Fate", "Merge"]

@@ -21,11 +21,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
 from typing import Final, Generic, NamedTuple, TypeAlias
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import THROTTLED_FROM, ApiVersions, next_attempt
 from kafkaio.errors import (
     ConnectionLost,

@@ -9,15 +9,18 @@ report about an old coordinator never drops a new one.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
+from kafkaio._dataclass import dataclass
 from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.messages.find_coordinator import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
 from kafkaio.types import Broker
+
+if TYPE_CHECKING:
+    from kafkaio.protocol.messages.find_coordinator import (
+        FindCoordinatorRequest,
+        FindCoordinatorResponse,
+    )
 
 __all__ = [
     "BATCHED_SINCE",
@@ -115,6 +118,9 @@ def find_request(
     Returns:
         The request, and the keys that it asks for: before version 4 only the first.
     """
+    # Loaded by those alone who have coordinators, which a plain producer has not.
+    from kafkaio.protocol.messages.find_coordinator import FindCoordinatorRequest
+
     wanted = tuple(keys)
     if version >= BATCHED_SINCE:
         request = FindCoordinatorRequest(

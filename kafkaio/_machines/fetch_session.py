@@ -14,10 +14,10 @@ Ids and epochs: (0, 0) asks for a session, (id, 0) for a new one instead of ``id
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from kafkaio._dataclass import dataclass
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 

@@ -18,11 +18,12 @@ Rules, each of them a law in the tests:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Protocol
 from uuid import UUID
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.reactions import reaction
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode

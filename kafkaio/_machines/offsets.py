@@ -14,8 +14,8 @@ assignment that has ended, is dropped: the partition may belong to another membe
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
+from kafkaio._dataclass import dataclass
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 __all__ = ["Commit", "OffsetLedger"]

@@ -10,11 +10,11 @@ fetched at once, by themselves, as a partial update.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from enum import Enum, auto
 from math import inf
 from typing import Final, Literal, TypeAlias
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import Merged
 

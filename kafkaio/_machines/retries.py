@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
 from kafkaio.errors import UsageError
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.reactions import reaction
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Response, Struct

@@ -22,10 +22,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heappop, heappush
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from kafkaio._dataclass import dataclass
 from kafkaio.errors import UsageError
 from kafkaio.types import Record, TopicPartition
 

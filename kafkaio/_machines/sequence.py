@@ -29,8 +29,9 @@ identity when they have nothing under way, so no partition has two epochs under 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from kafkaio._dataclass import dataclass
 
 __all__ = [
     "MAX_UNDER_WAY",

@@ -12,10 +12,9 @@ import socket
 import ssl
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Final, Protocol, TypeAlias
 
+from kafkaio._dataclass import dataclass
 from kafkaio._net.receive import FrameReceiver
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable, ProtocolError
 from kafkaio.protocol.message import Buffer
@@ -272,6 +271,8 @@ _Address: TypeAlias = tuple[socket.AddressFamily, tuple[str | int | bytes, ...]]
 
 
 async def _resolve(host: str, port: int, options: DialOptions) -> list[_Address]:
+    from ipaddress import ip_address  # a millisecond to load, when there is time
+
     loop = asyncio.get_running_loop()
     with suppress(ValueError):  # an address needs no thread to be looked up in
         family = socket.AF_INET if ip_address(host).version == 4 else socket.AF_INET6

@@ -1,10 +1,15 @@
 # What takes records into a producer: lanes.
 
+from cpython.bytearray cimport PyByteArray_GET_SIZE
+from cpython.dict cimport PyDict_Next
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
 
 cdef extern from "Python.h":
     PyObject *PyDict_GetItemWithError(object mapping, object key) except? NULL
+    bint PyUnicode_IS_COMPACT_ASCII(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
+    void *PyUnicode_DATA(object text)
     unsigned long PyThread_get_thread_ident() noexcept
 
 
@@ -81,27 +86,133 @@ cdef inline Lane lane_of(TopicLanes topic, Py_ssize_t partition):
     return <Lane>PyList_GET_ITEM(topic.lanes, partition)
 
 
-cdef Py_ssize_t plain_headers_size(object headers) except -2:
-    # Bytes that the headers need at the most; -1 if they are not plain.
-    cdef Py_ssize_t total = 0
+# Headers are written straight from what the caller passed: a list, tuple or dict. They
+# are read twice, once for their size and once to be written. Between the two no Python
+# code may run, for it could change the list.
+
+cdef inline Py_ssize_t headers_count(object headers) noexcept:
+    # -1 if they are not plain.
+    if type(headers) is list:
+        return PyList_GET_SIZE(headers)
+    if type(headers) is tuple:
+        return PyTuple_GET_SIZE(headers)
+    if type(headers) is dict:
+        return len(<dict>headers)
+    return 0 if headers is None else -1
+
+
+cdef inline bint next_pair(
+    object headers, Py_ssize_t *place, PyObject **name, PyObject **value
+) noexcept:
+    # Finds the next name and value, which belong to `headers`. False at the end, and
+    # at what is not a pair.
+    cdef PyObject *pair
+    if type(headers) is list:
+        if place[0] >= PyList_GET_SIZE(headers):
+            return False
+        pair = PyList_GET_ITEM(headers, place[0])
+    elif type(headers) is tuple:
+        if place[0] >= PyTuple_GET_SIZE(headers):
+            return False
+        pair = PyTuple_GET_ITEM(headers, place[0])
+    else:
+        return PyDict_Next(headers, place, name, value)
+    place[0] += 1
+    if type(<object>pair) is tuple and PyTuple_GET_SIZE(<object>pair) == 2:
+        name[0] = PyTuple_GET_ITEM(<object>pair, 0)
+        value[0] = PyTuple_GET_ITEM(<object>pair, 1)
+        return True
+    if type(<object>pair) is list and PyList_GET_SIZE(<object>pair) == 2:
+        name[0] = PyList_GET_ITEM(<object>pair, 0)
+        value[0] = PyList_GET_ITEM(<object>pair, 1)
+        return True
+    return False
+
+
+cdef inline const char *name_text(object name, Py_ssize_t *size) noexcept:
+    # The UTF-8 that a str keeps of itself; NULL if it has none.
+    if PyUnicode_IS_COMPACT_ASCII(name):
+        size[0] = PyUnicode_GET_LENGTH(name)
+        return <const char *>PyUnicode_DATA(name)
+    try:
+        return PyUnicode_AsUTF8AndSize(name, size)
+    except (UnicodeEncodeError, MemoryError):
+        return NULL
+
+
+cdef inline const char *value_bytes(object value, Py_ssize_t *size) noexcept:
+    # -1 for None, -2 for what is not plain.
+    if type(value) is bytes:
+        size[0] = PyBytes_GET_SIZE(value)
+        return PyBytes_AS_STRING(value)
+    if type(value) is bytearray:
+        size[0] = PyByteArray_GET_SIZE(value)
+        return PyByteArray_AS_STRING(value)
+    size[0] = -1 if value is None else -2
+    return NULL
+
+
+cdef Py_ssize_t plain_headers_size(object headers, Py_ssize_t *most) noexcept:
+    # Bytes that the headers take, their count included, and in `most` what they count
+    # for where records are held against limits; -1 if they are not plain.
+    cdef Py_ssize_t count = headers_count(headers)
+    cdef Py_ssize_t total = varint_size(zigzag(count))
+    cdef Py_ssize_t place = 0
     cdef Py_ssize_t size
-    if type(headers) is not tuple:
+    cdef PyObject *name = NULL
+    cdef PyObject *value = NULL
+    most[0] = 0
+    if count < 0:
         return -1
-    for pair in <tuple>headers:
-        if type(pair) is not tuple or PyTuple_GET_SIZE(pair) != 2:
+    while next_pair(headers, &place, &name, &value):
+        if type(<object>name) is not str or name_text(<object>name, &size) == NULL:
             return -1
-        name = <object>PyTuple_GET_ITEM(pair, 0)
-        value = <object>PyTuple_GET_ITEM(pair, 1)
-        if type(name) is not str or (value is not None and type(value) is not bytes):
+        most[0] += HEADER_OVERHEAD + size
+        total += size_of(size)
+        value_bytes(<object>value, &size)
+        if size < -1:
             return -1
-        try:
-            PyUnicode_AsUTF8AndSize(name, &size)
-        except UnicodeEncodeError:
-            return -1
-        total += HEADER_OVERHEAD + size
-        if value is not None:
-            total += PyBytes_GET_SIZE(value)
-    return total
+        most[0] += size if size > 0 else 0
+        total += size_of(size)
+        count -= 1
+    return total if count == 0 else -1
+
+
+cdef void put_plain_headers(uint8_t *at, object headers) noexcept:
+    cdef Py_ssize_t place = 0
+    cdef Py_ssize_t size
+    cdef const char *text
+    cdef PyObject *name = NULL
+    cdef PyObject *value = NULL
+    at = put_varint(at, zigzag(headers_count(headers)))
+    while next_pair(headers, &place, &name, &value):
+        text = name_text(<object>name, &size)
+        at = put(at, text, size)
+        text = value_bytes(<object>value, &size)
+        at = put(at, text, size)
+
+
+cdef inline Py_ssize_t append_plain(
+    RecordWriter writer,
+    int64_t time,
+    object key,
+    object value,
+    object headers,
+    Py_ssize_t trailer,
+) except -2:
+    # What `writer.append` does, of what is known to be plain; the headers take
+    # `trailer` bytes.
+    cdef Py_ssize_t index = writer.put_record(
+        time,
+        <const uint8_t *>PyBytes_AS_STRING(key) if key is not None else NULL,
+        PyBytes_GET_SIZE(key) if key is not None else -1,
+        <const uint8_t *>PyBytes_AS_STRING(value) if value is not None else NULL,
+        PyBytes_GET_SIZE(value) if value is not None else -1,
+        trailer,
+    )
+    if index >= 0:
+        put_plain_headers(writer._data + (writer.size_bytes - HEADER_SIZE - trailer), headers)
+    return index
 
 
 @cython.final
@@ -192,10 +303,13 @@ cdef class Lanes:
         """Closes all lanes, and forgets the topics."""
         self._topics.clear()
 
-    cdef inline Py_ssize_t size_of(self, object value, object key, object headers) except -2:
+    cdef inline Py_ssize_t size_of(
+        self, object value, object key, object headers, Py_ssize_t *trailer
+    ) noexcept:
         # What a record needs at the most; -1 if that is too much or it is not plain.
+        # `trailer` is what its headers take, to the byte.
         cdef Py_ssize_t size = ONE_RECORD
-        cdef Py_ssize_t extra
+        cdef Py_ssize_t most
         if type(value) is bytes:
             size += PyBytes_GET_SIZE(value)
         elif value is not None:
@@ -204,11 +318,13 @@ cdef class Lanes:
             if type(key) is not bytes:
                 return -1
             size += PyBytes_GET_SIZE(key)
-        if type(headers) is not tuple or PyTuple_GET_SIZE(headers) != 0:
-            extra = plain_headers_size(headers)
-            if extra < 0:
+        if type(headers) is tuple and PyTuple_GET_SIZE(headers) == 0:
+            trailer[0] = 1
+        else:
+            trailer[0] = plain_headers_size(headers, &most)
+            if trailer[0] < 0:
                 return -1
-            size += extra
+            size += most
         return size if size <= self._largest else -1
 
     cdef inline int64_t now_ms(self) except -1:
@@ -224,8 +340,8 @@ cdef class Lanes:
     ):
         cdef TopicLanes lanes
         cdef Lane lane
-        cdef Py_ssize_t at, before, index, size
-        cdef int64_t time
+        cdef Py_ssize_t at, before, index, size, trailer
+        cdef int64_t time, number
         cdef int overflow = 0
         cdef bint is_sticky = False
         cdef PyObject *found
@@ -238,20 +354,29 @@ cdef class Lanes:
             if self._unchecked >= RECORDS_PER_CHECK:
                 self._unchecked = 0
                 self._check()
+        if timestamp is None:
+            time = self.now_ms()
+        elif type(timestamp) is not int:
+            return None
+        else:
+            time = PyLong_AsLongLongAndOverflow(timestamp, &overflow)
+            if overflow or not 0 <= time < MAX_INT64:
+                return None
+        # The clock was the last that may run Python code.
+        size = self.size_of(value, key, headers, &trailer)
+        if size < 0:
+            return None
         found = PyDict_GetItemWithError(self._topics, topic)
         if found == NULL:
-            return None
-        size = self.size_of(value, key, headers)
-        if size < 0:
             return None
         lanes = <TopicLanes>found
         if partition is not None:
             if type(partition) is not int:
                 return None
-            time = PyLong_AsLongLongAndOverflow(partition, &overflow)
-            if overflow or not 0 <= time < PyList_GET_SIZE(lanes.lanes):
+            number = PyLong_AsLongLongAndOverflow(partition, &overflow)
+            if overflow or not 0 <= number < PyList_GET_SIZE(lanes.lanes):
                 return None
-            at = <Py_ssize_t>time
+            at = <Py_ssize_t>number
         elif key is not None and not self._ignore_keys:
             at = partition_of(<bytes>key, <int32_t>PyList_GET_SIZE(lanes.lanes))
         else:
@@ -262,16 +387,8 @@ cdef class Lanes:
         lane = lane_of(lanes, at)
         if lane is None or lane.writer.size_bytes + size > lane.limit:
             return None
-        if timestamp is None:
-            time = self.now_ms()
-        elif type(timestamp) is not int:
-            return None
-        else:
-            time = PyLong_AsLongLongAndOverflow(timestamp, &overflow)
-            if overflow or not 0 <= time < MAX_INT64:
-                return None
         before = lane.writer.size_bytes
-        index = lane.writer.append(time, key, value, headers)
+        index = append_plain(lane.writer, time, key, value, headers, trailer)
         if index < 0:
             return None
         before = lane.writer.size_bytes - before
@@ -287,7 +404,7 @@ cdef class Lanes:
         cdef TopicLanes lanes
         cdef Lane lane
         cdef RecordWriter writer
-        cdef Py_ssize_t first, before, size
+        cdef Py_ssize_t first, before, size, trailer
         cdef int64_t time
         lanes = self._topics.get(topic)
         if lanes is None or lanes.sticky < 0:
@@ -300,7 +417,7 @@ cdef class Lanes:
         first = writer.count
         while start < PyList_GET_SIZE(values) and lanes.sticky_left > 0:
             value = values[start]
-            size = self.size_of(value, None, ())
+            size = self.size_of(value, None, (), &trailer)
             before = writer.size_bytes
             if size < 0 or before + size > lane.limit:
                 break
@@ -376,8 +493,9 @@ cdef class Lanes:
 
     def are_plain(self, list values not None):
         """Whether all values could go through a lane as far as they are concerned."""
+        cdef Py_ssize_t trailer
         for value in values:
-            if self.size_of(value, None, ()) < 0:
+            if self.size_of(value, None, (), &trailer) < 0:
                 return False
         return True
 

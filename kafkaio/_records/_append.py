@@ -17,6 +17,7 @@ from kafkaio._records._murmur2 import key_partition
 from kafkaio._records._pure import RecordWriter
 from kafkaio._records._receipts import Delivery, Receipt
 from kafkaio.errors import UsageError
+from kafkaio.types import Header
 
 __all__ = ["Enqueuer", "Lanes", "Places"]
 
@@ -228,8 +229,11 @@ class Lanes:
         if type(topic) is not str or not self._is_for_us():
             return None
         lanes = self._topics.get(topic)
-        size = self._size_of(value, key, headers)
-        if lanes is None or size < 0:
+        plain = _plain_headers(headers)
+        if lanes is None or plain is None:
+            return None
+        size = self._size_of(value, key, plain)
+        if size < 0:
             return None
         number = self._partition(lanes, key, partition)
         lane = lanes.lanes[number] if number >= 0 else None
@@ -243,7 +247,7 @@ class Lanes:
         before = writer.size_bytes
         if before + size > limit:
             return None
-        index = writer.try_append(timestamp, key, value, headers)  # type: ignore[arg-type]  # _size_of checked their types
+        index = writer.try_append(timestamp, key, value, plain)  # type: ignore[arg-type]  # _size_of checked their types
         if index < 0:
             return None
         is_sticky = partition is None and (key is None or self._ignore_keys)
@@ -350,7 +354,7 @@ class Lanes:
             lanes.sticky_left -= size
             lanes.sticky_taken += size
 
-    def _size_of(self, value: object, key: object, headers: object) -> int:
+    def _size_of(self, value: object, key: object, headers: tuple[Header, ...]) -> int:
         """What `BatchBuilder.size_of` says; -1 if it is too much or not plain."""
         size = ONE_RECORD
         if type(value) is bytes:
@@ -361,10 +365,8 @@ class Lanes:
             size += len(key)
         elif key is not None:
             return -1
-        extra = _size_of_headers(headers)
-        if extra < 0:
-            return -1
-        size += extra
+        for name, field in headers:
+            size += HEADER_OVERHEAD + len(name.encode()) + len(field or b"")
         return size if size <= self._largest else -1
 
 
@@ -402,18 +404,36 @@ class Enqueuer:
         return self._otherwise(topic, value, key, headers, timestamp, partition)
 
 
-def _size_of_headers(headers: object) -> int:
-    if type(headers) is not tuple:
-        return -1
-    size = 0
+def _plain_headers(headers: object) -> tuple[Header, ...] | None:
+    """The headers as the writer takes them; None if they are not plain.
+
+    Plain are a list, a tuple or a dict, nothing derived from these, of names that
+    UTF-8 can express and values that are bytes, bytearray or None.
+    """
+    if headers is None:
+        return ()
+    if type(headers) is dict:
+        headers = tuple(headers.items())
+    if type(headers) is not tuple and type(headers) is not list:
+        return None
+    plain: list[Header] = []
     for pair in headers:
-        if type(pair) is not tuple or len(pair) != 2:
-            return -1
+        if (type(pair) is not tuple and type(pair) is not list) or len(pair) != 2:
+            return None
         name, value = pair
-        if type(name) is not str or (value is not None and type(value) is not bytes):
-            return -1
-        try:
-            size += HEADER_OVERHEAD + len(name.encode()) + len(value or b"")
-        except UnicodeEncodeError:
-            return -1
-    return size
+        if type(name) is not str or not _is_unicode(name):
+            return None
+        if type(value) is bytearray:
+            value = bytes(value)
+        if value is not None and type(value) is not bytes:
+            return None
+        plain.append((name, value))
+    return tuple(plain)
+
+
+def _is_unicode(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -2,7 +2,7 @@
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
 
-from kafkaio._records._columns import MOST_BYTES, BinaryColumn, Columns, HeaderColumns
+from kafkaio._records._layout import MOST_BYTES, BinaryColumn, Columns, HeaderColumns
 
 cdef Py_ssize_t COLUMN_LIMIT = MOST_BYTES
 

@@ -9,116 +9,34 @@ from __future__ import annotations
 
 from array import array
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 from kafkaio._records._cursor import RecordCursor
-from kafkaio._records._layout import HEADER_OVERHEAD, ONE_RECORD, Origin, PlainRecord
+from kafkaio._records._layout import (
+    HEADER_OVERHEAD,
+    MOST_BYTES,
+    ONE_RECORD,
+    BinaryColumn,
+    BinaryView,
+    BytesLike,
+    Columns,
+    HeaderColumns,
+    HeaderView,
+    Origin,
+    PlainRecord,
+)
 from kafkaio._records._murmur2 import key_partition
 from kafkaio._records._pure import RecordWriter, decode_records
-from kafkaio._records.compression import BytesLike
 from kafkaio.errors import UsageError
 from kafkaio.types import Header
 
 __all__ = [
-    "BinaryColumn",
-    "BinaryView",
-    "Columns",
     "ColumnsBuilder",
-    "HeaderColumns",
-    "HeaderView",
     "Rows",
     "column_partitions",
 ]
 
-#: What 32-bit offsets can count.
-MOST_BYTES = 2**31 - 1
 _MAX_INT64 = 2**63 - 1
-
-
-class BinaryColumn(NamedTuple):
-    """Values of bytes, some of them perhaps null.
-
-    Attributes:
-        validity: a bit per value, the lowest of each byte first, 0 for null; None
-            where no value is null.
-        offsets: 32-bit integers, one more than there are values: where each begins.
-        data: the values.
-        null_count: how many are null.
-    """
-
-    validity: bytearray | None
-    offsets: bytearray
-    data: bytearray
-    null_count: int
-
-
-class HeaderColumns(NamedTuple):
-    """The headers of records: those of all records one after the other.
-
-    Attributes:
-        offsets: 32-bit integers, one more than there are records: where each
-            record's headers begin.
-        names: names in UTF-8.
-        values: values.
-    """
-
-    offsets: bytearray
-    names: BinaryColumn
-    values: BinaryColumn
-
-
-class Columns(NamedTuple):
-    """Records as columns.
-
-    Attributes:
-        length: records.
-        offsets: 64-bit integers.
-        timestamps: 64-bit integers, milliseconds since the Unix epoch.
-        keys: keys.
-        values: values.
-        headers: headers, None where they were not asked for.
-        timeless: records that have no timestamp, but -1.
-    """
-
-    length: int
-    offsets: bytearray
-    timestamps: bytearray
-    keys: BinaryColumn
-    values: BinaryColumn
-    headers: HeaderColumns | None
-    timeless: int
-
-
-class BinaryView(NamedTuple):
-    """A column of bytes that somebody else keeps, such as an Arrow array.
-
-    Attributes:
-        validity: as in `BinaryColumn`.
-        offsets: integers of ``width`` bytes.
-        data: the values.
-        first: index of the column's first value in these buffers.
-        width: 4 or 8.
-    """
-
-    validity: BytesLike | None
-    offsets: BytesLike
-    data: BytesLike
-    first: int = 0
-    width: int = 4
-
-
-class HeaderView(NamedTuple):
-    """A column of headers that somebody else keeps: those of all rows, in a row.
-
-    Attributes:
-        ends: 64-bit integers: how many headers there are up to the end of each row.
-        names: names in UTF-8, none of them null.
-        values: values; None where all are null.
-    """
-
-    ends: BytesLike
-    names: BinaryView
-    values: BinaryView | None
 
 
 class ColumnsBuilder:

@@ -20,7 +20,10 @@ cdef int begin(
 
 
 cdef refuse(bytes data, Py_ssize_t position, Py_ssize_t count, object origin):
-    # The pure twin is what says which error it is, so that both say the same.
+    # The pure twin is what says which error it is, so that both say the same. It is
+    # loaded when there is one.
+    from kafkaio._records._pure import decode_records as pure_decode
+
     pure_decode(data, position, count, origin)
     raise CorruptRecord("a batch cannot be decoded")
 

@@ -1,6 +1,6 @@
 # The header before a batch's records.
 
-from crc32c import crc32c
+from kafkaio._records._crc import crc32c
 
 cdef inline uint8_t *put_big_endian(uint8_t *at, uint64_t number, int size) noexcept nogil:
     cdef int i

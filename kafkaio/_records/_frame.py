@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from crc32c import crc32c
-
+from kafkaio._records._crc import crc32c
 from kafkaio._records._layout import (
     ATTRIBUTES_OFFSET,
     BATCH_HEADER,

@@ -1,6 +1,5 @@
 # The header of a batch, and the way from there to its records.
 
-from kafkaio._records._header import BatchHeader as PureHeader
 from kafkaio._records._layout import Origin
 from kafkaio._records.compression import Compression
 
@@ -85,7 +84,10 @@ cdef class BatchHeader:
         self.next_offset = self.last_offset + 1
 
     cdef refuse(self, data):
-        # The pure twin is what says which error it is, so that both say the same.
+        # The pure twin is what says which error it is, so that both say the same. It
+        # is loaded when there is one.
+        from kafkaio._records._header import BatchHeader as PureHeader
+
         PureHeader(data)
         raise CorruptRecord("a batch has an impossible header")
 

@@ -10,8 +10,7 @@ import importlib.util
 import os
 from typing import TYPE_CHECKING, Any
 
-from crc32c import crc32c
-
+from kafkaio._records._crc import crc32c
 from kafkaio.errors import ConfigurationError
 
 __all__ = [

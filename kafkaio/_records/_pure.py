@@ -21,6 +21,7 @@ from kafkaio._records._layout import (
     BATCH_HEADER_SIZE,
     MIN_RECORD_SIZE,
     Origin,
+    encode_varint,
 )
 from kafkaio.errors import CorruptRecord, UsageError
 from kafkaio.types import Header, Headers, Record, TimestampType
@@ -32,7 +33,6 @@ __all__ = [
     "decode_keys",
     "decode_records",
     "decode_values",
-    "encode_varint",
 ]
 
 _MIN_INT64 = -(2**63)
@@ -306,17 +306,6 @@ def _check_timestamps(drafts: list[_Draft]) -> None:
     for draft in drafts:
         if not _MIN_INT64 <= draft.timestamp <= _MAX_INT64:
             raise CorruptRecord(f"a record has the timestamp {draft.timestamp}")
-
-
-def encode_varint(number: int) -> bytes:
-    """The number as a zigzag varint."""
-    raw = number << 1 if number >= 0 else (-number << 1) - 1
-    encoded = bytearray()
-    while raw > 127:
-        encoded.append(raw & 127 | 128)
-        raw >>= 7
-    encoded.append(raw)
-    return bytes(encoded)
 
 
 # Every number that takes one or two bytes and is not negative.

@@ -4,7 +4,7 @@
 # collector is spared it. That is safe as long as no settled receipt leads back to a
 # delivery, which is why errors are raised as twins of the one that is kept.
 
-from kafkaio._records._receipts import at_once, twin_of
+from kafkaio._records._layout import at_once, twin_of
 from kafkaio.types import RecordMetadata
 
 cdef extern from *:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Protocol, TypeAlias
 
+from kafkaio._records._layout import at_once, twin_of
 from kafkaio.errors import UsageError
 from kafkaio.types import RecordMetadata
 
@@ -18,9 +19,7 @@ __all__ = [
     "Receipt",
     "Wait",
     "Waiter",
-    "at_once",
     "metadata_run",
-    "twin_of",
 ]
 
 #: Makes the iterator that ``await delivery`` runs, for a record on its way.
@@ -256,12 +255,6 @@ class Delivery:
         return f"<Delivery {where} done, offset {self.result().offset}>"
 
 
-def at_once(delivery: Delivery) -> Generator[object, None, RecordMetadata]:
-    """What ``await`` runs for a delivery that is done: it ends with the outcome."""
-    yield from ()  # nothing to wait for, but awaiting takes an iterator
-    return delivery.result()
-
-
 def metadata_run(
     topic: str, partition: int, offset: int, count: int, timestamp: int
 ) -> list[RecordMetadata]:
@@ -280,20 +273,3 @@ def metadata_run(
         RecordMetadata(topic, partition, at, timestamp)
         for at in range(offset, offset + count)
     ]
-
-
-def twin_of(error: Exception) -> Exception:
-    """A copy of the error that the records of a batch share.
-
-    Raised in several tasks, one object would collect all their tracebacks, and keep
-    what these refer to: the deliveries too, which no garbage collector looks into.
-    """
-    try:
-        twin = type(error).__new__(type(error), *error.args)
-    except Exception:  # noqa: BLE001 - an exception class of the user's own making
-        return error.with_traceback(None)
-    twin.args = error.args
-    vars(twin).update(vars(error))
-    if error.__cause__ is not None:
-        twin.__cause__ = error.__cause__
-    return twin

@@ -1,6 +1,6 @@
 # Rows of columns that are to become records.
 
-# The headers of rows: see `kafkaio._records._columns.HeaderView`.
+# The headers of rows: see `kafkaio._records._layout.HeaderView`.
 @cython.final
 cdef class ViewedHeaders:
     cdef Held _ends

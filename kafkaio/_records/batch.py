@@ -10,14 +10,6 @@ import struct
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from kafkaio._records._columns import (
-    MOST_BYTES,
-    BinaryColumn,
-    BinaryView,
-    Columns,
-    HeaderColumns,
-    HeaderView,
-)
 from kafkaio._records._impl import (
     ColumnsBuilder,
     Handout,
@@ -27,7 +19,18 @@ from kafkaio._records._impl import (
     column_partitions,
     converted,
 )
-from kafkaio._records._layout import BATCH_HEADER_SIZE, LENGTH_END, MAGIC_OFFSET
+from kafkaio._records._layout import (
+    BATCH_HEADER_SIZE,
+    LENGTH_END,
+    MAGIC_OFFSET,
+    MOST_BYTES,
+    BinaryColumn,
+    BinaryView,
+    BytesLike,
+    Columns,
+    HeaderColumns,
+    HeaderView,
+)
 from kafkaio._records.builder import (
     BatchBuilder,
     PlainRecord,
@@ -37,7 +40,6 @@ from kafkaio._records.builder import (
 )
 from kafkaio._records.compression import (
     DEFAULT_LIMIT,
-    BytesLike,
     Compression,
     Compressor,
     Decompressor,

@@ -11,18 +11,19 @@ from __future__ import annotations
 import struct
 import zlib
 from enum import IntEnum
-from typing import TypeAlias, assert_never
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, assert_never
 
-import cramjam
-import lz4.frame
-import zstandard
+from kafkaio._records._layout import BytesLike
+from kafkaio.errors import ConfigurationError, CorruptRecord
 
-from kafkaio.errors import CorruptRecord
+if TYPE_CHECKING:
+    import lz4.frame
+    import zstandard
 
 __all__ = ["DEFAULT_LIMIT", "BytesLike", "Compression", "Compressor", "Decompressor"]
-
-#: What the codecs read from.
-BytesLike: TypeAlias = bytes | bytearray | memoryview
 
 #: Bytes that one batch may decompress to, unless the caller says otherwise.
 DEFAULT_LIMIT = 64 * 1024 * 1024
@@ -38,6 +39,11 @@ class Compression(IntEnum):
     ZSTD = 4
 
 
+_LIBRARIES = {
+    Compression.SNAPPY: "cramjam",
+    Compression.LZ4: "lz4.frame",
+    Compression.ZSTD: "zstandard",
+}
 _CHUNK = 256 * 1024
 #: Bytes that gzip is given at a time.
 _GZIP_PIECE = 16 * 1024
@@ -52,6 +58,22 @@ _DEFAULT_LEVEL = {Compression.GZIP: -1, Compression.LZ4: 9, Compression.ZSTD: 3}
 _LZ4_FAST_IN_JAVA = 9
 
 
+@cache
+def _library(name: str) -> ModuleType:
+    """The library of a codec, loaded when the first batch needs it.
+
+    Raises:
+        ConfigurationError: it cannot be loaded.
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ConfigurationError(
+            f"compression needs the package {name.partition('.')[0]}, which cannot be "
+            f"imported: {error}"
+        ) from error
+
+
 class Compressor:
     """Compresses batches with one codec and level.
 
@@ -63,18 +85,22 @@ class Compressor:
         level: the codec's own scale, None for Java's default: -1 for gzip, 3 for
             zstd, and 9 for lz4, where it means the fast compressor, as it does in
             Java. Snappy has no levels.
+
+    Raises:
+        ConfigurationError: the library of the codec is not installed.
     """
 
-    __slots__ = ("_level", "_zstd", "codec")
+    __slots__ = ("_level", "_library", "_zstd", "codec")
 
     def __init__(self, codec: Compression, level: int | None = None) -> None:
         self.codec = codec
         self._level = _DEFAULT_LEVEL.get(codec, 0) if level is None else level
-        self._zstd = (
-            zstandard.ZstdCompressor(level=self._level)
-            if codec is Compression.ZSTD
-            else None
-        )
+        library = _LIBRARIES.get(codec)
+        self._library = None if library is None else _library(library)
+        self._zstd: zstandard.ZstdCompressor | None = None
+        if codec is Compression.ZSTD:
+            assert self._library is not None
+            self._zstd = self._library.ZstdCompressor(level=self._level)
 
     def compress(self, data: BytesLike) -> bytes:
         """Returns ``data`` compressed, in the framing that Java writes."""
@@ -98,10 +124,12 @@ class Compressor:
 
     def _lz4(self, data: BytesLike) -> bytes:
         level = 0 if self._level == _LZ4_FAST_IN_JAVA else self._level
-        compressed: bytes = lz4.frame.compress(
+        library = self._library
+        assert library is not None
+        compressed: bytes = library.compress(
             data,
             compression_level=level,
-            block_size=lz4.frame.BLOCKSIZE_MAX64KB,
+            block_size=library.BLOCKSIZE_MAX64KB,
             block_linked=False,
             store_size=False,
         )
@@ -135,10 +163,11 @@ class Decompressor:
                 ``limit`` bytes; no more output than the limit and one chunk is
                 made. (zstd reserves a window of up to 128 MiB beside it, as high
                 levels ask for, but touches no more of it than it has output.)
+            ConfigurationError: the library of the codec is not installed.
         """
         try:
             return self._decompress(codec, data, limit)
-        except CorruptRecord:
+        except (ConfigurationError, CorruptRecord):
             raise
         except Exception as error:
             # Each library has exceptions of its own; all mean the same here.
@@ -163,16 +192,17 @@ class Decompressor:
                 assert_never(never)
 
     def _unzstd(self, data: BytesLike, limit: int) -> bytes:
+        library = _library(_LIBRARIES[Compression.ZSTD])
         if self._zstd is None:
-            self._zstd = zstandard.ZstdDecompressor()
+            self._zstd = library.ZstdDecompressor()
         # A frame says how much it holds only if its writer knew before it began, as
         # librdkafka and this client do. One that does not, as Java's, and several in
         # a row are read as a stream, which takes longer.
-        claimed = zstandard.frame_content_size(data)
+        claimed: int = library.frame_content_size(data)
         if 0 < claimed <= limit:
             try:
                 return self._zstd.decompress(data, allow_extra_data=False)
-            except zstandard.ZstdError:
+            except library.ZstdError:
                 pass
         parts: list[bytes] = []
         total = 0
@@ -188,7 +218,8 @@ class Decompressor:
     def _unlz4(self, data: BytesLike, limit: int) -> bytes:
         stream = self._lz4
         if stream is None:
-            stream = self._lz4 = lz4.frame.LZ4FrameDecompressor()
+            library = _library(_LIBRARIES[Compression.LZ4])
+            stream = self._lz4 = library.LZ4FrameDecompressor()
         stream.reset()
         parts: list[bytes] = []
         total = 0
@@ -208,9 +239,10 @@ class Decompressor:
 
 def _snappy(data: BytesLike) -> bytes:
     view = memoryview(data)
+    snappy = _library(_LIBRARIES[Compression.SNAPPY]).snappy
     parts = [_XERIAL_HEADER]
     for start in range(0, len(view), _SNAPPY_BLOCK):
-        block = bytes(cramjam.snappy.compress_raw(view[start : start + _SNAPPY_BLOCK]))
+        block = bytes(snappy.compress_raw(view[start : start + _SNAPPY_BLOCK]))
         parts.append(_INT32.pack(len(block)))
         parts.append(block)
     return b"".join(parts)
@@ -268,5 +300,6 @@ def _unsnappy(data: BytesLike, limit: int) -> bytes:
 
 
 def _unsnappy_block(block: memoryview, total: int, limit: int) -> bytes:
-    _check_limit(total + cramjam.snappy.decompress_raw_len(block), limit)
-    return bytes(cramjam.snappy.decompress_raw(block))
+    snappy = _library(_LIBRARIES[Compression.SNAPPY]).snappy
+    _check_limit(total + snappy.decompress_raw_len(block), limit)
+    return bytes(snappy.decompress_raw(block))

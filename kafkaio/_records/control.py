@@ -8,9 +8,9 @@ to a client. Compaction may empty the batch, which then marks nothing.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
 
+from kafkaio._dataclass import dataclass
 from kafkaio._records.builder import BatchBuilder, with_base_offset
 from kafkaio.errors import CorruptRecord
 

@@ -19,8 +19,8 @@ from kafkaio._records._layout import (
     LOG_APPEND_TIME,
     MAGIC_OFFSET,
     Origin,
+    encode_varint,
 )
-from kafkaio._records._pure import encode_varint
 from kafkaio._records.compression import DEFAULT_LIMIT, Compression, Decompressor
 from kafkaio._records.sections import Section, Sectioned
 from kafkaio.errors import CorruptRecord

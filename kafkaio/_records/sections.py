@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kafkaio._records._columns import Columns
 from kafkaio._records._impl import (
     ColumnsBuilder,
     Record,
@@ -13,7 +12,7 @@ from kafkaio._records._impl import (
     decode_records,
     decode_values,
 )
-from kafkaio._records._layout import Origin
+from kafkaio._records._layout import Columns, Origin
 
 __all__ = ["Section", "Sectioned"]
 

@@ -11,8 +11,9 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from uuid import UUID
+
+from kafkaio._dataclass import dataclass
 
 __all__ = ["now", "random_uuid", "replaced", "roll", "wall_clock", "wall_ms"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, Literal, TypeAlias
 
+from kafkaio._dataclass import dataclass
 from kafkaio.types import Broker, TopicPartition
 
 __all__ = [

@@ -20,8 +20,8 @@ from kafkaio.client.metadata import MetadataKeeper
 from kafkaio.client.nodes import Nodes
 from kafkaio.client.race import race
 from kafkaio.errors import UnsupportedVersion
+from kafkaio.protocol.api_keys import ApiKey, request_type
 from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.messages.find_coordinator import FindCoordinatorRequest
 
 __all__ = ["CoordinatorFinder"]
 
@@ -116,7 +116,7 @@ class CoordinatorFinder:
         self, kind: CoordinatorKind, keys: list[str]
     ) -> list[Found | NotFound]:
         connection = await self._nodes.any_connection()
-        version = connection.versions.usable(FindCoordinatorRequest)
+        version = connection.versions.usable(request_type(ApiKey.FIND_COORDINATOR))
         if version < kind.least_version:
             what = kind.name.lower()
             raise UnsupportedVersion(f"the broker knows no {what} coordinators")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TypeVar, assert_never
 
 import anyio
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.reactions import reaction
@@ -36,8 +36,6 @@ from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Request, ResponseT
-from kafkaio.protocol.messages.join_group import JoinGroupRequest
-from kafkaio.protocol.messages.produce import ProduceRequest
 
 __all__ = ["Errand", "Requester"]
 
@@ -210,7 +208,11 @@ class Requester:
         raise error
 
     def _patience(self, request: Request[ResponseT]) -> float:
-        if isinstance(request, JoinGroupRequest):
+        if request.API_KEY == ApiKey.JOIN_GROUP:
+            # Whoever has such a request has loaded it.
+            from kafkaio.protocol.messages.join_group import JoinGroupRequest
+
+            assert isinstance(request, JoinGroupRequest)
             # The coordinator answers when all members are there.
             rebalance = max(request.rebalance_timeout_ms, request.session_timeout_ms)
             return max(self._timeout, rebalance / 1000 + JOIN_MARGIN)
@@ -308,7 +310,8 @@ class Requester:
 
 
 def _is_oneway(request: Request[ResponseT]) -> bool:
-    return isinstance(request, ProduceRequest) and request.acks == 0
+    # ProduceRequest is for producers to load.
+    return request.API_KEY == ApiKey.PRODUCE and getattr(request, "acks", -1) == 0
 
 
 def _named(to: Destination) -> str:

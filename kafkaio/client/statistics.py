@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from kafkaio._dataclass import dataclass
 from kafkaio._net.connection import ConnectionStatistics
 
 __all__ = ["ClientStatistics"]

@@ -9,9 +9,10 @@ unknown one, that is a name which is near, or what kafkaio has in its place.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from kafkaio._dataclass import dataclass
 from kafkaio.config.checks import (
     ALIASES,
     DEFAULT_PORT,

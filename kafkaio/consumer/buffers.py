@@ -12,9 +12,9 @@ is all that waits when frames of which little is left use up the room.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.positions import FetchPoint
 from kafkaio._machines.read_committed import ReadCommitted, ReadUncommitted
 from kafkaio._records.batch import LegacyBatch, RecordBatch, RecordCursor

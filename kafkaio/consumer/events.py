@@ -6,12 +6,12 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import TypeAlias
 from weakref import ref
 
 import anyio
 
+from kafkaio._dataclass import dataclass
 from kafkaio.consumer.reading import Insiders
 from kafkaio.errors import UsageError
 from kafkaio.types import TopicPartition

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from kafkaio._dataclass import dataclass
 from kafkaio.types import Record, TopicPartition
 
 __all__ = ["Poll"]

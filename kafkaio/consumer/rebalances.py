@@ -13,11 +13,12 @@ import contextlib
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from types import TracebackType
 from typing import Final, Protocol, Self, TypeAlias
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.membership.revoke_ledger import Claim
 from kafkaio._runtime.thread import TaskReference, caller, refer, when_done
 from kafkaio._runtime.wakeup import Wakeup

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.metadata import ClusterView
 from kafkaio.consumer.arguments import partition_of
 from kafkaio.errors import UsageError

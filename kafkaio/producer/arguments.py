@@ -92,6 +92,8 @@ def _as_bytes(what: str, value: object, serialize: Serializer | None) -> bytes |
 
 
 def _plain_headers(headers: object) -> tuple[Header, ...]:
+    if type(headers) is tuple or type(headers) is list:
+        return tuple([_plain_header(pair) for pair in headers])
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     if isinstance(pairs, str | bytes) or not hasattr(pairs, "__iter__"):
         raise TypeError(
@@ -105,6 +107,8 @@ def _plain_header(pair: object) -> Header:
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise TypeError(f"a header must be a pair (name, value), not {pair!r}")
     name, value = pair
+    if type(name) is str and name.isascii() and type(value) is bytes:
+        return name, value
     if not isinstance(name, str):
         raise TypeError(f"a header's name must be str, not {_name(name)}")
     if not name.isascii():

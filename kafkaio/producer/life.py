@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
 from threading import get_ident
@@ -13,6 +12,7 @@ from typing import Self
 
 import anyio
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.accumulator import (
     Accumulator,
     AccumulatorStatistics,

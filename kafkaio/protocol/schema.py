@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
+
+from kafkaio._dataclass import dataclass
 
 if TYPE_CHECKING:
     from kafkaio.protocol.message import Struct

@@ -14,6 +14,7 @@ While somebody waits for room no batch is leased, so that those who wait come fi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
 
 from kafkaio._machines.accumulator.batch import PlainRecord, ProduceBatch, Receipt
 from kafkaio._machines.accumulator.limits import Limits, too_large
@@ -25,12 +26,14 @@ from kafkaio._machines.partitioner import StickyPartition
 from kafkaio._machines.reactions import reaction
 from kafkaio._machines.sequence import PartitionSequence, ProducerIdentity
 from kafkaio._records._impl import Lanes
-from kafkaio._records._receipts import Wait
 from kafkaio._records.batch import BatchBuilder
 from kafkaio.errors import BufferFull
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._records._receipts import Wait
 
 __all__ = ["Intake"]
 

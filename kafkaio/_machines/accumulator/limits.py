@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.accumulator.batch import ProduceBatch, Receipt
 from kafkaio.errors import DeliveryTimeout, RecordTooLarge, UnknownTopicOrPartition
 from kafkaio.protocol.error_codes import ErrorCode

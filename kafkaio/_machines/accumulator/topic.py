@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.accumulator.batch import PlainRecord, Receipt
 from kafkaio._machines.accumulator.queue import PartitionQueue
 from kafkaio._machines.metadata import ClusterView

@@ -6,10 +6,10 @@ it still waits for from a late one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import UUID
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.membership.revoke_ledger import Claim
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition

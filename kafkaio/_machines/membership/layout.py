@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from kafkaio._dataclass import dataclass
 from kafkaio.types import TopicPartition
 
 __all__ = ["Layout"]

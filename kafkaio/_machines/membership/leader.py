@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import (
     Assignor,

@@ -7,10 +7,11 @@ state brings with it, and the progress that is possible in each state.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Final
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.base import NEVER, Effects, LedgerMember

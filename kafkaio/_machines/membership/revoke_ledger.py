@@ -15,11 +15,11 @@ number of them may be taken until COMPLETING, and while there is one, READY wait
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from kafkaio._dataclass import dataclass
 from kafkaio.types import TopicPartition
 
 __all__ = ["TRANSITIONS", "Claim", "Move", "RevokeLedger", "Stage"]

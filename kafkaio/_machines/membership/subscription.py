@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 from typing import Final, Protocol, TypeVar, runtime_checkable
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.membership.layout import Layout
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol import codec

@@ -5,10 +5,10 @@ The theory is told in `kafkaio._machines.positions.positions`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
+from kafkaio._dataclass import dataclass
 from kafkaio.config.checks import iso_duration_ms
 from kafkaio.types import TopicPartition
 

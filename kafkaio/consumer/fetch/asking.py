@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, TypeVar
 
 import anyio
 
+from kafkaio._dataclass import dataclass
 from kafkaio._net.lane import Lane
 from kafkaio.client.client import Client
 from kafkaio.errors import KafkaError, KafkaTimeout, NetworkError, RequestTimeout

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.fetch_session import FetchPlan, FetchTarget
 from kafkaio.protocol.messages.fetch import (
     FetchPartition,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 from typing import Final
 
+from kafkaio._dataclass import dataclass
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.offset_commit import (
     OffsetCommitRequest,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
+from kafkaio._dataclass import dataclass
 from kafkaio.protocol.message import Request, Response
 from kafkaio.protocol.schema import ZERO_UUID, Field
 

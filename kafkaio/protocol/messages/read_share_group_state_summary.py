@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 from uuid import UUID
 
+from kafkaio._dataclass import dataclass
 from kafkaio.protocol.message import Request, Response, Struct
 from kafkaio.protocol.schema import ZERO_UUID, Field
 

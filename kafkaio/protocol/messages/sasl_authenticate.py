@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
+from kafkaio._dataclass import dataclass
 from kafkaio.protocol.message import Request, Response
 from kafkaio.protocol.schema import Field
 

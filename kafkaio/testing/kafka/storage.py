@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kafkaio._records._impl import crc32c
-from kafkaio._records._pure import encode_varint
+from kafkaio._records._layout import encode_varint
 from kafkaio.protocol.primitives import uvarint
 
 _CONTROL_ATTRIBUTE: Final = 0x20

@@ -14,8 +14,8 @@ from kafkaio._records._layout import (
     CRC_OFFSET,
     DELETE_HORIZON,
     LENGTH_END,
+    encode_varint,
 )
-from kafkaio._records._pure import encode_varint
 from kafkaio._records.compression import Compression, Compressor
 from kafkaio.testing.log.config import LogConfig
 from kafkaio.testing.log.epochs import LeaderEpochs

@@ -8,7 +8,7 @@ import gc
 import importlib.util
 import pickle
 import threading
-from types import ModuleType, SimpleNamespace
+from types import MappingProxyType, ModuleType, SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -153,14 +153,20 @@ def test_keys_that_are_ignored_go_to_the_sticky_lane(twin) -> None:
         {"value": b"v" * 9_950},  # with its batch header, larger than the largest
         {"key": "k"},
         {"key": bytearray(b"k")},
-        {"headers": []},
-        {"headers": {"a": b"b"}},
-        {"headers": (["a", b"b"],)},
+        {"headers": "ab"},
+        {"headers": ["ab"]},
+        {"headers": MappingProxyType({"a": b"b"})},
+        {"headers": [("a", memoryview(b"b"))]},
         {"headers": (("a", b"b", 1),)},
+        {"headers": [["a"]]},
+        {"headers": [("a", b"b"), ("a", b"b", 1)]},
         {"headers": ((b"a", b"b"),)},
         {"headers": (("a", "b"),)},
+        {"headers": {"a": "b"}},
+        {"headers": {b"a": b"b"}},
         {"headers": (("\ud800", b"b"),)},
-        {"headers": (("a" * 9_950, b""),)},
+        {"headers": [("a" * 9_950, b"")]},
+        {"headers": [("a", b"b" * 9_950)]},
         {"timestamp": -1},
         {"timestamp": 2**63 - 1},
         {"timestamp": 2**70},
@@ -184,6 +190,48 @@ def test_what_is_odd_is_left_to_the_accumulator(twin, odd: dict) -> None:
     assert bench.take(None, headers=headers) is not None
     records = records_of(bench.batches[0][0])
     assert records[1].headers == headers
+
+
+@pytest.mark.parametrize("pairs", [tuple, list])
+@pytest.mark.parametrize("shape", [tuple, list, dict])
+def test_headers_of_any_shape_go_through_a_lane(twin, shape, pairs) -> None:
+    headers = (("trace", b"1"), ("é" * 70, b"v" * 200), ("none", None), ("", b""))
+    bench = Bench(twin)
+    bench.open(0)
+    given = shape(map(pairs, headers))
+    assert bench.take(b"v", b"key", given, partition=0) is not None
+    assert records_of(bench.batches[0][0])[1].headers == headers
+
+
+def test_headers_that_change_afterwards_were_written_as_they_were(twin) -> None:
+    bench = Bench(twin)
+    bench.open(0)
+    value, pair, table = bytearray(b"one"), ["a", b"1"], {"a": b"1"}
+    given = [("a", value), pair]
+    for headers in (given, table):
+        assert bench.take(headers=headers, partition=0) is not None
+    value[:] = b"more than before"
+    pair[:] = ["b", b"2"]
+    given.clear()
+    table["b"] = b"2"
+    _, first, second = records_of(bench.batches[0][0])
+    assert first.headers == (("a", b"one"), ("a", b"1"))
+    assert second.headers == (("a", b"1"),)
+
+
+def test_a_clock_that_changes_the_headers_is_no_danger(twin) -> None:
+    given = [("a", b"1")] * 9
+
+    def clock() -> int:
+        given.clear()
+        return 5_000_000
+
+    lanes = twin.Lanes(clock, 10_000)
+    writer = twin.RecordWriter(1_000)
+    writer.try_append(5, None, b"first", ())
+    lanes.grant("t", 0, 1, (writer, twin.Receipt("t", 0, count=1)), 1_000)
+    assert lanes.take("t", b"v", None, given, None, 0) is not None
+    assert len(records_of(writer)) == 2
 
 
 def test_other_topics_are_left_to_the_accumulator(twin) -> None:
@@ -233,8 +281,8 @@ def test_a_lane_takes_nothing_that_could_pass_its_limit(twin) -> None:
 def test_what_no_lane_takes_is_handed_on(twin) -> None:
     bench = Bench(twin)
     enqueue = twin.Enqueuer(bench.lanes, lambda *arguments: arguments).enqueue
-    assert enqueue("t", "odd", key=1, headers=[], timestamp=2) == (
-        *("t", "odd", 1, [], 2, None),
+    assert enqueue("t", "odd", key=1, headers=[1], timestamp=2) == (
+        *("t", "odd", 1, [1], 2, None),
     )
     assert enqueue("t", b"v", partition=3) == ("t", b"v", None, (), None, 3)
     bench.open(0)
@@ -398,11 +446,21 @@ def test_several_tables_share_a_lane(twin) -> None:
 
 
 fields = st.none() | st.binary(max_size=40)
+names = st.text(max_size=9) | st.sampled_from(["h", "\ud800", "é" * 70])
+header_values = st.none() | st.binary(max_size=9) | st.just(bytearray(b"v")) | names
+pairs = st.tuples(names, header_values)
+headers = st.one_of(
+    st.just(()),
+    st.none(),
+    st.lists(pairs | pairs.map(list), max_size=4),
+    st.lists(pairs | pairs.map(list), max_size=4).map(tuple),
+    st.dictionaries(names, header_values, max_size=4),
+)
 takes = st.tuples(
     st.just("take"),
     fields,
     fields,
-    st.sampled_from([(), (("h", b"1"),), [("h", b"1")]]),
+    headers,
     st.none() | st.integers(-2, 2**40),
     st.none() | st.integers(-1, 3),
 )

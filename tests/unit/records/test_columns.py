@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaio._records._columns import BinaryColumn, BinaryView, Columns, HeaderView
+from kafkaio._records._layout import BinaryColumn, BinaryView, Columns, HeaderView
 from kafkaio._records._murmur2 import key_partition
 from kafkaio._records.batch import (
     BatchBuilder,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import sys
 import tracemalloc
 import zlib
 
@@ -14,8 +15,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafkaio._records import compression
 from kafkaio._records.compression import Compression, Compressor, Decompressor
-from kafkaio.errors import CorruptRecord
+from kafkaio.errors import ConfigurationError, CorruptRecord
 
 CODECS = list(Compression)
 REAL_CODECS = CODECS[1:]
@@ -291,3 +293,28 @@ def test_contexts_are_fit_for_use_after_a_failure(
 def test_levels_are_used(codec: Compression) -> None:
     outputs = {Compressor(codec, level).compress(sample(20_000)) for level in (1, 9)}
     assert len(outputs) == 2
+
+
+@pytest.mark.parametrize(
+    ("codec", "library"),
+    [
+        (Compression.SNAPPY, "cramjam"),
+        (Compression.LZ4, "lz4"),
+        (Compression.ZSTD, "zstandard"),
+    ],
+)
+def test_a_library_that_is_missing_is_named(
+    codec: Compression, library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = Compressor(codec).compress(b"abc")
+    compression._library.cache_clear()
+    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.delitem(sys.modules, "lz4.frame")
+    try:
+        with pytest.raises(ConfigurationError, match=f"the package {library}"):
+            Compressor(codec)
+        with pytest.raises(ConfigurationError, match=f"the package {library}"):
+            Decompressor().decompress(codec, data)
+        assert Compressor(Compression.GZIP).compress(b"abc")
+    finally:
+        compression._library.cache_clear()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaio._records import _impl
+from kafkaio._records import _crc, _impl
 from kafkaio._records._impl import _is_compiled_wanted, crc32c
 from kafkaio.errors import ConfigurationError
 
@@ -75,3 +75,14 @@ def test_environment_decides(wanted: str, expected: bool) -> None:
 def test_crc32c_check_value() -> None:
     assert crc32c(b"123456789") == 0xE3069283
     assert crc32c(b"6789", crc32c(b"12345")) == 0xE3069283
+
+
+def test_crc32c_is_found_in_another_layout_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_crc, "find_spec", lambda _: None)
+    assert _crc._load()(b"123456789") == 0xE3069283
+
+
+def test_the_package_of_crc32c_can_be_imported_beside_it() -> None:
+    import crc32c as package
+
+    assert package.crc32c(b"123456789") == crc32c(b"123456789")

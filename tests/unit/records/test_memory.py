@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from kafkaio._records._columns import BinaryView, HeaderView
+from kafkaio._records._layout import BinaryView, HeaderView
 from kafkaio.errors import CorruptRecord, UsageError
 from tests.unit.records.strategies import field, origin, record, varint
 from tests.unit.records.test_codecs import NOW

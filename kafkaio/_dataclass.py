@@ -1,0 +1,139 @@
+"""Dataclasses whose methods are made when they are first needed.
+
+The standard library compiles the methods of a dataclass when the class is defined. That
+takes up to half a millisecond, and most of the time that a module of dataclasses takes
+to load; yet of the classes that a program loads, it uses few. So `dataclass` here
+defines the class with its slots alone, and has the standard library make the methods
+when one of them is first used. From then on the class is what the standard library
+makes of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+__all__ = ["dataclass"]
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass as dataclass
+else:
+
+    def dataclass(*, slots, frozen=False, kw_only=False, eq=True):
+        """Do what the standard library's does, of which it takes these options.
+
+        The module must have ``from __future__ import annotations``. A mistake in the
+        definition of a field is told when the class is first used.
+        """
+        if not slots:
+            raise TypeError("without slots, take the standard library's")
+
+        def define(cls):
+            return _define(cls, {"frozen": frozen, "kw_only": kw_only, "eq": eq})
+
+        return define
+
+
+#: What the standard library adds to a class.
+_ADDED = [
+    "__init__",
+    "__repr__",
+    "__match_args__",
+    "__dataclass_fields__",
+    "__dataclass_params__",
+]
+if sys.version_info >= (3, 13):
+    _ADDED.append("__replace__")
+_ADDED_FROZEN = ("__setattr__", "__delattr__", "__getstate__", "__setstate__")
+#: What every class has of its own.
+_OWN = ("__dict__", "__weakref__")
+
+
+class _Unmade:
+    """Stands in a class for something that is still to be made."""
+
+    __slots__ = ("_make", "_name")
+
+    def __init__(self, name: str, make: _Maker) -> None:
+        self._name = name
+        self._make = make
+
+    def __get__(self, instance: object, owner: type | None = None) -> object:
+        made = self._make(self._name)
+        get = getattr(type(made), "__get__", None)
+        return made if get is None else get(made, instance, owner)
+
+
+class _Maker:
+    """Makes what a class lacks, all at once.
+
+    Two threads may do so at the same time: they make the same.
+    """
+
+    __slots__ = ("_namespace", "_options", "target")
+
+    def __init__(
+        self, namespace: dict[str, object], options: dict[str, bool], target: type
+    ) -> None:
+        self._namespace = namespace
+        self._options = options
+        self.target = target
+
+    def __call__(self, name: str) -> object:
+        """Make everything, and return what has this name."""
+        target = self.target
+        plain = type(target)(target.__name__, target.__bases__, dict(self._namespace))
+        plain.__qualname__ = target.__qualname__
+        made = vars(dataclasses.dataclass(slots=True, **self._options)(plain))
+        there = dict(vars(target))
+        for key, value in made.items():
+            if key not in there or isinstance(there[key], _Unmade):
+                setattr(target, key, value)
+        return vars(target)[name]
+
+
+def _define(cls: type, options: dict[str, bool]) -> type:
+    own_fields = _own_fields(cls)
+    namespace = {key: value for key, value in vars(cls).items() if key not in _OWN}
+    inherited = {slot for base in cls.__mro__[1:-1] for slot in _slots(base)}
+    body = {key: value for key, value in namespace.items() if key not in own_fields}
+    body["__slots__"] = tuple(name for name in own_fields if name not in inherited)
+    maker = _Maker(namespace, options, cls)
+    for name in _missing(namespace, options):
+        body[name] = _Unmade(name, maker)
+    if options["eq"] and not options["frozen"]:
+        body.setdefault("__hash__", None)
+    maker.target = type(cls)(cls.__name__, cls.__bases__, body)
+    maker.target.__qualname__ = cls.__qualname__
+    return maker.target
+
+
+def _missing(namespace: dict[str, object], options: dict[str, bool]) -> Iterable[str]:
+    yield from (name for name in _ADDED if name not in namespace)
+    if options["frozen"]:
+        yield from (name for name in _ADDED_FROZEN if name not in namespace)
+    if options["eq"]:
+        if "__eq__" not in namespace:
+            yield "__eq__"
+        # A class with __eq__ and no __hash__ has None there.
+        if options["frozen"] and namespace.get("__hash__") is None:
+            yield "__hash__"
+
+
+def _own_fields(cls: type) -> list[str]:
+    found = []
+    for name, annotation in cls.__annotations__.items():
+        if not isinstance(annotation, str):
+            raise TypeError(f"the annotations of {cls.__name__} must be postponed")
+        if "InitVar" in annotation or "KW_ONLY" in annotation:
+            raise TypeError(f"{cls.__name__}.{name}: take the standard library's")
+        if not annotation.startswith("ClassVar"):
+            found.append(name)
+    return found
+
+
+def _slots(base: type) -> tuple[str, ...]:
+    slots = vars(base).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)

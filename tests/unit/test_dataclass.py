@@ -1,0 +1,233 @@
+"""Dataclasses that are made late are what the standard library makes at once."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import importlib
+import inspect
+import pickle
+import pkgutil
+import sys
+import threading
+from dataclasses import FrozenInstanceError, field
+from typing import ClassVar, Generic, TypeVar
+
+import pytest
+
+import kafkaio
+from kafkaio._dataclass import _Unmade, dataclass
+
+T = TypeVar("T")
+BOTH = (dataclass, dataclasses.dataclass)
+
+
+class Slotless(Generic[T]):
+    __slots__ = ()
+
+
+def shapes(decorate) -> list[type]:
+    """Classes of every shape that the package has."""
+
+    @decorate(slots=True)
+    class Plain:
+        """Doc."""
+
+        KIND: ClassVar[int] = 5
+        first: int
+        second: list[int] = field(default_factory=list)
+        hidden: str = field(default="secret", repr=False)
+        left_out: int = field(default=0, compare=False)
+
+        def double(self) -> int:
+            return 2 * self.first
+
+    @decorate(slots=True, frozen=True)
+    class Frozen(Slotless[int]):
+        """Doc."""
+
+        first: int
+        second: str = "x"
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "second", self.second.upper())
+
+    @decorate(slots=True, frozen=True)
+    class Derived(Frozen):
+        """Doc."""
+
+        second: str = "y"
+        third: int = 3
+
+    @decorate(slots=True, kw_only=True)
+    class Keyword:
+        """Doc."""
+
+        second: int = 2
+        first: int
+
+    @decorate(slots=True, eq=False)
+    class ByIdentity:
+        """Doc."""
+
+        first: int
+
+    @decorate(slots=True, frozen=True)
+    class Own:
+        """Doc."""
+
+        first: int
+
+        def __repr__(self) -> str:
+            return "own"
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, type(self))
+
+        def __hash__(self) -> int:
+            return 7
+
+    @decorate(slots=True)
+    class OwnEquality:
+        """Doc."""
+
+        first: int
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+    return [Plain, Frozen, Derived, Keyword, ByIdentity, Own, OwnEquality]
+
+
+PAIRS = [
+    pytest.param(*pair, id=pair[0].__name__)
+    for pair in zip(*map(shapes, BOTH), strict=True)
+]
+
+
+def told(call) -> object:
+    try:
+        return call()
+    except Exception as error:  # noqa: BLE001 - what it is is compared
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize(("late", "at_once"), PAIRS)
+def test_a_class_is_what_the_standard_library_makes(late, at_once) -> None:
+    assert isinstance(vars(late)["__init__"], _Unmade)
+    seen = []
+    for cls in (late, at_once):
+        one, same, other = cls(first=1), cls(first=1), cls(first=2)
+        seen.append(
+            [
+                *(str(inspect.signature(cls)), cls.__match_args__, cls.__slots__),
+                *(cls.__qualname__, cls.__doc__, cls.__module__, repr(one)[:20]),
+                *(one == same, one == other, type(told(lambda o=one: hash(o)))),
+                *(one != 5, cls.__hash__ is None, dataclasses.is_dataclass(cls)),
+                [(f.name, f.type, f.default) for f in dataclasses.fields(cls)],
+                told(lambda c=cls: c()),
+                told(lambda c=cls: c(1, 2, 3, 4, 5)),
+                told(lambda o=one: setattr(o, "first", 5)),
+                told(lambda o=one: delattr(o, "first")),
+                told(lambda o=one: o.another)[0],
+                repr(dataclasses.replace(other, first=9))[:20],
+                dataclasses.asdict(copy.copy(other)),
+            ]
+        )
+    assert seen[0] == seen[1]
+    assert vars(late).keys() == vars(at_once).keys()
+    assert not [v for v in vars(late).values() if isinstance(v, _Unmade)]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda cls: cls.__match_args__,
+        lambda cls: dataclasses.fields(cls),
+        lambda cls: repr(object.__new__(cls)),
+        lambda cls: inspect.signature(cls),
+    ],
+)
+def test_any_use_makes_the_class(use) -> None:
+    plain, twin = shapes(dataclass)[0], shapes(dataclasses.dataclass)[0]
+    assert str(told(lambda: use(plain))) == str(told(lambda: use(twin)))
+    assert not isinstance(vars(plain)["__init__"], _Unmade)
+
+
+def test_a_frozen_object_cannot_be_changed_before_its_class_was_used() -> None:
+    frozen = shapes(dataclass)[1]
+    with pytest.raises(FrozenInstanceError):
+        object.__new__(frozen).first = 1
+
+
+def test_a_class_can_be_derived_from_before_it_is_used() -> None:
+    plain, frozen, *_ = shapes(dataclass)
+
+    class Child(plain):  # type: ignore[misc,valid-type]
+        def __init__(self) -> None:
+            super().__init__(1)
+
+    assert Child().double() == 2
+    assert isinstance(vars(frozen)["__init__"], _Unmade)
+    assert frozen(1) == frozen(1)
+    assert hash(frozen(1)) == hash(frozen(1))
+
+
+def test_threads_may_use_it_first_at_the_same_time() -> None:
+    barrier = threading.Barrier(4)
+    made: list[object] = []
+
+    def use(cls: type) -> None:
+        barrier.wait()
+        made.append(cls(first=1))
+
+    for cls in shapes(dataclass):
+        threads = [threading.Thread(target=use, args=[cls]) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(made) == 4
+        assert all(type(one) is cls and one.first == 1 for one in made)  # type: ignore[attr-defined]
+        made.clear()
+
+
+def test_what_it_cannot_do_it_refuses() -> None:
+    with pytest.raises(TypeError, match="standard library"):
+        dataclass(slots=False)
+    with pytest.raises(TypeError, match="postponed"):
+        dataclass(slots=True)(type("Now", (), {"__annotations__": {"first": int}}))
+    annotations = {"first": "InitVar[int]"}
+    with pytest.raises(TypeError, match="standard library"):
+        dataclass(slots=True)(type("Init", (), {"__annotations__": annotations}))
+
+
+def test_values_of_the_package_are_pickled_and_copied() -> None:
+    for value in (
+        kafkaio.TopicPartition("t", 1),
+        kafkaio.NewRecord(b"v", key=b"k"),
+        kafkaio.OffsetAndMetadata(5),
+    ):
+        assert pickle.loads(pickle.dumps(value)) == value
+        assert copy.deepcopy(value) == value
+
+
+def test_every_class_of_the_package_can_be_made() -> None:
+    for module in pkgutil.walk_packages(kafkaio.__path__, "kafkaio."):
+        if not module.name.startswith(("kafkaio.testing", "kafkaio.cli")):
+            if module.name.endswith(("__main__", "_speedups")):
+                continue
+            importlib.import_module(module.name)
+    found = {
+        cls
+        for name, loaded in list(sys.modules.items())
+        if name.startswith("kafkaio.")
+        for cls in vars(loaded).values()
+        if isinstance(cls, type)
+        and "__dataclass_fields__" in vars(cls)
+        and inspect.isfunction(cls.__init__)
+    }
+    assert len(found) > 400
+    for cls in found:
+        names = {f.name for f in dataclasses.fields(cls) if f.init}
+        assert names == set(inspect.signature(cls).parameters), cls
