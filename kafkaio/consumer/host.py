@@ -288,9 +288,8 @@ class Host:
         for tp in sorted(added):
             self.engine.reader.assign(tp, has_commits=True)
         group = self.engine.coordinator
-        if group is not None:
-            # Asked back, or unsubscribed, while a callback held this up.
-            self.withhold(added & group.to_be_revoked)
+        if group is not None and (late := added & group.to_be_revoked):
+            self.withhold(late)  # asked back while a callback held this up
         if self.callbacks.on_assigned or self.feed.is_heard:
             self._unheard -= added
         self.feed.assigned(added)

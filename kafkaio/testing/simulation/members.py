@@ -15,7 +15,7 @@ from kafkaio.client.broadcast import Broadcast
 from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer import Consumer
-from kafkaio.errors import BrokerError, KafkaError
+from kafkaio.errors import BrokerError, ClosedError, KafkaError, UsageError
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing.simulation.book import Book, Session
 from kafkaio.testing.simulation.desk import (
@@ -127,6 +127,8 @@ class Member:
         self._process: anyio.CancelScope | None = None
         self._reading: anyio.CancelScope | None = None
         self._go_on = Broadcast()
+        # Happens when something is subscribed to again, or the member leaves.
+        self._resubscribed = Broadcast()
 
     # ---- what happens to it ------------------------------------------------------
 
@@ -157,6 +159,7 @@ class Member:
         else:
             self._pause = seconds
         self._leaving.set()
+        self._resubscribed.tell()
         if self._reading is not None:
             self._reading.cancel()
 
@@ -171,6 +174,7 @@ class Member:
         self._around.say(f"{self.client_id} wants {topics}")
         if topics:
             self._consumes.subscribe(topics)
+            self._resubscribed.tell()
             self.session.patience = float("inf")
         else:
             self.session.patience = 0.0  # its user gives it all up
@@ -257,12 +261,29 @@ class Member:
         if style.ends_by_closing:
             async with beside() as start:
                 start(close)
-                await style.read(desk)
+                await self._read_on(style, desk)
             return
         with anyio.CancelScope() as self._reading:
             if not self._leaving.is_set():
-                await style.read(desk)
+                await self._read_on(style, desk)
         desk.session.patience = 0.0  # nobody works any more
+
+    async def _read_on(self, style: Style, desk: Desk) -> None:
+        """Read, also after a time in which nothing was subscribed to."""
+        while True:
+            try:
+                await style.read(desk)
+            except ClosedError:
+                raise
+            except UsageError:
+                if self.session is None or self.session.patience > 0:
+                    raise  # it wants something
+            else:
+                return
+            while desk.session.patience <= 0 and not self._leaving.is_set():
+                await self._resubscribed.wait()
+            if self._leaving.is_set():
+                return
 
     def _settings(self, *, auto_commit: bool) -> ConsumerConfig:
         scenario = self._around.scenario
