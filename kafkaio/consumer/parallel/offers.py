@@ -39,7 +39,8 @@ class InParallel:
         that ends while lanes run, when the last of them has ended.
 
         With ``enable_auto_commit``, what lanes have finished is committed as usual;
-        without it, `Lane.commit` or `commit` does.
+        without it, `Lane.commit` does, or `commit`, which without arguments covers
+        what all lanes have handed out.
         """
         if self._lanes is None:
             self._lanes = Lanes(self._engine)
@@ -62,7 +63,8 @@ class InParallel:
         records are committed by themselves and in order, whatever
         ``enable_auto_commit`` says: a partition is committed up to its first record
         that is not finished, every ``auto_commit_interval_ms``, when it is given back,
-        and by `close`.
+        and by `close`. ``commit()`` and ``commit(partitions)`` commit the same at once:
+        nothing whose handler is still at work.
 
         When the group asks for a partition back, all up to its last record that was
         begun is finished first, so that the next owner repeats none of them; no
