@@ -11,7 +11,8 @@ cdef extern from "Python.h":
 # A limit that needs no look: what a batch can never reach.
 cdef Py_ssize_t FAR = 0x7FFFFFFF
 # To ask which loop runs takes as long as to take in a record.
-cdef int RECORDS_PER_CHECK = 64
+cdef enum:
+    RECORDS_PER_CHECK = 256
 
 
 @cython.final
@@ -116,9 +117,8 @@ cdef class Lanes:
     cdef Py_ssize_t _largest
     cdef bint _ignore_keys
     cdef public int64_t taken
-    # The thread that records may come from, 0 for any; how many came since `_check`.
+    # The thread that records may come from, 0 for any.
     cdef unsigned long _thread
-    cdef int _unchecked
     cdef object _check
 
     def __init__(
@@ -134,7 +134,6 @@ cdef class Lanes:
         self._ignore_keys = ignore_keys
         self.taken = 0
         self._thread = 0
-        self._unchecked = 0
 
     def belong(self, thread not None, check not None):
         """Takes records from this thread alone, and asks `check` now and then."""
@@ -231,13 +230,8 @@ cdef class Lanes:
         cdef PyObject *found
         if type(topic) is not str:
             return None
-        if self._thread != 0:
-            if PyThread_get_thread_ident() != self._thread:
-                return None
-            self._unchecked += 1
-            if self._unchecked >= RECORDS_PER_CHECK:
-                self._unchecked = 0
-                self._check()
+        if self._thread != PyThread_get_thread_ident() and self._thread != 0:
+            return None
         found = PyDict_GetItemWithError(self._topics, topic)
         if found == NULL:
             return None
@@ -271,6 +265,8 @@ cdef class Lanes:
             if overflow or not 0 <= time < MAX_INT64:
                 return None
         before = lane.writer.size_bytes
+        if lane.writer.count % RECORDS_PER_CHECK == 0 and self._check is not None:
+            self._check()
         index = lane.writer.append(time, key, value, headers)
         if index < 0:
             return None
