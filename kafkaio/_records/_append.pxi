@@ -16,7 +16,8 @@ cdef extern from "Python.h":
 # A limit that needs no look: what a batch can never reach.
 cdef Py_ssize_t FAR = 0x7FFFFFFF
 # To ask which loop runs takes as long as to take in a record.
-cdef int RECORDS_PER_CHECK = 64
+cdef enum:
+    RECORDS_PER_CHECK = 256
 
 
 @cython.final
@@ -227,9 +228,8 @@ cdef class Lanes:
     cdef Py_ssize_t _largest
     cdef bint _ignore_keys
     cdef public int64_t taken
-    # The thread that records may come from, 0 for any; how many came since `_check`.
+    # The thread that records may come from, 0 for any.
     cdef unsigned long _thread
-    cdef int _unchecked
     cdef object _check
 
     def __init__(
@@ -245,7 +245,6 @@ cdef class Lanes:
         self._ignore_keys = ignore_keys
         self.taken = 0
         self._thread = 0
-        self._unchecked = 0
 
     def belong(self, thread not None, check not None):
         """Takes records from this thread alone, and asks `check` now and then."""
@@ -347,13 +346,8 @@ cdef class Lanes:
         cdef PyObject *found
         if type(topic) is not str:
             return None
-        if self._thread != 0:
-            if PyThread_get_thread_ident() != self._thread:
-                return None
-            self._unchecked += 1
-            if self._unchecked >= RECORDS_PER_CHECK:
-                self._unchecked = 0
-                self._check()
+        if self._thread != PyThread_get_thread_ident() and self._thread != 0:
+            return None
         if timestamp is None:
             time = self.now_ms()
         elif type(timestamp) is not int:
@@ -388,6 +382,12 @@ cdef class Lanes:
         if lane is None or lane.writer.size_bytes + size > lane.limit:
             return None
         before = lane.writer.size_bytes
+        if lane.writer.count % RECORDS_PER_CHECK == 0 and self._check is not None:
+            self._check()
+            # That was Python code again: the headers may be others now.
+            size = self.size_of(value, key, headers, &trailer)
+            if size < 0 or lane.writer.size_bytes + size > lane.limit:
+                return None
         index = append_plain(lane.writer, time, key, value, headers, trailer)
         if index < 0:
             return None

@@ -24,7 +24,7 @@ __all__ = ["Enqueuer", "Lanes", "Places"]
 _MAX_INT32 = 2**31 - 1
 _MAX_INT64 = 2**63 - 1
 # To ask which loop runs takes as long as to take in a record.
-_RECORDS_PER_CHECK = 64
+_RECORDS_PER_CHECK = 256
 
 
 class _Topic:
@@ -106,7 +106,6 @@ class Lanes:
         "_largest",
         "_thread",
         "_topics",
-        "_unchecked",
         "taken",
     )
 
@@ -122,10 +121,9 @@ class Lanes:
         self._ignore_keys = ignore_keys
         self._topics: dict[str, _Topic] = {}
         self.taken = 0
-        # The thread that records may come from, 0 for any; how many came since _check.
+        # The thread that records may come from; None for any.
         self._ident: Callable[[], int] | None = None
         self._thread = 0
-        self._unchecked = 0
         self._check: Callable[[], object] | None = None
 
     # For the accumulator.
@@ -193,24 +191,16 @@ class Lanes:
 
         Args:
             thread: tells which thread runs: ``threading.get_ident``.
-            check: called with every 64th of them; raises if the event loop that runs
-                is the wrong one. The 63 others may be of a wrong loop, if that runs
-                in the right thread.
+            check: called with every 256th record of a batch; raises if the event loop
+                that runs is the wrong one. The others may be of a wrong loop, if that
+                runs in the right thread.
         """
         self._ident = thread
         self._thread = thread()
         self._check = check
 
     def _is_for_us(self) -> bool:
-        if self._check is None or self._ident is None:
-            return True
-        if self._ident() != self._thread:
-            return False
-        self._unchecked += 1
-        if self._unchecked >= _RECORDS_PER_CHECK:
-            self._unchecked = 0
-            self._check()
-        return True
+        return self._ident is None or self._ident() == self._thread
 
     def take(
         self,
@@ -247,6 +237,8 @@ class Lanes:
         before = writer.size_bytes
         if before + size > limit:
             return None
+        if writer.count % _RECORDS_PER_CHECK == 0 and self._check is not None:
+            self._check()
         index = writer.try_append(timestamp, key, value, plain)  # type: ignore[arg-type]  # _size_of checked their types
         if index < 0:
             return None

@@ -45,9 +45,9 @@ class Producer(ProducerLife):
 
     It belongs to the event loop and the process that started it: in another thread, on
     another loop and after a fork its methods raise ClosedError. While its own loop
-    stands still, another loop in the same thread may get up to 63 records into open
-    batches before that; awaiting their deliveries there raises ClosedError, and they
-    are written when the producer's loop goes on. A producer that is forgotten open
+    stands still, another loop in the same thread may get up to 255 records into each
+    open batch before that; awaiting their deliveries there raises ClosedError, and
+    they are written when the producer's loop goes on. A producer that is forgotten open
     gives a ResourceWarning; its tasks and connections end, and deliveries on their
     way fail with ClosedError.
 

@@ -133,7 +133,7 @@ def test_while_its_loop_stands_still_another_one_gets_few_records_in() -> None:
         taken: list[Awaitable[object]] = []
 
         def enqueue() -> None:
-            while len(taken) < 100:
+            while len(taken) < 300:
                 taken.append(producer.enqueue_nowait("t", b"stray", partition=0))
 
         with pytest.raises(ClosedError, match=ELSEWHERE):
@@ -148,9 +148,9 @@ def test_while_its_loop_stands_still_another_one_gets_few_records_in() -> None:
     with asyncio.Runner() as home:
         broker, producer = home.run(opened(batch=True))
         taken = asyncio.run(stray(producer))
-        assert taken < 64
+        assert taken < 256
         # Those that got in are written: none is lost without a word.
-        assert home.run(ended(broker, producer)) == 3 + taken + 1
+        assert home.run(ended(broker, producer)) == 3 + taken
 
 
 def test_a_second_run_says_that_it_is_another_loop() -> None:

@@ -306,7 +306,7 @@ def test_lanes_that_belong_to_a_thread_take_no_record_of_another(twin) -> None:
 
 
 def test_lanes_ask_now_and_then_whether_records_may_come(twin) -> None:
-    bench = Bench(twin)
+    bench = Bench(twin, largest=100)
     bench.open(0, size=10_000)
     asked = []
 
@@ -316,13 +316,14 @@ def test_lanes_ask_now_and_then_whether_records_may_come(twin) -> None:
             raise UsageError("from the wrong loop")
 
     bench.lanes.belong(threading.get_ident, check)
-    for _ in range(127):
+    for _ in range(511):
         assert bench.take(partition=0) is not None
     with pytest.raises(UsageError, match="wrong loop"):
         bench.take(partition=0)
-    assert asked == [64, 128]
-    assert bench.batches[0][0].count == 128
+    assert asked == [256, 512]
+    assert bench.batches[0][0].count == 512
     assert bench.take(partition=0) is not None
+    assert asked == [256, 512, 512]
 
 
 def test_a_lane_is_withdrawn(twin) -> None:
