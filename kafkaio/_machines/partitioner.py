@@ -3,9 +3,11 @@
 A record with a key goes where its key's hash says, so that all records of a key stay
 in order; the hash is murmur2 as in Kafka's Java client, over *all* partitions of the
 topic, whether they have a leader now or not. A record without a key follows the
-uniform sticky partitioner of KIP-794: one partition takes about a batch's worth of
-bytes, then the next is drawn, partitions with short queues more often than ones with
-long queues, so that a slow broker gets less.
+uniform sticky partitioner of KIP-794: one partition takes a share of bytes, then the
+next is drawn, partitions with short queues more often than ones with long queues, so
+that a slow broker gets less. The share is a batch's worth, yet no more than
+`STICKY_BYTES`: batches may be large, and records that come seldom would all go to one
+partition for minutes.
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ from itertools import accumulate
 
 from kafkaio._records._impl import key_partition, murmur2
 
-__all__ = ["StickyPartition", "draw", "key_partition", "murmur2"]
+__all__ = ["STICKY_BYTES", "StickyPartition", "draw", "key_partition", "murmur2"]
+
+#: The largest share of bytes that keyless records bring to a partition at a time.
+STICKY_BYTES = 65_536
 
 
 def draw(partitions: Sequence[int], loads: Sequence[int] | None, roll: float) -> int:
@@ -24,8 +29,8 @@ def draw(partitions: Sequence[int], loads: Sequence[int] | None, roll: float) ->
 
     Args:
         partitions: the numbers to choose from, not empty.
-        loads: how many batches wait for each of them, or None to draw evenly. The
-            weight of a partition is ``max(loads) + 1 - load`` (KIP-794).
+        loads: how many shares of bytes wait for each of them, or None to draw evenly.
+            The weight of a partition is ``max(loads) + 1 - load`` (KIP-794).
         roll: a number in [0, 1).
     """
     if loads is None:
@@ -44,12 +49,13 @@ class StickyPartition:
     Attributes:
         partition: its number, -1 before the first is drawn.
         left: bytes that it may still take, whether batches are full or not.
+        share: bytes after which it may be left; twice as many are the most.
     """
 
-    __slots__ = ("_sticky_bytes", "left", "partition")
+    __slots__ = ("left", "partition", "share")
 
     def __init__(self, sticky_bytes: int) -> None:
-        self._sticky_bytes = max(1, sticky_bytes)
+        self.share = max(1, sticky_bytes)
         self.switch(-1)
 
     def is_due(self, size: int) -> bool:
@@ -62,9 +68,9 @@ class StickyPartition:
         Args:
             size: bytes of that record.
         """
-        return self.partition < 0 or self.left - size <= self._sticky_bytes
+        return self.partition < 0 or self.left - size <= self.share
 
     def switch(self, partition: int) -> None:
         """Stick to this partition from now on."""
         self.partition = partition
-        self.left = 2 * self._sticky_bytes
+        self.left = 2 * self.share

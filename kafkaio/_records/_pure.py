@@ -398,6 +398,17 @@ class RecordWriter:
             self.max_timestamp = timestamp
         return index
 
+    def promise(self, size: int) -> None:
+        """Says how large a batch memory may be taken for ahead of the records.
+
+        By default that is the target size. Memory beyond it, and beyond what the
+        records need, is returned; growing past it takes little more than is needed.
+        Here a bytearray never takes more than an eighth, whatever is promised.
+
+        Args:
+            size: bytes, header included; 0 for no more than there are.
+        """
+
     def append_values(
         self, timestamp: int, values: list[bytes | None], start: int = 0
     ) -> int:

@@ -86,6 +86,7 @@ cdef class RecordWriter:
     cdef readonly int64_t max_timestamp
     cdef Py_ssize_t _target_size
     cdef Py_ssize_t _capacity
+    cdef Py_ssize_t _promised
     cdef uint8_t *_data
 
     def __cinit__(self, *_args, **_kwargs):
@@ -98,6 +99,7 @@ cdef class RecordWriter:
 
     def __init__(self, Py_ssize_t target_size):
         self._target_size = target_size
+        self._promised = target_size
 
     def __dealloc__(self):
         PyMem_Free(self._data)
@@ -108,15 +110,29 @@ cdef class RecordWriter:
         if size <= capacity:
             return 0
         # Twice as much, for growing is a copy where other batches grow meanwhile; yet
-        # no more than the batch may have.
-        capacity = min(2 * capacity, self._target_size - HEADER_SIZE)
-        capacity = max(size, capacity, LEAST_CAPACITY)
-        data = PyMem_Realloc(self._data, <size_t>capacity)
+        # no more than was promised. Beyond that an eighth, or each record were a copy.
+        capacity = max(min(2 * capacity, self._promised), capacity + capacity // 8)
+        capacity = min(capacity, self._target_size - HEADER_SIZE)
+        self._resize(max(size, capacity, LEAST_CAPACITY))
+        return 0
+
+    cdef int _resize(self, Py_ssize_t capacity) except -1:
+        cdef void *data = PyMem_Realloc(self._data, <size_t>capacity)
         if data == NULL:
             raise MemoryError
         self._data = <uint8_t *>data
         self._capacity = capacity
         return 0
+
+    def promise(self, Py_ssize_t size):
+        """Says how large a batch memory may be taken for ahead of the records.
+
+        See `kafkaio._records._pure.RecordWriter.promise`.
+        """
+        cdef Py_ssize_t used = self.size_bytes - HEADER_SIZE
+        self._promised = size - HEADER_SIZE
+        if self._capacity > max(used, self._promised, LEAST_CAPACITY):
+            self._resize(max(used, self._promised, LEAST_CAPACITY))
 
     def try_append(self, timestamp, key, value, headers=()):
         """Appends a record, unless it would take the batch past its target size.

@@ -241,7 +241,10 @@ class ProducerConfig(ClientConfig):
             default) means on unless one of these is set otherwise.
         linger_ms: upper bound on waiting for more records. A batch leaves at once
             while nothing is in flight to its leader.
-        batch_size: bytes that a batch is filled up to.
+        batch_size: the most bytes that a batch is filled up to, uncompressed. The
+            default is more than Java's 16,384, because batches that come to a far
+            broker in few requests must be large; memory is taken as a batch grows.
+            What ``max_request_size`` does not allow is not used.
         buffer_memory: bytes of records held before ``send`` waits.
         max_request_size: bytes of the largest request, and so of the largest record.
         max_block_ms: longest wait for buffer room or for a topic's metadata.
@@ -266,7 +269,7 @@ class ProducerConfig(ClientConfig):
     acks: int | str = "all"
     enable_idempotence: bool | None = None
     linger_ms: float = 5
-    batch_size: int = 16_384
+    batch_size: int = 1_000_000
     buffer_memory: int = 33_554_432
     max_request_size: int = 1_048_576
     max_block_ms: int = 60_000

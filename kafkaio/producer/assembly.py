@@ -26,7 +26,7 @@ def make_accumulator(
     compressor = Compressor(codec, config.compression_level)
 
     limits = Limits(
-        batch_size=config.batch_size,
+        batch_size=min(config.batch_size, config.max_request_size),
         buffer_memory=config.buffer_memory,
         max_request_size=config.max_request_size,
         linger=config.linger_ms / 1000,

@@ -88,6 +88,7 @@ class Sender:
         self._topic_max_idle = config.metadata_max_idle_ms / 1000
         self._acks = config.required_acks
         self._has_zstd = config.compression_type == "zstd"
+        self._compresses = config.compression_type != "none"
         self._loop = asyncio.get_running_loop()
         # Whether the loop will call _look.
         self._is_called = False
@@ -226,12 +227,13 @@ class Sender:
             if self._needs_identity():
                 self._obtain_identity()
                 return outlook.wake_at
-            is_sent = False
-            for node in outlook.nodes:
-                is_sent |= self._send_to(node, at)
-            if not is_sent:
+            if not self._send_to_some(outlook.nodes, at):
                 break
             if accumulator.is_all_sent:
+                return accumulator.expires_at
+            if self._compresses:
+                # A megabyte takes milliseconds: others on the loop come in between.
+                self.wake()
                 return accumulator.expires_at
         if outlook.is_leaderless:
             self._client.request_refresh()
@@ -250,6 +252,18 @@ class Sender:
                 self._client.request_refresh(*unknown)
 
     # Requests.
+
+    def _send_to_some(self, nodes: tuple[int, ...], at: float) -> bool:
+        """Send a request to each of the nodes; whether there was one to send.
+
+        With compression, to the first one that can be sent to.
+        """
+        is_sent = False
+        for node in nodes:
+            is_sent |= self._send_to(node, at)
+            if is_sent and self._compresses:
+                break
+        return is_sent
 
     def _send_to(self, node: int, at: float) -> bool:
         """Send a node a request; whether there was one to send."""

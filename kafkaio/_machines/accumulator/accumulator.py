@@ -207,13 +207,17 @@ class Accumulator(Intake):
     def divide(self, batch: ProduceBatch, cause: Exception) -> None:
         """Send the batch, which has several records and is too large, as smaller ones.
 
-        The parts take over its numbers. It does not count as an attempt.
+        The parts take over its numbers. It does not count as an attempt. Batches of
+        the topic that begin from now on are no larger than the parts.
         """
         builders: list[BatchBuilder] = []
         places: list[int] = []
+        half = batch.builder.size_bytes // 2
+        topic = self._topics[batch.partition.topic]
+        topic.batch_size = min(topic.batch_size, half)
         for record in batch.builder.records():
             if not builders or builders[-1].try_append(*record) < 0:
-                builders.append(self._new_builder(batch.builder.size_bytes // 2))
+                builders.append(self._new_builder(half))
                 builders[-1].try_append(*record)
             places.append(len(builders) - 1)
         self._replace(batch, builders, places, {}, cause)
@@ -310,16 +314,18 @@ class Accumulator(Intake):
     # Time.
 
     def _next_expiry(self) -> float:
-        earliest = _FOREVER
+        earliest = closes_at = _FOREVER
         for queue in self._active.values():
             if queue.waiting and queue.waiting[0].created < earliest:
                 earliest = queue.waiting[0].created
+            if queue.waiting and not queue.waiting[-1].is_sealed:
+                closes_at = min(closes_at, queue.waiting[-1].created + self._open_for)
             for batch in queue.on_wire:
                 if not batch.is_expired:
                     if batch.created < earliest:
                         earliest = batch.created
                     break
-        earliest += self._limits.delivery_timeout
+        earliest = min(earliest + self._limits.delivery_timeout, closes_at)
         for topic in self._topics.values():
             if topic.undesignated:
                 created = topic.undesignated[0].created
@@ -328,6 +334,9 @@ class Accumulator(Intake):
 
     def expire(self, now: float) -> list[Receipt]:
         """Fail what has waited too long: for its metadata or for being delivered.
+
+        A batch that has been open for a good while takes no more records, or the last
+        of them would fail with the first.
 
         Returns:
             The receipts that failed by this.
@@ -341,6 +350,9 @@ class Accumulator(Intake):
                 batch = queue.waiting[0]
                 self._give_up(queue, batch, not_acknowledged(batch, self._limits))
                 expired.append(batch.receipt)
+            if queue.waiting and queue.waiting[-1].created + self._open_for <= now:
+                self._end_lease(queue.waiting[-1])
+                queue.waiting[-1].is_sealed = True
             for batch in queue.on_wire:
                 if batch.created + patience <= now and not batch.is_expired:
                     self._expire(queue, batch, not_acknowledged(batch, self._limits))

@@ -22,7 +22,7 @@ from kafkaio._machines.accumulator.node import NodeState
 from kafkaio._machines.accumulator.queue import PartitionQueue
 from kafkaio._machines.accumulator.topic import Chooser, TopicQueues, Undesignated
 from kafkaio._machines.metadata import ClusterView
-from kafkaio._machines.partitioner import StickyPartition
+from kafkaio._machines.partitioner import STICKY_BYTES, StickyPartition
 from kafkaio._machines.reactions import reaction
 from kafkaio._machines.sequence import PartitionSequence, ProducerIdentity
 from kafkaio._records._impl import Lanes
@@ -86,6 +86,7 @@ class Intake:
         self._new_builder = new_builder
         self._on_lost = on_lost
         self._largest = min(limits.max_request_size, limits.buffer_memory)
+        self._open_for = limits.open_for
         self._topics: dict[str, TopicQueues] = {}
         # Invariant: all topics with undesignated records; some may have none any more.
         # The sender asks with every answer, and there may be thousands of topics.
@@ -187,7 +188,9 @@ class Intake:
         return receipt
 
     def _begin_topic(self, name: str) -> TopicQueues:
-        queues = TopicQueues(name, StickyPartition(self._limits.batch_size))
+        batch_size = self._limits.batch_size
+        sticky = StickyPartition(min(batch_size, STICKY_BYTES))
+        queues = TopicQueues(name, sticky, batch_size)
         queues.learn(self._view)
         self.has_new_topic = True
         self._topics[name] = queues
@@ -261,7 +264,7 @@ class Intake:
         put = self._add(topic, queue, record)
         if put is not None:
             return put
-        batch = self._begin_batch(queue, record, created)
+        batch = self._begin_batch(topic, queue, record, created)
         queue.waiting.append(batch)
         self._active[queue.partition] = queue
         self.has_news = True
@@ -275,24 +278,29 @@ class Intake:
         if not waiting or waiting[-1].is_sealed:
             return None
         batch = waiting[-1]
-        self._end_lease(batch)
+        self._withdraw(batch)
         builder = batch.builder
         before = builder.size_bytes
         if builder.try_append(*record) < 0:
             batch.is_sealed = True
+            builder.promise(0)
             return None
         batch.receipt.count += 1
         return batch.receipt, self._charge(topic, batch, before)
 
     def _begin_batch(
-        self, queue: PartitionQueue, record: PlainRecord, created: float
+        self,
+        topic: TopicQueues,
+        queue: PartitionQueue,
+        record: PlainRecord,
+        created: float,
     ) -> ProduceBatch:
-        builder = self._new_builder(self._limits.batch_size)
+        builder = self._new_builder(topic.batch_size)
         builder.try_append(*record)
         receipt = self._new_receipt(*queue.partition, 1)
-        deadline = created + self._limits.delivery_timeout
-        if deadline < self.expires_at:
-            self.expires_at = deadline
+        closes_at = created + self._open_for
+        if closes_at < self.expires_at:
+            self.expires_at = closes_at
         rank = queue.new_rank()
         return ProduceBatch(queue.partition, rank, builder, receipt, created)
 
@@ -307,20 +315,13 @@ class Intake:
     # Leases.
 
     def _lease(self, topic: TopicQueues, batch: ProduceBatch) -> None:
-        if self.is_lone or not self._is_leasing or self._chooser.is_custom:
-            return
-        room = self._limits.batch_size - batch.charged
+        room = self._room_to_lease(topic, batch)
         if room <= 0:
+            batch.builder.promise(0)
             return
-        # With hundreds of partitions the buffer could not hold a whole batch for each.
-        others = max(topic.partition_count, len(self._active))
-        share = (self._limits.buffer_memory - self._used) // others
-        limit = _NO_LIMIT
-        if share < room:
-            if share < _LEAST_LEASE:
-                return
-            room = share
-            limit = batch.charged + room
+        is_whole = room == self._limits.batch_size - batch.charged
+        limit = _NO_LIMIT if is_whole else batch.charged + room
+        batch.builder.promise(limit)
         batch.is_leased = True
         batch.charged += room
         self._used += room
@@ -332,7 +333,24 @@ class Intake:
             limit,
         )
 
+    def _room_to_lease(self, topic: TopicQueues, batch: ProduceBatch) -> int:
+        if self.is_lone or not self._is_leasing or self._chooser.is_custom:
+            return 0
+        room = self._limits.batch_size - batch.charged
+        # With hundreds of partitions the buffer could not hold a whole batch for each.
+        others = max(topic.partition_count, len(self._active))
+        share = (self._limits.buffer_memory - self._used) // others
+        if share >= room:
+            return room
+        return share if share >= _LEAST_LEASE else 0
+
     def _end_lease(self, batch: ProduceBatch) -> None:
+        if batch.is_leased:
+            self._withdraw(batch)
+            # What the batch is charged with no longer covers more than its records.
+            batch.builder.promise(0)
+
+    def _withdraw(self, batch: ProduceBatch) -> None:
         if not batch.is_leased:
             return
         self.lanes.withdraw(*batch.partition)

@@ -15,13 +15,15 @@ __all__ = [
     "unknown_topic",
 ]
 
+_OPEN_SHARE = 0.1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Sizes in bytes and times in seconds.
 
     Attributes:
-        batch_size: what a batch is filled up to.
+        batch_size: the most that a batch is filled up to.
         buffer_memory: all records together.
         max_request_size: one request, and so one record.
         linger: longest wait for more records.
@@ -32,7 +34,7 @@ class Limits:
             avoid it; 0 to never avoid one.
     """
 
-    batch_size: int = 16_384
+    batch_size: int = 1_000_000
     buffer_memory: int = 33_554_432
     max_request_size: int = 1_048_576
     linger: float = 0.005
@@ -40,6 +42,15 @@ class Limits:
     max_block: float = 60.0
     max_in_flight: int = 5
     availability_timeout: float = 0.0
+
+    @property
+    def open_for(self) -> float:
+        """How long a batch takes records, if it cannot be sent.
+
+        Its delivery timeout counts from its first record, so this is what a later
+        record may lose of it.
+        """
+        return max(self.linger, self.delivery_timeout * _OPEN_SHARE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

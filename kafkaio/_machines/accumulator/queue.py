@@ -61,6 +61,10 @@ class PartitionQueue:
         """Whether nothing waits and nothing is on the wire."""
         return not self.waiting and not self.on_wire
 
+    def load(self, share: int) -> int:
+        """Return how many times ``share`` bytes wait, rounded up."""
+        return -(-sum(batch.builder.size_bytes for batch in self.waiting) // share)
+
     def new_rank(self) -> tuple[int]:
         """Return the rank of the next new batch."""
         self._next_rank += 1

@@ -34,6 +34,8 @@ class TopicQueues:
     Attributes:
         name: name of the topic.
         sticky: where keyless records go.
+        batch_size: bytes that a new batch may reach: less than the option says, once
+            brokers have refused a larger one.
         partition_count: partitions it has, 0 while that is not known.
         available: the partitions that have a leader.
         queues: the queues begun so far, by partition number.
@@ -43,6 +45,7 @@ class TopicQueues:
 
     name: str
     sticky: StickyPartition
+    batch_size: int
     partition_count: int = 0
     available: tuple[int, ...] = ()
     queues: dict[int, PartitionQueue] = field(default_factory=dict)
@@ -154,5 +157,9 @@ class Chooser:
             )
         loads = None
         if self._adaptive and len(queues) >= topic.partition_count:
-            loads = [len(queues[number].waiting) for number in partitions]
+            share = topic.sticky.share
+            loads = [
+                queue.load(share) if (queue := queues[number]).waiting else 0
+                for number in partitions
+            ]
         return draw(partitions, loads, self._dice())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -21,6 +22,7 @@ from kafkaio._machines.accumulator import (
     Receipt,
 )
 from kafkaio._machines.metadata import ClusterView, PartitionView, TopicView
+from kafkaio._machines.partitioner import STICKY_BYTES
 from kafkaio._machines.sequence import Identity, ProducerIdentity
 from kafkaio._records.batch import BatchBuilder, RecordBatch, read_batches
 from kafkaio.errors import (
@@ -40,6 +42,8 @@ LIMITS = Limits(
     delivery_timeout=100.0,
     max_block=50.0,
 )
+
+LARGE = replace(LIMITS, max_request_size=1_048_576, buffer_memory=10_000_000)
 
 
 def view(leaders: dict[str, list[int]], epoch: int = 0, **errors: int) -> ClusterView:
@@ -173,6 +177,39 @@ def test_keyless_records_stick_and_then_move_on() -> None:
     assert partitions[-1] != 1
     changes = sum(a != b for a, b in pairwise(partitions))
     assert changes == 2
+
+
+def test_keyless_records_leave_a_partition_before_a_large_batch_is_full() -> None:
+    limits = replace(LARGE, batch_size=1_000_000)
+    h = Harness({"t": [0, 0]}, limits)
+    h.rolls = iter(number % 2 / 2 for number in range(100))
+    runs: list[list[int]] = []
+    for _ in range(600):
+        partition = h.put(None, b"x" * 1_000).partition
+        if not runs or runs[-1][0] != partition:
+            runs.append([partition, 0])
+        runs[-1][1] += 1
+    assert {size for _, size in runs[:-1]} == {-(-2 * STICKY_BYTES // 1_011)}
+    assert h.acc.statistics().waiting_batches == 2
+    # One that comes seldom, and leaves at once, moves on after half of that.
+    h = Harness({"t": [0, 0]}, limits)
+    h.rolls = iter([0.0, 0.5])
+    alone = []
+    while (receipt := h.put(None, b"x" * 1_000)).partition == 0:
+        alone.append(receipt)
+        h.acc.acknowledged(h.take(), 0, -1)
+    assert STICKY_BYTES // 1_100 < len(alone) <= STICKY_BYTES // 1_000
+
+
+def test_a_long_queue_is_one_of_many_bytes() -> None:
+    limits = replace(LARGE, batch_size=1_000_000)
+    h = Harness({"t": [0, 0]}, limits)
+    for _ in range(3 * STICKY_BYTES // 1_000):  # in one batch
+        h.put(0, b"x" * 1_000)
+    h.put(1)
+    assert h.acc.statistics().waiting_batches == 2
+    h.rolls = iter([0.3])  # of weights 1 : 4
+    assert h.put(None).partition == 1
 
 
 def test_longer_queues_get_less_once_all_have_one() -> None:
@@ -617,8 +654,8 @@ def test_what_waits_too_long_fails(is_idempotent: bool) -> None:
     receipt = h.put(0, now=1.0)
     h.acc.note_cause(0, OSError("dead"))
     h.acc.note_cause(1, OSError("not this one"))
-    assert h.acc.outlook(2.0).wake_at == 101.0
     assert h.acc.expire(100.9) == []
+    assert h.acc.outlook(100.9).wake_at == 101.0
     assert h.acc.expire(101.0) == [receipt]
     assert isinstance(receipt.error, DeliveryTimeout)
     assert "never sent; last cause: dead" in str(receipt.error)
@@ -645,6 +682,7 @@ def test_what_expires_on_the_wire_counts_until_it_lands(
     h = Harness(is_idempotent=is_idempotent)
     receipt = h.put(0)
     batch = h.take()
+    assert h.acc.expire(1.0) == []
     assert h.acc.outlook(1.0).wake_at == 100.0
     assert h.acc.expire(100.0) == [receipt]
     assert h.acc.expire(101.0) == []
@@ -705,6 +743,102 @@ def test_failing_all() -> None:
     assert h.acc.statistics().waiting_batches == 0
     h.acc.failed(on_wire, ValueError())
     assert not h.acc.is_empty  # the expired one is still on the wire
+
+
+# ---- growing -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_idempotent", [False, True])
+def test_a_batch_grows_while_all_requests_are_out(is_idempotent: bool) -> None:
+    limits = replace(LIMITS, batch_size=900, max_in_flight=2, linger=0.0)
+    h = Harness({"t": [0]}, limits, is_idempotent=is_idempotent)
+    h.put(0)
+    h.acc.acknowledged(h.take(), 0, -1)  # from now on several may be under way
+    h.acc.node(0).answered()
+    h.put(0)
+    on_wire = [h.take()]
+    if is_idempotent:
+        h.put(0)
+        on_wire.append(h.take())
+    sent = [batch.encode() for batch in on_wire]
+    receipts = [h.put(0, b"x" * 40) for _ in range(10)]
+    assert not is_idempotent or h.acc.outlook(0.0).nodes == ()
+    assert len({id(receipt) for receipt in receipts}) == 1
+    assert h.acc.statistics().waiting_batches == 1
+    h.acc.acknowledged(on_wire[0], 1, -1)
+    h.acc.node(0).answered()
+    assert h.acc.outlook(0.0).nodes == (0,)
+    assert h.take().count == 10
+    assert [batch.encode() for batch in on_wire] == sent
+
+
+def test_a_batch_takes_records_for_a_tenth_of_their_time() -> None:
+    h = Harness({"t": [-1]})
+    first = h.put(0, now=0.0)
+    assert h.put(0, now=9.9) is first
+    assert h.acc.expire(9.9) == []
+    assert h.acc.outlook(9.9).wake_at == 10.0
+    assert h.acc.expire(10.0) == []
+    assert lane(h) is None
+    last = h.put(0, now=10.0)
+    assert last is not first
+    assert h.acc.expire(100.0) == [first]
+    assert last.error is None
+    # Not less than it lingers.
+    h = Harness({"t": [-1]}, replace(LIMITS, linger=40.0))
+    first = h.put(0, now=0.0)
+    h.acc.expire(30.0)
+    assert h.put(0, now=30.0) is first
+
+
+def test_after_a_refusal_for_their_size_batches_are_smaller() -> None:
+    h = Harness({"t": [0], "u": [0]}, replace(LIMITS, batch_size=900))
+    for _ in range(8):
+        h.put(0, b"x" * 80)
+    batch = h.take()
+    size = batch.builder.size_bytes
+    h.acc.divide(batch, ValueError("large"))
+    largest = {"t": 0, "u": 0}
+    for topic in largest:
+        for _ in range(20):
+            h.put(0, b"x" * 80, topic=topic)
+        queue = h.acc._topics[topic].queues[0]
+        largest[topic] = max(b.builder.size_bytes for b in queue.waiting)
+    assert largest["t"] <= size // 2
+    assert largest["u"] > 800
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    steps=st.lists(
+        st.tuples(st.sampled_from(["put"] * 6 + ["send", "ack"]), st.integers(0, 3)),
+        max_size=200,
+    ),
+    size=st.integers(300, 4_000),
+)
+def test_growing_keeps_to_its_limits(steps: list[tuple[str, int]], size: int) -> None:
+    limits = replace(LIMITS, batch_size=size, buffer_memory=20_000, max_in_flight=3)
+    h = Harness({"t": [0] * 4}, limits, is_idempotent=True)
+    on_wire: deque[tuple[ProduceBatch, bytes]] = deque()
+    for step, number in steps:
+        if step == "put":
+            # What a lane takes is charged already.
+            if h.acc.lanes.take("t", b"x" * 90, None, (), 1, number) is None:
+                with contextlib.suppress(BufferFull):
+                    h.put(number, b"x" * 90)
+        elif step == "send" and len(on_wire) < 3 * 4:
+            on_wire += [(b, b.encode()) for b in h.acc.drain(0, 0.0)]
+        elif on_wire:
+            batch, sent = on_wire.popleft()
+            assert batch.encode() == sent
+            h.acc.acknowledged(batch, 0, -1)
+        queues = h.acc._topics["t"].queues if "t" in h.acc._topics else {}
+        batches = [batch for queue in queues.values() for batch in queue.waiting]
+        batches += [batch for batch, _ in on_wire]
+        sizes = [batch.builder.size_bytes for batch in batches]
+        assert all(each <= size for each in sizes)
+        assert h.used() == sum(sizes)
+        assert h.used() <= h.acc._used == sum(b.charged for b in batches) <= 20_000
 
 
 # ---- laws ----------------------------------------------------------------------------
@@ -866,6 +1000,7 @@ def test_a_deadline_of_what_has_landed_is_forgotten_once_it_has_passed() -> None
     first = h.take()
     h.put(1, now=5.0)
     second = h.take()
+    assert h.acc.expire(6.0) == []
     h.acc.acknowledged(first, 0, -1)
     assert h.acc.expires_at == 100.0
     assert h.acc.expire(100.0) == []

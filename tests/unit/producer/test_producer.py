@@ -673,6 +673,62 @@ async def test_a_tight_loop_of_enqueues_lets_the_sender_work(
         assert len(cluster.logged(ApiKey.PRODUCE)) > 3
 
 
+async def test_batches_grow_while_all_requests_are_out(
+    make: MakeProducer, cluster: FakeCluster, logs: Logs
+) -> None:
+    heard = Heard()
+    values = [b"%06d" % number + b"x" * 1_000 for number in range(3_000)]
+    async with make(heard) as producer:
+        await producer.send("one", b"")
+        cluster.delay(ApiKey.PRODUCE, 0.02)
+        sent = [await producer.enqueue("one", value) for value in values]
+        await producer.flush()
+        assert [d.result().offset for d in sent] == list(range(1, 3_001))
+    assert logs.values("one") == [b"", *values]
+    sizes = [size for _, _, size in heard.sent]
+    assert len(sizes) < 15
+    assert 900_000 < max(sizes) <= 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("options", "largest"),
+    [({"batch_size": 20_000}, 20_000), ({"max_request_size": 50_000}, 50_000)],
+)
+async def test_what_is_asked_for_bounds_the_batches(
+    make: MakeProducer, cluster: FakeCluster, options: Any, largest: int
+) -> None:
+    heard = Heard()
+    async with make(heard, **options) as producer:
+        await producer.send("one", b"")
+        cluster.delay(ApiKey.PRODUCE, 0.02)
+        for _ in range(500):
+            await producer.enqueue("one", b"x" * 1_000)
+    sizes = [size for _, _, size in heard.sent]
+    assert 0.9 * largest < max(sizes) <= largest
+
+
+async def test_the_loop_has_a_turn_between_compressed_requests(
+    make: MakeProducer, cluster: FakeCluster
+) -> None:
+    turns: list[int] = []
+    turn = 0
+
+    class Sent:
+        def batch_sent(self, tp: TopicPartition, records: int, size: int) -> None:
+            turns.append(turn)
+
+    async with make(Sent(), compression_type="lz4") as producer:
+        await producer.send("one", b"")
+        turns.clear()
+        for _ in range(2_500):
+            producer.enqueue_nowait("one", b"x" * 1_000)
+        while len(turns) < 3:
+            await asyncio.sleep(0)
+            turn += 1
+        await producer.flush()
+    assert len(set(turns)) == len(turns)
+
+
 # ---- metadata ------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 
 import pytest
 from crc32c import crc32c
@@ -167,6 +168,45 @@ def test_target_size_is_for_the_uncompressed_batch() -> None:
     assert builder.count == 8
     assert 890 < builder.size_bytes <= 1_000
     assert len(builder.build()) < 200
+
+
+@law
+@given(
+    records=record_lists,
+    promises=st.lists(st.sampled_from([0, 61, 500, 5_000, 2**31 - 1]), min_size=1),
+)
+def test_what_is_promised_changes_no_record(records: list, promises: list) -> None:
+    builder = BatchBuilder(target_size=10**9)
+    builder.promise(promises[0])
+    for number, record in enumerate(records):
+        builder.try_append(*record)
+        builder.promise(promises[number % len(promises)])
+    assert list(builder.records()) == records
+
+
+def taken(promised: int) -> tuple[int, int]:
+    """Memory of a batch of 100,000 bytes, as it fills and as it leaves."""
+    tracemalloc.start()
+    builder = BatchBuilder(target_size=1_000_000)
+    builder.promise(promised)
+    before, _ = tracemalloc.get_traced_memory()
+    while builder.size_bytes < 100_000:
+        builder.try_append(NOW, None, b"v" * 100)
+    filled, _ = tracemalloc.get_traced_memory()
+    builder.promise(0)
+    left, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return filled - before, left - before
+
+
+def test_no_more_memory_is_taken_than_was_promised() -> None:
+    filled, left = taken(1_000_000)
+    assert filled <= 200_000
+    assert left <= 113_000
+    filled, left = taken(105_000)
+    assert filled <= 113_000
+    filled, left = taken(0)
+    assert filled <= 113_000
 
 
 @law

@@ -9,8 +9,9 @@ import pytest
 from kafkaio.consumer import Consumer
 from kafkaio.errors import Fenced
 from kafkaio.producer import Producer
-from kafkaio.testing import Broker, duplicate, reorder
+from kafkaio.testing import Broker, delay, duplicate, reorder
 from kafkaio.testing.broker.faults import Fault
+from kafkaio.types import TopicPartition
 
 
 async def test_sessions_end_when_time_is_skipped() -> None:
@@ -74,3 +75,29 @@ async def test_an_idempotent_producer_stands_above_the_network(fault: Fault) -> 
             offsets = [(await delivery).offset for delivery in deliveries]
         assert offsets == list(range(50))
         assert rule.count > 0
+
+
+class Batches:
+    """An observer that remembers how large batches were."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def batch_sent(self, tp: TopicPartition, records: int, size: int) -> None:
+        self.sizes.append(size)
+
+
+async def test_what_comes_while_requests_are_out_leaves_in_few_large_batches() -> None:
+    seen = Batches()
+    async with (
+        asyncio.timeout(30),
+        Broker(topics={"t": 4}) as broker,
+        Producer(broker.bootstrap_servers, observer=seen) as producer,
+    ):
+        await producer.send("t", b"")
+        broker.faults.on("Produce", delay(0.01))
+        sent = [await producer.enqueue("t", b"v" * 1024) for _ in range(4_000)]
+        await producer.flush()
+    assert all(delivery.exception() is None for delivery in sent)
+    assert len(seen.sizes) < 40  # 16 KiB each, as Java's client sends, would be 270
+    assert max(seen.sizes) > 200_000
