@@ -38,6 +38,7 @@ ToCommit: TypeAlias = (
     Record
     | Batch
     | Mapping[TopicPartition, int | OffsetAndMetadata]
+    | TopicPartition
     | Collection[TopicPartition]
 )
 
@@ -525,12 +526,12 @@ def _partitions(what: ToCommit | None) -> Collection[TopicPartition]:
 def _named_alone(what: ToCommit) -> frozenset[TopicPartition] | None:
     """The partitions that are named without offsets: None where it is not those."""
     if _is_partition(what):
-        return frozenset([TopicPartition(*what)])
+        return frozenset([partition_of(what)])
     if isinstance(what, Record | Batch | Mapping) or not isinstance(what, Collection):
         return None
     if not all(map(_is_partition, what)):
         return None
-    return frozenset(TopicPartition(*tp) for tp in what)
+    return frozenset(map(partition_of, what))
 
 
 def _is_partition(what: object) -> TypeGuard[tuple[str, int]]:

@@ -104,8 +104,12 @@ async def test_configs_that_cannot_be_set(
         assert [one.error_code for one in told.responses] == codes
         assert broker.topics["t"].settings.values == {}
         # As in Kafka, there is no message where there is no error, and one else.
-        for one in (*answer.responses, *told.responses):
-            assert (one.error_message is None) == (one.error_code == NONE)
+        for asked_once in answer.responses:
+            assert (asked_once.error_message is None) == (asked_once.error_code == NONE)
+        for asked_whole in told.responses:
+            assert (asked_whole.error_message is None) == (
+                asked_whole.error_code == NONE
+            )
 
 
 async def described(caller: Caller, *asked: tuple[int, str]) -> list[int]:
@@ -308,7 +312,7 @@ def test_static_configs_that_cannot_be(config: dict[str, str | float]) -> None:
 
 
 async def test_listeners_say_where_the_nodes_are() -> None:
-    config = {
+    config: dict[str, str | float] = {
         "listeners": "CONTROLLER://:9093,PLAINTEXT://127.0.0.1:0",
         "advertised.listeners": "PLAINTEXT://kafka.example:19092",
         "node.id": 5,
