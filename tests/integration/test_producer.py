@@ -217,10 +217,8 @@ async def test_a_poison_record_fails_alone(
 
 
 async def fail_with_the_whole_batch(kafka: Kafka, name: str) -> None:
-    async with Client(kafka.bootstrap_servers) as client:
-        async with Producer(
-            client, delivery_timeout_ms=5_000, request_timeout_ms=3_000
-        ) as producer:
+    async with Client(kafka.bootstrap_servers, request_timeout_ms=3_000) as client:
+        async with Producer(client, delivery_timeout_ms=5_000) as producer:
             await producer.partitions_for(name)
             deliveries = [
                 producer.enqueue_nowait(name, b"v", key=None if i == 5 else b"k%d" % i)
@@ -256,9 +254,7 @@ async def test_losing_a_leader_loses_repeats_and_reorders_nothing(
     async with Client(
         real_kafka_cluster.bootstrap_servers, request_timeout_ms=5_000
     ) as client:
-        async with Producer(
-            client, batch_size=2_000, request_timeout_ms=5_000
-        ) as producer:
+        async with Producer(client, batch_size=2_000) as producer:
             await producer.partitions_for(name)
             leader = client.cluster.leader(TopicPartition(name, 0))
             assert leader is not None
