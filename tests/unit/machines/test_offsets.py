@@ -77,6 +77,20 @@ def test_what_was_left_out_counts_once_all_before_it_is_finished():
     assert due(made) == {A: 13}
 
 
+def test_a_commit_sent_for_an_assignment_that_has_ended_leaves_the_next_one_alone():
+    made = ledger(A)
+    made.handed(A, 12)
+    made.finish()
+    commit = made.due()
+    made.close(A)
+    made.open(A, 1)
+    made.positioned(A, 10, 3, committed=True)
+    made.sent(commit)
+    assert due(made) == {}
+    made.answered(commit)
+    assert due(made) == {}
+
+
 def test_a_commit_is_due_once():
     made = ledger(A, B)
     made.handed(A, 12)

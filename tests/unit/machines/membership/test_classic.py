@@ -1107,6 +1107,16 @@ def test_who_unsubscribes_before_it_has_a_member_id_gives_it_back() -> None:
     assert driver.state is State.UNJOINED
 
 
+def test_who_unsubscribes_and_is_given_no_member_id_has_nothing_to_give_back() -> None:
+    driver = Driver()
+    driver.subscribe()
+    ticket = driver.one(fx.SendJoin).ticket
+    driver.feed(driver.machine.unsubscribe(driver.now))
+    driver.refused(E.GROUP_AUTHORIZATION_FAILED, ticket=ticket, member_id="")
+    assert driver.out == []
+    assert driver.state is State.UNJOINED
+
+
 def test_a_static_member_does_not_leave() -> None:
     driver = Driver(group_instance_id="i").stable(frozenset())
     driver.feed(driver.machine.close(driver.now))
