@@ -36,15 +36,16 @@ class Home:
         what: what was started, for messages.
 
     Attributes:
+        loop: the event loop.
         is_elsewhere: whether this process was forked from the one that is meant.
         on_fork: called in a process that was forked from it.
     """
 
-    __slots__ = ("__weakref__", "_loop", "_what", "is_elsewhere", "on_fork")
+    __slots__ = ("__weakref__", "_what", "is_elsewhere", "loop", "on_fork")
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self.is_elsewhere = False
         self.on_fork: Callable[[], object] | None = None
         _homes.add(self)
@@ -70,7 +71,7 @@ class Home:
             running = asyncio.get_running_loop()
         except RuntimeError:  # a thread without one
             running = None
-        if running is not self._loop:
+        if running is not self.loop:
             raise ClosedError(
                 f"{self._what} was started on another event loop and belongs to that"
             )
@@ -82,7 +83,7 @@ class Home:
         """
         if not self.is_elsewhere:
             with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(step)
+                self.loop.call_soon_threadsafe(step)
 
 
 class Closeable:

@@ -32,19 +32,23 @@ def waits_at(
             KafkaError: the record failed; see `Delivery`.
             ClosedError: the wrong event loop runs; the record may still be written.
         """
-        home.check()
+        loop = asyncio.get_running_loop()
+        if loop is not home.loop or home.is_elsewhere:  # what `check` does, in line
+            home.check()
         receipt = delivery.receipt()
         while not receipt.is_settled:
-            yield from _wait(receipt)
+            yield from _wait(receipt, loop)
             receipt = delivery.receipt()
         return delivery.result()
 
     return until_done
 
 
-def _wait(receipt: Receipt) -> Generator[object, None, None]:
+def _wait(
+    receipt: Receipt, loop: asyncio.AbstractEventLoop
+) -> Generator[object, None, None]:
     # A future of its own for each waiter: cancelling a shared one would cancel all.
-    waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    waiter: asyncio.Future[None] = loop.create_future()
     receipt.when_settled(waiter)
     try:
         yield from waiter
@@ -71,4 +75,4 @@ class _Settled:
         self._receipt = receipt
 
     def __await__(self) -> Generator[object, None, None]:
-        return _wait(self._receipt)
+        return _wait(self._receipt, asyncio.get_running_loop())
