@@ -1,0 +1,109 @@
+"""What a newcomer reads first is true: README, the index, the installation page."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import re
+import signal
+import sys
+import tomllib
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+import pytest
+
+import kafkaio
+from kafkaio.testing import Broker
+
+ROOT = Path(__file__).parents[3]
+README = (ROOT / "README.md").read_text()
+INDEX = (ROOT / "docs" / "index.md").read_text()
+INSTALLATION = (ROOT / "docs" / "guide" / "installation.md").read_text()
+PERFORMANCE = (ROOT / "docs" / "performance.md").read_text()
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def snippet(page: str) -> str:
+    (found,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    return str(found)
+
+
+async def test_the_twenty_lines(tmp_path: Path) -> None:
+    code = snippet(README)
+    assert code == snippet(INDEX)
+    assert sum(bool(line.strip()) for line in code.splitlines()) <= 20
+    program = tmp_path / "twenty_lines.py"
+    async with Broker() as broker, asyncio.timeout(60):
+        program.write_text(code.replace("localhost:9092", broker.bootstrap_servers))
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-W", "error", "-u", str(program)),
+            env=os.environ | {"PYTHONPATH": path},
+            stdout=PIPE,
+            stderr=PIPE,  # where Python says that it was interrupted
+        )
+        assert process.stdout is not None
+        lines = [(await process.stdout.readline()).decode() for _ in range(2)]
+        process.send_signal(signal.SIGINT)
+        rest, errors = await process.communicate()
+    assert lines == ["acknowledged: 0 0\n", "b'customer-7' b'two apples'\n"]
+    assert rest == b""
+    assert errors.rstrip().endswith(b"KeyboardInterrupt")
+
+
+def test_the_extras() -> None:
+    section = INSTALLATION.partition("## Extras\n")[2].partition("\n## ")[0]
+    extras = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", section, re.MULTILINE))
+    assert set(extras) == set(PROJECT["optional-dependencies"])
+    for name, requirements in PROJECT["optional-dependencies"].items():
+        for requirement in requirements:
+            package = re.split(r"[>=;\[]", requirement)[0]
+            assert package in extras[name], requirement
+
+
+def test_the_dependencies() -> None:
+    for requirement in PROJECT["dependencies"]:
+        assert requirement.split(">=")[0] in INSTALLATION
+
+
+@pytest.mark.parametrize("value", ["auto", "compiled", "python"])
+async def test_the_codecs(value: str) -> None:
+    assert re.search(rf"^\| `{value}`", INSTALLATION, re.MULTILINE)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", "import kafkaio; print(kafkaio.accelerated)"),
+        cwd=ROOT,
+        env=os.environ | {"KAFKAIO_CODEC": value},
+        stdout=PIPE,
+        stderr=PIPE,
+    )
+    output, errors = await process.communicate()
+    is_built = importlib.util.find_spec("kafkaio._records._speedups") is not None
+    if value == "compiled" and not is_built:
+        assert b"ConfigurationError" in errors
+    else:
+        assert output.decode() == f"{is_built and value != 'python'}\n"
+
+
+def test_the_figures_stand_in_performance_too() -> None:
+    figures = README.partition("## Figures")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (\w+): .*?\| (.*) \|$", figures, re.MULTILINE)
+    assert [name for name, _ in rows] == ["p1", "c1", "p4con", "l1"]
+    for name, cells in rows:
+        there = "\n".join(re.findall(rf"^\| {name}\b.*$", PERFORMANCE, re.MULTILINE))
+        for figure in filter(None, (cell.strip() for cell in cells.split("|"))):
+            assert re.search(rf"\b{re.escape(figure)}\b", there), (name, figure)
+
+
+@pytest.mark.parametrize("page", [README, INSTALLATION])
+def test_a_release_changes_these_pages(page: str) -> None:
+    is_released = ".dev" not in kafkaio.__version__
+    assert is_released != ("no release on PyPI yet" in page)
+
+
+def test_the_index_ends_with_what_is_inside() -> None:
+    captions = re.findall(r"^:caption: (.*)$", INDEX, re.MULTILINE)
+    assert captions[0] == "Guide"
+    assert captions[-1] == "Inside"
+    assert "adr/0" not in INDEX  # they are listed on the page of the decisions
