@@ -1,21 +1,24 @@
-"""A web service: kafkaio in a FastAPI lifespan, asked over HTTP."""
+"""A web service: kafkaio in a FastAPI lifespan, as the how-to page has it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import socket
+from ast import PyCF_ALLOW_TOP_LEVEL_AWAIT
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx
 import pytest
 import uvicorn
 from anyio.from_thread import start_blocking_portal
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 
 import kafkaio
 from kafkaio.testing import Broker
+from tests.pages import python_blocks
 
 pytestmark = pytest.mark.anyio
 ORDERS = 20
@@ -26,42 +29,16 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+def load(block: str, names: dict[str, Any]) -> Any:
+    """Run a block of the page."""
+    return eval(compile(block, "<page>", "exec", PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+
+
 def make_service(bootstrap: str) -> FastAPI:
-    """Make a service that writes orders to Kafka and counts those that come back."""
-
-    async def count(consumer: kafkaio.Consumer, seen: list[bytes | None]) -> None:
-        async for record in consumer:
-            seen.append(record.value)
-
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with (
-            kafkaio.Producer(bootstrap) as producer,
-            kafkaio.Consumer(
-                bootstrap,
-                topics="orders",
-                group_id="web",
-                auto_offset_reset="earliest",
-            ) as consumer,
-            asyncio.TaskGroup() as tasks,
-        ):
-            app.state.producer, app.state.seen = producer, []
-            counting = tasks.create_task(count(consumer, app.state.seen))
-            yield
-            counting.cancel()
-
-    app = FastAPI(lifespan=lifespan)
-
-    @app.post("/orders/{name}")
-    async def order(name: str, request: Request) -> dict[str, int]:
-        producer: kafkaio.Producer = request.app.state.producer
-        meta = await producer.send("orders", name.encode(), key=name.encode())
-        return {"partition": meta.partition, "offset": meta.offset}
-
-    @app.get("/orders")
-    async def orders(request: Request) -> list[str]:
-        return [value.decode() for value in request.app.state.seen]
-
+    """Make the service of the how-to page."""
+    names: dict[str, Any] = {}
+    load(python_blocks("howto/fastapi.md", {"localhost:9092": bootstrap})[0], names)
+    app: FastAPI = names["app"]
     return app
 
 
@@ -107,20 +84,52 @@ class Server(uvicorn.Server):
         self.ready.set()
 
 
-async def test_under_uvicorn(caplog: pytest.LogCaptureFixture) -> None:
+@asynccontextmanager
+async def served(bootstrap: str) -> AsyncIterator[httpx.AsyncClient]:
+    """Serve with uvicorn, on a free port."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         host, port = listener.getsockname()
-        async with Broker(topics={"orders": 3}) as broker:
-            config = uvicorn.Config(
-                make_service(broker.bootstrap_servers), log_config=None, lifespan="on"
-            )
-            server = Server(config)
-            async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
-                tasks.create_task(server.serve(sockets=[listener]))
-                await server.ready.wait()
-                async with httpx.AsyncClient(base_url=f"http://{host}:{port}") as web:
-                    answer = await order_and_wait(web)
-                server.should_exit = True
+        config = uvicorn.Config(make_service(bootstrap), log_config=None, lifespan="on")
+        server = Server(config)
+        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+            tasks.create_task(server.serve(sockets=[listener]))
+            await server.ready.wait()
+            async with httpx.AsyncClient(base_url=f"http://{host}:{port}") as web:
+                yield web
+            server.should_exit = True
+
+
+async def test_under_uvicorn(caplog: pytest.LogCaptureFixture) -> None:
+    async with (
+        Broker(topics={"orders": 3}) as broker,
+        served(broker.bootstrap_servers) as web,
+    ):
+        answer = await order_and_wait(web)
+        assert (await web.get("/health")).status_code == 200
     assert answer == ([200] * ORDERS, [str(i) for i in range(ORDERS)])
     assert [r for r in caplog.records if r.levelno >= logging.WARNING] == []
+
+
+async def test_a_consuming_task_that_fails_is_told_by_health() -> None:
+    async with Broker(topics={"orders": 3}) as broker:
+        async with kafkaio.Producer(broker.bootstrap_servers) as producer:
+            await producer.send("orders", b"\xff is no UTF-8")
+        async with served(broker.bootstrap_servers) as web:
+            while (answer := await web.get("/health")).status_code == 200:
+                pass
+            assert answer.status_code == 503
+            while (answer := await web.post("/orders/one")).status_code == 200:
+                pass  # the producer closes
+            assert answer.status_code == 500
+
+
+async def test_the_test_of_the_page() -> None:
+    async with Broker(topics={"orders": 3}) as broker:
+        blocks = python_blocks(
+            "howto/fastapi.md", {"localhost:9092": broker.bootstrap_servers}
+        )
+        names: dict[str, Any] = {}
+        load(blocks[0], names)
+        async with asyncio.timeout(20):
+            await load(blocks[1], names)
