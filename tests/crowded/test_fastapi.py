@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from ast import PyCF_ALLOW_TOP_LEVEL_AWAIT
-from collections.abc import AsyncIterator
+import sys
+import types
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -29,23 +30,31 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def load(block: str, names: dict[str, Any]) -> Any:
+def load(block: int, names: dict[str, Any]) -> dict[str, Any]:
     """Run a block of the page."""
-    return eval(compile(block, "<page>", "exec", PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+    exec(python_blocks("howto/fastapi.md")[block], names)
+    return names
 
 
-def make_service(bootstrap: str) -> FastAPI:
+@pytest.fixture
+def kafka(monkeypatch: pytest.MonkeyPatch) -> Callable[[Broker], None]:
+    """Tells the service which broker to use."""
+    return lambda broker: monkeypatch.setenv("KAFKA", broker.bootstrap_servers)
+
+
+def make_service() -> FastAPI:
     """Make the service of the how-to page."""
-    names: dict[str, Any] = {}
-    load(python_blocks("howto/fastapi.md", {"localhost:9092": bootstrap})[0], names)
-    app: FastAPI = names["app"]
+    app: FastAPI = load(0, {})["app"]
     return app
 
 
-async def ask_the_service() -> tuple[list[int], list[str]]:
+async def ask_the_service(
+    kafka: Callable[[Broker], None],
+) -> tuple[list[int], list[str]]:
     """Run the service in this loop, and ask it without a socket."""
     async with Broker(topics={"orders": 3}) as broker:
-        app = make_service(broker.bootstrap_servers)
+        kafka(broker)
+        app = make_service()
         transport = httpx.ASGITransport(app)
         async with (
             app.router.lifespan_context(app),
@@ -65,10 +74,10 @@ async def order_and_wait(web: httpx.AsyncClient) -> tuple[list[int], list[str]]:
     return codes, sorted(seen, key=int)
 
 
-def test_in_a_portal() -> None:
+def test_in_a_portal(kafka: Callable[[Broker], None]) -> None:
     """As test clients run a service: on a loop in a thread, with anyio's portal."""
     with start_blocking_portal("asyncio") as portal:
-        answer = portal.call(ask_the_service)
+        answer = portal.call(ask_the_service, kafka)
     assert answer == ([200] * ORDERS, [str(i) for i in range(ORDERS)])
 
 
@@ -85,12 +94,12 @@ class Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def served(bootstrap: str) -> AsyncIterator[httpx.AsyncClient]:
+async def served() -> AsyncIterator[httpx.AsyncClient]:
     """Serve with uvicorn, on a free port."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         host, port = listener.getsockname()
-        config = uvicorn.Config(make_service(bootstrap), log_config=None, lifespan="on")
+        config = uvicorn.Config(make_service(), log_config=None, lifespan="on")
         server = Server(config)
         async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
             tasks.create_task(server.serve(sockets=[listener]))
@@ -100,22 +109,26 @@ async def served(bootstrap: str) -> AsyncIterator[httpx.AsyncClient]:
             server.should_exit = True
 
 
-async def test_under_uvicorn(caplog: pytest.LogCaptureFixture) -> None:
-    async with (
-        Broker(topics={"orders": 3}) as broker,
-        served(broker.bootstrap_servers) as web,
-    ):
-        answer = await order_and_wait(web)
-        assert (await web.get("/health")).status_code == 200
+async def test_under_uvicorn(
+    kafka: Callable[[Broker], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Broker(topics={"orders": 3}) as broker:
+        kafka(broker)
+        async with served() as web:
+            answer = await order_and_wait(web)
+            assert (await web.get("/health")).status_code == 200
     assert answer == ([200] * ORDERS, [str(i) for i in range(ORDERS)])
     assert [r for r in caplog.records if r.levelno >= logging.WARNING] == []
 
 
-async def test_a_consuming_task_that_fails_is_told_by_health() -> None:
+async def test_a_consuming_task_that_fails_is_told_by_health(
+    kafka: Callable[[Broker], None],
+) -> None:
     async with Broker(topics={"orders": 3}) as broker:
+        kafka(broker)
         async with kafkaio.Producer(broker.bootstrap_servers) as producer:
             await producer.send("orders", b"\xff is no UTF-8")
-        async with served(broker.bootstrap_servers) as web:
+        async with served() as web:
             while (answer := await web.get("/health")).status_code == 200:
                 pass
             assert answer.status_code == 503
@@ -124,12 +137,12 @@ async def test_a_consuming_task_that_fails_is_told_by_health() -> None:
             assert answer.status_code == 500
 
 
-async def test_the_test_of_the_page() -> None:
-    async with Broker(topics={"orders": 3}) as broker:
-        blocks = python_blocks(
-            "howto/fastapi.md", {"localhost:9092": broker.bootstrap_servers}
-        )
-        names: dict[str, Any] = {}
-        load(blocks[0], names)
-        async with asyncio.timeout(20):
-            await load(blocks[1], names)
+async def test_the_test_of_the_page(
+    kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = types.ModuleType("service")
+    load(0, vars(service))
+    monkeypatch.setitem(sys.modules, "service", service)
+    test = load(1, {})["test_an_order_is_written"]
+    async with asyncio.timeout(20):
+        await test(kafka_broker, monkeypatch)
