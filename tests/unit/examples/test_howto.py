@@ -1,0 +1,425 @@
+"""The code of the how-to pages, as it stands there."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import re
+import ssl
+import subprocess
+import sys
+from ast import PyCF_ALLOW_TOP_LEVEL_AWAIT
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+import trustme
+
+import kafkaio
+from kafkaio import TopicPartition
+from kafkaio.client.client import Client
+from kafkaio.config import ConsumerConfig
+from kafkaio.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kafkaio.testing import Broker
+from tests.fakes.broker import FakeCluster
+from tests.pages import python_blocks
+from tests.unit.consumer.fake_log import FakeLogs
+
+ROOT = Path(__file__).parents[3]
+LOCAL = "localhost:9092"
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[Broker]:
+    topics = {"orders": 1, "prices": 3, "events": 2}
+    async with Broker(topics=topics) as broker, asyncio.timeout(30):
+        yield broker
+
+
+async def run(block: str, names: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Run a block and its ``main``; ``await`` may stand outside of functions."""
+    names = {} if names is None else names
+    has_main = "async def main()" in block
+    code = compile(block, "<page>", "exec", PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    done = eval(code, names)
+    if inspect.isawaitable(done):
+        await done
+    if has_main:
+        await names["main"]()
+    return names
+
+
+# tls.md
+
+
+@pytest.fixture
+def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> trustme.CA:
+    """A CA, its files in the working directory, and a client's certificate."""
+    monkeypatch.chdir(tmp_path)
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path("ca.pem")
+    client = authority.issue_cert("alice@clients.test")
+    client.cert_chain_pems[0].write_to_path("client.pem")
+    client.private_key_pem.write_to_path("client.key")
+    return authority
+
+
+@asynccontextmanager
+async def behind_tls(
+    authority: trustme.CA, *, host: str = "127.0.0.1", mutual: bool = False
+) -> AsyncIterator[str]:
+    """A broker whose clients reach it through TLS alone, as they are told to."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert(host).configure_cert(context)
+    if mutual:
+        authority.configure_trust(context)
+        context.verify_mode = ssl.CERT_REQUIRED
+    targets: list[int] = []
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(65_536):
+                writer.write(data)
+        writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there = await asyncio.open_connection("127.0.0.1", targets[0])
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(copy(reader, there[1]))
+            tasks.create_task(copy(there[0], writer))
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    port = server.sockets[0].getsockname()[1]
+    async with Broker(topics={"orders": 1}) as broker:
+        (node,) = broker.nodes.values()
+        targets.append(node.port)
+        node.port = port  # the one that clients are told
+        async with server, asyncio.timeout(20):
+            yield f"127.0.0.1:{port}"
+
+
+def tls_blocks(address: str) -> list[str]:
+    return python_blocks("howto/tls.md", {"kafka.example.com:9093": address})
+
+
+async def end_of(address: str, **options: Any) -> int:
+    orders = TopicPartition("orders", 0)
+    async with kafkaio.Consumer(address, assign=[orders], **options) as consumer:
+        return (await consumer.end_offsets([orders]))[orders]
+
+
+async def test_tls(authority: trustme.CA) -> None:
+    trusting = ssl.create_default_context(cafile="ca.pem")
+    options = {"security_protocol": "SSL", "ssl_context": trusting}
+    async with behind_tls(authority) as address:
+        await run(tls_blocks(address)[0])
+        assert await end_of(address, **options) == 1
+
+
+async def test_a_client_certificate(authority: trustme.CA) -> None:
+    async with behind_tls(authority, mutual=True) as address:
+        names = await run(tls_blocks(address)[1], {"ssl": ssl, "kafkaio": kafkaio})
+        options = {"security_protocol": "SSL", "ssl_context": names["tls"]}
+        assert await end_of(address, **options) == 1
+
+
+async def test_what_tls_fails_with(authority: trustme.CA) -> None:
+    page = (ROOT / "docs/howto/tls.md").read_text()
+
+    async def refused(address: str, **options: Any) -> str:
+        client = kafkaio.Client(
+            address, default_api_timeout_ms=500, log=False, **options
+        )
+        with pytest.raises(kafkaio.NetworkError) as caught:
+            await client.start()
+        await client.close()
+        return f"{type(caught.value).__name__}: {caught.value}"
+
+    trusting = ssl.create_default_context(cafile="ca.pem")
+    async with behind_tls(authority) as address:
+        told = await refused(address, security_protocol="SSL")
+        assert re.match("AuthenticationError: .*TLS handshake: .*certificate", told)
+        assert "unable to get local issuer certificate" in told
+        told = await refused(address)
+        assert told.startswith("BrokerNotAvailable: ")
+        assert told.endswith("negotiate versions: the broker closed the connection")
+    async with behind_tls(authority, host="other.example") as address:
+        told = await refused(address, security_protocol="SSL", ssl_context=trusting)
+        assert re.match("AuthenticationError: .*mismatch", told), told
+    async with Broker() as plain:
+        told = await refused(plain.bootstrap_servers, security_protocol="SSL")
+    assert re.match("BrokerNotAvailable: .*TLS handshake: ", told)
+    with pytest.raises(kafkaio.ConfigurationError) as caught:
+        kafkaio.Producer(LOCAL, ssl_context=trusting)
+    assert f"ConfigurationError: {caught.value}" in page
+    for protocol in ("SASL_SSL", "SASL_PLAINTEXT"):
+        with pytest.raises(kafkaio.ConfigurationError, match="SASL is not in"):
+            kafkaio.Producer(LOCAL, security_protocol=protocol)  # type: ignore[arg-type]
+    properties = {"bootstrap.servers": LOCAL, "security.protocol": "SSL"}
+    kafkaio.Producer.from_properties(properties | {"ssl.context": trusting})
+
+
+# json.md
+
+
+async def test_json(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    first, bad = python_blocks("howto/json.md", {LOCAL: broker.bootstrap_servers})
+    names = await run(first)
+    assert capsys.readouterr().out == "b'customer-7' 12.5\n"
+
+    class Enough(Exception):
+        pass
+
+    async def handle(value: object) -> None:
+        seen.append(value)
+        if value == "last":
+            raise Enough
+
+    seen: list[object] = []
+    async with kafkaio.Producer(broker.bootstrap_servers) as producer:
+        await producer.send_many("orders", [b"{", None, b'"last"'])
+    with pytest.raises(Enough):
+        await run(bad, {**names, "handle": handle})
+    assert seen == [{"id": 1, "amount": 12.5}, None, "last"]
+    invalid = TopicPartition("orders.invalid", 0)
+    async with kafkaio.Consumer(
+        broker.bootstrap_servers, assign=[invalid], auto_offset_reset="earliest"
+    ) as consumer:
+        assert (await anext(consumer)).value == b"{"
+
+
+async def test_a_serializer_and_none(broker: Broker) -> None:
+    called: list[object] = []
+
+    def to_json(value: object) -> bytes | None:
+        called.append(value)
+        return None if value == "gone" else json.dumps(value).encode()
+
+    server = broker.bootstrap_servers
+    async with kafkaio.Producer(server, value_serializer=to_json) as producer:
+        await producer.send("orders", None, key=b"k")
+        await producer.send("orders", "gone", key=b"k")
+        for call in (
+            producer.send("orders", {1, 2}),
+            producer.enqueue("orders", {1, 2}),
+            producer.send_many("orders", [1, {1, 2}]),
+        ):
+            with pytest.raises(TypeError, match="set is not JSON"):
+                await call
+    assert None not in called
+    async with kafkaio.Consumer(
+        server,
+        topics="orders",
+        auto_offset_reset="earliest",
+        value_deserializer=called.append,
+    ) as consumer:
+        poll = await consumer.poll(timeout=5)
+        assert [record.value for record in poll.records] == [None, None]
+        orders = TopicPartition("orders", 0)
+        assert await consumer.end_offsets([orders]) == {orders: 2}
+    assert b"null" not in called
+
+
+async def test_a_deserializer_that_raises_gets_the_record_again(broker: Broker) -> None:
+    server = broker.bootstrap_servers
+    broker.control.add_partitions("orders", 2)
+    async with kafkaio.Producer(server) as producer:
+        await producer.send("orders", b"{", partition=0)
+        await producer.send("orders", b"2", partition=0)
+    async with (
+        kafkaio.Producer(server) as producer,
+        kafkaio.Consumer(
+            server,
+            topics="orders",
+            auto_offset_reset="earliest",
+            value_deserializer=json.loads,
+        ) as consumer,
+    ):
+        reads = (consumer.__anext__, consumer.poll, consumer.batches().__anext__)
+        for read in (*reads, *reads):
+            with pytest.raises(ValueError, match="Expecting") as caught:
+                await read()
+            note = "deserializing the value of orders-0 at offset 0"
+            assert caught.value.__notes__ == [note]
+            await producer.send("orders", b"3", partition=1)
+        orders = TopicPartition("orders", 0)
+        assert await consumer.position(orders) == 0
+        consumer.seek(orders, 1)
+        values = [(await anext(consumer)).value for _ in range(7)]
+        assert sorted(values) == [2, 3, 3, 3, 3, 3, 3]
+
+
+# compression.md
+
+
+async def test_compression(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    sending, comparing = python_blocks(
+        "howto/compression.md", {LOCAL: broker.bootstrap_servers}
+    )
+    await run(sending)
+    async with kafkaio.Consumer(
+        broker.bootstrap_servers, topics="events", auto_offset_reset="earliest"
+    ) as consumer:
+        assert sum((await consumer.lag()).values()) == 10_000
+        assert (await anext(consumer)).value.startswith(b'{"id"')
+    names = await run(comparing)
+    await names["compare"]([b'{"id": %d, "kind": "click"}' % n for n in range(5_000)])
+    lines = capsys.readouterr().out.replace(",", "").splitlines()
+    sizes = {line.split()[0]: int(line.split()[1]) for line in lines}
+    assert sizes.keys() == {"none", "lz4", "zstd", "gzip", "snappy"}
+    assert sizes["zstd"] < sizes["lz4"] < sizes["none"]
+    assert max(sizes, key=sizes.__getitem__) == "none"
+
+
+async def test_the_limits_on_a_batch(broker: Broker) -> None:
+    broker.create_topic("small", configs={"max.message.bytes": "20000"})
+    batches: list[int] = []
+
+    class Observer:
+        def batch_sent(self, partition: object, records: int, size: int) -> None:
+            del partition, size
+            batches.append(records)
+
+    async with kafkaio.Producer(
+        broker.bootstrap_servers, compression_type="lz4", observer=Observer()
+    ) as producer:
+        with pytest.raises(kafkaio.RecordTooLarge, match="max_request_size"):
+            await producer.send("events", b"x" * 1_100_000)
+        assert batches == []
+        # Counted by the broker as it comes.
+        await producer.send("small", b"x" * 500_000)
+    async with kafkaio.Producer(
+        broker.bootstrap_servers, observer=Observer()
+    ) as producer:
+        values = [b"x" * 1_000] * 100
+        batches.clear()
+        await producer.send_many("small", values)
+        assert batches[0] == 100
+        batches.clear()
+        await producer.send_many("small", values)
+        assert max(batches) < 100
+        deliveries = [
+            await producer.enqueue("small", b"x" * size) for size in (100, 30_000, 100)
+        ]
+        with pytest.raises(kafkaio.RecordTooLarge, match=r"max\.message\.bytes"):
+            await deliveries[1]
+        await deliveries[0]
+        await deliveries[2]
+
+
+# read-to-the-end.md
+
+
+async def test_read_to_the_end(
+    broker: Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program, following = python_blocks(
+        "howto/read-to-the-end.md", {LOCAL: broker.bootstrap_servers}
+    )
+    await run(program)  # an empty topic has an end, too
+    async with kafkaio.Producer(broker.bootstrap_servers) as producer:
+        for n in range(100):
+            await producer.enqueue("prices", b"%d" % n, key=b"%d" % (n % 10))
+        await producer.flush()
+        await producer.send("prices", None, key=b"3")
+        # What was deleted leaves an end that no record reaches.
+        await producer.send("prices", b"old", partition=2)
+        async with kafkaio.Client(broker.bootstrap_servers) as client:
+            partition = DeleteRecordsPartition(partition_index=2, offset=-1)
+            topic = DeleteRecordsTopic(name="prices", partitions=[partition])
+            request = DeleteRecordsRequest(topics=[topic], timeout_ms=1000)
+            reply = await client.request(
+                request, to=kafkaio.Leader(TopicPartition("prices", 2))
+            )
+            assert reply.topics[0].partitions[0].error_code == 0
+        names = await run(program)
+        nothing, some = capsys.readouterr().out.splitlines()
+        assert nothing == "0 prices"
+        assert re.fullmatch(r"[1-9] prices", some)
+
+        class Cache(dict[bytes, bytes]):
+            def __setitem__(self, key: bytes, value: bytes) -> None:
+                super().__setitem__(key, value)
+                if value == b"new":
+                    raise EOFError
+
+        names["cache"] = Cache()
+        async with kafkaio.Consumer(
+            broker.bootstrap_servers, topics="prices", auto_offset_reset="earliest"
+        ) as names["consumer"]:
+            await producer.send("prices", b"new", key=b"a", partition=0)
+            with pytest.raises(EOFError):
+                await run(following, names)
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+async def test_the_end_is_a_marker(isolation: str) -> None:
+    names = await run(
+        python_blocks("howto/read-to-the-end.md")[0].split("async def m")[0]
+    )
+    async with FakeCluster(nodes=1, topics={"one": 1}) as cluster:
+        log = FakeLogs(cluster).log("one")
+        log.append([b"seen"])
+        log.marker(1, commit=True)
+        if isolation == "read_committed":
+            log.last_stable = log.end
+            log.append([b"open"])
+        options = {"auto_offset_reset": "earliest", "isolation_level": isolation}
+        config = ConsumerConfig.of(cluster.bootstrap, options)
+        client = Client.from_config(config, dial=cluster.dial)
+        async with (
+            asyncio.timeout(10),
+            kafkaio.Consumer.from_config(
+                config, client=client, topics="one"
+            ) as consumer,
+        ):
+            found = [record.value async for record in names["read_to_end"](consumer)]
+    assert found == [b"seen"]
+
+
+# tests.md
+
+
+async def run_pytest(directory: Path, *options: str) -> str:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command += ["-p", "kafkaio.testing.pytest_plugin", *options]
+    here = {"PYTHONPATH": str(ROOT)}
+    with anyio.fail_after(60):
+        done = await anyio.run_process(
+            command,
+            cwd=directory,
+            check=False,
+            stderr=subprocess.STDOUT,
+            env=os.environ | here,
+        )
+    output = done.stdout.decode()
+    assert done.returncode == 0, output
+    return output
+
+
+async def test_tests(tmp_path: Path) -> None:
+    service, tests, with_anyio, without = python_blocks("howto/tests.md")
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n"
+    )
+    (tmp_path / "billing.py").write_text(service)
+    (tmp_path / "test_billing.py").write_text(tests)
+    (tmp_path / "test_without.py").write_text(without)
+    (tmp_path / "with_anyio").mkdir()
+    (tmp_path / "with_anyio" / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "with_anyio" / "test_anyio.py").write_text(with_anyio)
+    options = ["-k", "not real", "-W", "error", "--ignore", "with_anyio"]
+    output = await run_pytest(tmp_path, *options)
+    assert "3 passed, 1 deselected" in output
+    options = ["-p", "no:asyncio", "-W", "error"]
+    output = await run_pytest(tmp_path / "with_anyio", *options)
+    assert "1 passed" in output
