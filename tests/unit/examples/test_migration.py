@@ -38,7 +38,6 @@ OBJECTS: dict[str, Any] = {
     "messages": kafkaio.messages,
 }
 USE = re.compile(rf"(?<![\w.])({'|'.join(OBJECTS)})\.(\w+)(?:\.(\w+))?(\()?")
-ARGUMENT = re.compile(r"(\w+)=")
 CONFIGS = (kafkaio.ProducerConfig, kafkaio.ConsumerConfig)
 
 
@@ -232,7 +231,9 @@ async def test_the_partitioner_of_librdkafka() -> None:
         for key in keys:
             producer.produce(
                 *("orders", b"v", key),
-                on_delivery=lambda _, m: found.update({m.key(): m.partition()}),
+                on_delivery=lambda _, m: found.update(
+                    {m.key() or b"": m.partition() or 0}
+                ),
             )
         producer.flush()
         return found
