@@ -1,0 +1,249 @@
+"""The pages for users of other clients: their programs run, their tables are true."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import re
+import sys
+from asyncio.subprocess import PIPE, STDOUT
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import pytest
+
+import kafkaio
+from kafkaio import TopicPartition
+from kafkaio.consumer import Batch
+from kafkaio.testing import Broker
+
+PAGES = Path(__file__).parents[3] / "docs" / "migration"
+#: Each client of Python, and what it prints in the programs.
+CLIENTS = ("aiokafka", "confluent-kafka", "kafka-python")
+#: Those that the tests have installed.
+INSTALLED = ("aiokafka", "confluent-kafka")
+CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SPAN = re.compile(r"`([^`]+)`")
+#: What the names in the tables stand for.
+OBJECTS: dict[str, Any] = {
+    "kafkaio": kafkaio,
+    "producer": kafkaio.Producer,
+    "consumer": kafkaio.Consumer,
+    "client": kafkaio.Client,
+    "record": kafkaio.Record,
+    "batch": Batch,
+    "poll": kafkaio.Poll,
+    "messages": kafkaio.messages,
+}
+USE = re.compile(rf"(?<![\w.])({'|'.join(OBJECTS)})\.(\w+)(?:\.(\w+))?(\()?")
+CONFIGS = (kafkaio.ProducerConfig, kafkaio.ConsumerConfig)
+
+
+def text_of(client: str) -> str:
+    return (PAGES / f"{client}.md").read_text()
+
+
+def programs(client: str) -> list[str]:
+    return [code for code in CODE.findall(text_of(client)) if "localhost:9092" in code]
+
+
+def rows(client: str, width: int) -> list[list[str]]:
+    """The rows of all tables with so many columns, without heads and rules."""
+    found = []
+    lines = text_of(client).splitlines()
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        cells = [cell.strip() for cell in line[1:-1].split("|")]
+        is_head = after.startswith("|---") or line.startswith("|---")
+        if line.startswith("|") and not is_head and len(cells) == width:
+            found.append(cells)
+    return found
+
+
+async def run(code: str, bootstrap: str) -> list[bytes]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-W", "error", "-c"),
+        code.replace("localhost:9092", bootstrap),
+        stdout=PIPE,
+        stderr=STDOUT,
+    )
+    output, _ = await process.communicate()
+    assert process.returncode == 0, output.decode()
+    return output.splitlines()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_the_program_after_does_what_it_should(client: str) -> None:
+    _, after = programs(client)
+    async with Broker(topics={"orders": 1}) as broker, asyncio.timeout(60):
+        output = await run(after, broker.bootstrap_servers)
+        assert output == [b"written at offset 0", b"read b'coffee'"]
+        assert broker.control.committed("billing", ("orders", 0)) == 1
+
+
+@pytest.mark.parametrize("client", INSTALLED)
+async def test_the_program_before_does_the_same(client: str) -> None:
+    before, _ = programs(client)
+    async with Broker(topics={"orders": 1}) as broker, asyncio.timeout(60):
+        output = await run(before, broker.bootstrap_servers)
+        assert output == [b"written at offset 0", b"read b'coffee'"]
+        assert broker.control.committed("billing", ("orders", 0)) == 1
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_every_call_of_the_tables_exists(client: str) -> None:
+    uses = [use for _, ours in rows(client, 2) for use in USE.findall(ours)]
+    assert len(uses) > 40
+    for name, attribute, below, is_called in uses:
+        found: Any = OBJECTS[name]
+        for part in filter(None, (attribute, below)):
+            if name == "record":  # compiled fields are no attributes of the class
+                assert hasattr(found, part), part
+            found = getattr(found, part, None) or kafkaio.Poll.__annotations__[part]
+        if name in {"producer", "consumer", "client"}:
+            assert callable(found) == bool(is_called), (name, attribute)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_every_option_of_the_tables_exists_with_its_default(client: str) -> None:
+    defaults = {f.name: f.default for config in CONFIGS for f in fields(config)}
+    seen = 0
+    for theirs, _, ours, default in rows(client, 4):
+        named = SPAN.match(ours)
+        if named is None or not ours.startswith("`"):
+            assert ours.startswith(("not there", "leave", "none; ")), ours
+            continue
+        for option in SPAN.findall(ours.partition(":")[0].partition(", an ")[0]):
+            if option in {"topics", "observer"}:
+                continue
+            if not re.fullmatch("[a-z0-9_]+", option):
+                continue
+            assert option in defaults, (theirs, option)
+            written = SPAN.fullmatch(default)
+            if written is None:
+                assert default.startswith(("on, unless", "murmur2"))
+                continue
+            seen += 1
+            value = ast.literal_eval(written[1])
+            if option == "bootstrap_servers":
+                assert kafkaio.ClientConfig.of(value, {}) == kafkaio.ClientConfig()
+            else:
+                assert value == defaults[option], option
+    assert seen > 25
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_is_not_there_is_refused(client: str) -> None:
+    for theirs, _, ours, _ in rows(client, 4):
+        if not ours.startswith(("not there", "leave", "none; ")):
+            continue
+        for option in SPAN.findall(theirs):
+            name = option.replace(".", "_")
+            if re.fullmatch("[a-z0-9_]+", name):
+                wanted: dict[str, Any] = {name: None}
+                with pytest.raises(kafkaio.ConfigurationError, match="unknown option"):
+                    kafkaio.Producer("localhost:9092", **wanted)
+                with pytest.raises(kafkaio.ConfigurationError, match="unknown option"):
+                    kafkaio.Consumer("localhost:9092", **wanted)
+
+
+def member(
+    bootstrap: str,
+    strategy: tuple[str, ...] | None,
+    revoked: list[int] | None = None,
+) -> kafkaio.Consumer:
+    counts = [] if revoked is None else revoked
+    return kafkaio.Consumer(
+        bootstrap,
+        topics="orders",
+        group_id="billing",
+        group_protocol="classic",
+        partition_assignment_strategy=strategy,
+        heartbeat_interval_ms=50,
+        on_revoked=lambda partitions: counts.append(len(partitions)),
+    )
+
+
+async def settle(*members: kafkaio.Consumer) -> list[frozenset[TopicPartition]]:
+    """Read until the partitions are divided evenly."""
+    async with asyncio.timeout(30):
+        while {len(m.assignment) for m in members} != {4 // len(members)}:
+            for consumer in members:
+                await consumer.poll(timeout=0.01)
+    return [consumer.assignment for consumer in members]
+
+
+@pytest.mark.parametrize("old", ["range", "roundrobin"])
+async def test_a_group_changes_to_cooperative_sticky_by_rolling_restarts(
+    old: str,
+) -> None:
+    async with Broker(topics={"orders": 4}) as broker:
+        servers = broker.bootstrap_servers
+        both = ("cooperative-sticky", old)
+        first = member(servers, (old,))
+        await first.start()
+        # 1. New members name both; the group still divides by the old assignor.
+        taken: list[int] = []
+        second = member(servers, both, taken)
+        joining = asyncio.create_task(second.start())
+        while not joining.done():
+            await first.poll(timeout=0.01)
+        await joining
+        await settle(first, second)
+        with pytest.raises(kafkaio.GroupError, match=f"divides by '{old}'"):
+            await member(servers, None).start()
+        # 2. The last old member goes; a rebalance still takes everything.
+        await first.close()
+        await settle(second)
+        # 3. Members that name cooperative-sticky alone can join now.
+        taken.clear()
+        kept: list[int] = []
+        third = member(servers, None, kept)
+        joining = asyncio.create_task(third.start())
+        while not joining.done():
+            await second.poll(timeout=0.01)
+        await joining
+        await settle(second, third)
+        assert taken == [4]
+        await second.close()
+        await settle(third)
+        fourth = member(servers, None)
+        joining = asyncio.create_task(fourth.start())
+        while not joining.done():
+            await third.poll(timeout=0.01)
+        await joining
+        await settle(third, fourth)
+        assert kept == [2]
+        await third.close()
+        await fourth.close()
+
+
+async def test_the_partitioner_of_librdkafka() -> None:
+    (code,) = [c for c in CODE.findall(text_of("confluent-kafka")) if "zlib" in c]
+    names: dict[str, Any] = {}
+    exec(code, names)
+    keys = [b"customer-%d" % n for n in range(30)]
+
+    def by_librdkafka(servers: str) -> dict[bytes, int]:
+        found: dict[bytes, int] = {}
+        producer = confluent_kafka.Producer({"bootstrap.servers": servers})
+        for key in keys:
+            producer.produce(
+                *("orders", b"v", key),
+                on_delivery=lambda _, m: found.update(
+                    {m.key() or b"": m.partition() or 0}
+                ),
+            )
+        producer.flush()
+        return found
+
+    async with (
+        Broker(topics={"orders": 7}) as broker,
+        kafkaio.Producer(
+            broker.bootstrap_servers, partitioner=names["consistent"]
+        ) as producer,
+    ):
+        theirs = await asyncio.to_thread(by_librdkafka, broker.bootstrap_servers)
+        metas = [await producer.send("orders", b"v", key=key) for key in keys]
+    assert {k: m.partition for k, m in zip(keys, metas, strict=True)} == theirs
