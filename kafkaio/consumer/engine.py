@@ -512,6 +512,8 @@ class Engine:
         What the group asked back before may go.
         """
         self.check()
+        if self.home is not None:
+            self.home.check()
         self.polls = polls
         self.reader.finish()
         self.host.step_taken(polls=polls)
