@@ -12,7 +12,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, TypeVar
 
-from kafkaio._machines.membership import consumer_states, revoke_ledger, states
+from kafkaio._machines.membership import ledger as revoke_ledger
+from kafkaio._machines.membership.classic import states
+from kafkaio._machines.membership.kip848 import states as consumer_states
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "guide" / "rebalancing.md"
 

@@ -88,10 +88,10 @@ if TYPE_CHECKING:
         RevokeRequested,
         Subscription,
     )
-    from kafkaio.consumer.file_store import FileOffsetStore
-    from kafkaio.consumer.sqlite_store import SQLiteOffsetStore
-    from kafkaio.consumer.stores import DualOffsetStore, KafkaOffsetStore
-    from kafkaio.consumer.zookeeper_store import ZooKeeperOffsetStore
+    from kafkaio.consumer.stores.base import DualOffsetStore, KafkaOffsetStore
+    from kafkaio.consumer.stores.file import FileOffsetStore
+    from kafkaio.consumer.stores.sqlite import SQLiteOffsetStore
+    from kafkaio.consumer.stores.zookeeper import ZooKeeperOffsetStore
     from kafkaio.producer import DeliveriesFailed, Delivery, Producer
     from kafkaio.protocol import messages
     from kafkaio.protocol.error_codes import ErrorCode
@@ -206,14 +206,14 @@ _HOMES = {
     "RevokeRequested": ("kafkaio.consumer", "RevokeRequested"),
     "Revoked": ("kafkaio.consumer", "Revoked"),
     "Subscription": ("kafkaio.consumer", "Subscription"),
-    "FileOffsetStore": ("kafkaio.consumer.file_store", "FileOffsetStore"),
+    "FileOffsetStore": ("kafkaio.consumer.stores.file", "FileOffsetStore"),
     "ZooKeeperOffsetStore": (
-        "kafkaio.consumer.zookeeper_store",
+        "kafkaio.consumer.stores.zookeeper",
         "ZooKeeperOffsetStore",
     ),
-    "SQLiteOffsetStore": ("kafkaio.consumer.sqlite_store", "SQLiteOffsetStore"),
-    "DualOffsetStore": ("kafkaio.consumer.stores", "DualOffsetStore"),
-    "KafkaOffsetStore": ("kafkaio.consumer.stores", "KafkaOffsetStore"),
+    "SQLiteOffsetStore": ("kafkaio.consumer.stores.sqlite", "SQLiteOffsetStore"),
+    "DualOffsetStore": ("kafkaio.consumer.stores.base", "DualOffsetStore"),
+    "KafkaOffsetStore": ("kafkaio.consumer.stores.base", "KafkaOffsetStore"),
     "DeliveriesFailed": ("kafkaio.producer", "DeliveriesFailed"),
     "Delivery": ("kafkaio.producer", "Delivery"),
     "Producer": ("kafkaio.producer", "Producer"),

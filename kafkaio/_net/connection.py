@@ -23,7 +23,7 @@ from kafkaio._machines.connection import (
     Identity,
     Ticket,
 )
-from kafkaio._net.lane import Lane
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.transport import Dial, DialOptions, Transport
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
@@ -57,7 +57,7 @@ class ConnectionStatistics:
     """
 
     node_id: int
-    lane: Lane
+    lane: ConnectionClass
     host: str
     port: int
     state: str
@@ -97,7 +97,7 @@ class Connection:
     def __init__(
         self,
         broker: Broker,
-        lane: Lane,
+        lane: ConnectionClass,
         identity: Identity,
         observer: Observer,
         on_lost: OnLost,

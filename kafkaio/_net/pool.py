@@ -10,7 +10,7 @@ import anyio
 
 from kafkaio._machines.backoff import ReconnectSchedule
 from kafkaio._net.connection import LINGER, Connection, ConnectionStatistics
-from kafkaio._net.lane import Lane
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.settings import NetSettings
 from kafkaio._net.transport import Dial, dial_tcp
 from kafkaio._runtime.clock import now, roll
@@ -22,11 +22,11 @@ from kafkaio.types import Broker
 
 __all__ = ["Pool"]
 
-_Key: TypeAlias = tuple[int, Lane]
+_Key: TypeAlias = tuple[int, ConnectionClass]
 #: Starts a background task: ``Supervisor.start_soon``.
 StartSoon: TypeAlias = Callable[[Child, str], None]
 #: Told of a connection that ended, or could not be made: node, lane, cause.
-Lost: TypeAlias = Callable[[int, Lane, BaseException | None], None]
+Lost: TypeAlias = Callable[[int, ConnectionClass, BaseException | None], None]
 
 
 class Pool:
@@ -110,11 +110,13 @@ class Pool:
                 self._schedules.pop(key, None)
                 self._give_up(key, BrokerNotAvailable(f"broker {key[0]} has moved"))
 
-    def ready(self, node_id: int, lane: Lane) -> Connection | None:
+    def ready(self, node_id: int, lane: ConnectionClass) -> Connection | None:
         """The open connection to a broker, or None; opens nothing."""
         return self._open.get((node_id, lane))
 
-    def wait_before(self, node_id: int, lane: Lane = Lane.SHARED) -> float:
+    def wait_before(
+        self, node_id: int, lane: ConnectionClass = ConnectionClass.SHARED
+    ) -> float:
         """Seconds that ``connection`` would wait before it dials; 0 for none.
 
         Whoever may choose among brokers takes one without a wait.
@@ -122,11 +124,13 @@ class Pool:
         schedule = self._schedules.get((node_id, lane))
         return 0.0 if schedule is None else schedule.remaining(now())
 
-    def is_opening(self, node_id: int, lane: Lane = Lane.SHARED) -> bool:
+    def is_opening(
+        self, node_id: int, lane: ConnectionClass = ConnectionClass.SHARED
+    ) -> bool:
         """Whether a connection is being made."""
         return (node_id, lane) in self._opening
 
-    async def connection(self, node_id: int, lane: Lane) -> Connection:
+    async def connection(self, node_id: int, lane: ConnectionClass) -> Connection:
         """The connection to a broker, opened if there is none.
 
         Callers share one attempt. After a failure the next attempt waits for the
@@ -153,7 +157,7 @@ class Pool:
                 self._end(key)
 
     def close_lanes(
-        self, node_id: int, lanes: Collection[Lane], cause: KafkaError
+        self, node_id: int, lanes: Collection[ConnectionClass], cause: KafkaError
     ) -> None:
         """Close some connections to a broker; what is in flight fails.
 
@@ -167,7 +171,7 @@ class Pool:
             if key[0] == node_id and key[1].kind in kinds:
                 self._end(key, cause)
 
-    def end_lane(self, lane: Lane) -> None:
+    def end_lane(self, lane: ConnectionClass) -> None:
         """Close a lane to every broker, for its owner is gone."""
         for key in self._keys():
             if key[1] == lane:

@@ -14,7 +14,7 @@ from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.metadata import ClusterView, Endpoint
 from kafkaio._machines.refresh import Topics
 from kafkaio._net.connection import Connection
-from kafkaio._net.lane import Lane
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.pool import Pool
 from kafkaio._net.settings import NetSettings
 from kafkaio._net.transport import Dial
@@ -484,7 +484,7 @@ class Client(Closeable):
 
     # ---- for upper layers: connections, coordinators, tasks ----------------------
 
-    async def connection(self, node_id: int, lane: Lane) -> Connection:
+    async def connection(self, node_id: int, lane: ConnectionClass) -> Connection:
         """The connection to a broker on a lane, opened if there is none.
 
         Raises:
@@ -501,13 +501,17 @@ class Client(Closeable):
         What is in flight there fails with ConnectionLost, and other brokers are asked
         what any of them knows. Reading and writing have time limits of their own.
         """
-        self._pool.close_lanes(node_id, (Lane.SHARED, Lane.COORDINATOR), cause)
+        self._pool.close_lanes(
+            node_id, (ConnectionClass.SHARED, ConnectionClass.COORDINATOR), cause
+        )
 
-    def end_lane(self, lane: Lane) -> None:
+    def end_lane(self, lane: ConnectionClass) -> None:
         """Close the connections on a lane, for its owner is gone."""
         self._pool.end_lane(lane)
 
-    def ready_connection(self, node_id: int, lane: Lane) -> Connection | None:
+    def ready_connection(
+        self, node_id: int, lane: ConnectionClass
+    ) -> Connection | None:
         """The open connection to a broker on a lane, or None; opens nothing."""
         return self._pool.ready(node_id, lane)
 
@@ -558,7 +562,7 @@ class Client(Closeable):
     # ---- what the parts report ---------------------------------------------------
 
     def _connection_lost(
-        self, node_id: int, lane: Lane, cause: BaseException | None
+        self, node_id: int, lane: ConnectionClass, cause: BaseException | None
     ) -> None:
         del lane
         if cause is None:

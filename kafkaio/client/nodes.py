@@ -8,7 +8,7 @@ from typing import Final
 
 from kafkaio._machines.routing import NodeLoad, least_loaded_first
 from kafkaio._net.connection import Connection
-from kafkaio._net.lane import Lane
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.pool import Pool
 from kafkaio._runtime.clock import roll
 from kafkaio.client.race import race
@@ -63,7 +63,7 @@ class Nodes:
         """Node ids in the order in which to ask them."""
         loads = []
         for node_id in self._known or self._pool.bootstrap:
-            ready = self._pool.ready(node_id, Lane.SHARED)
+            ready = self._pool.ready(node_id, ConnectionClass.SHARED)
             if ready is not None:
                 loads.append(NodeLoad(node_id, ready.in_flight, ready.throttled))
             else:
@@ -86,7 +86,7 @@ class Nodes:
         """
         while True:
             order = self.in_order()
-            ready = self._pool.ready(order[0], Lane.SHARED)
+            ready = self._pool.ready(order[0], ConnectionClass.SHARED)
             if ready is not None:
                 return ready
             winner = await self._race(order)
@@ -95,7 +95,9 @@ class Nodes:
             # Others waited for it, too, and were faster: choose again.
 
     async def _race(self, order: list[int]) -> Connection:
-        attempts = [partial(self._pool.connection, id_, Lane.SHARED) for id_ in order]
+        attempts = [
+            partial(self._pool.connection, id_, ConnectionClass.SHARED) for id_ in order
+        ]
         won, failures = await race(attempts, HEAD_START)
         return won[0] if won else self._give_up(failures)
 

@@ -13,7 +13,7 @@ from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.reactions import reaction
 from kafkaio._machines.routing import misrouted
 from kafkaio._net.connection import Connection
-from kafkaio._net.lane import Lane
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.pool import Pool
 from kafkaio._runtime.clock import roll
 from kafkaio._runtime.observer import Observer
@@ -42,11 +42,11 @@ __all__ = ["Errand", "Requester"]
 T = TypeVar("T")
 
 _LANES = {
-    ApiKey.FETCH: Lane.FETCH,
-    ApiKey.SHARE_FETCH: Lane.FETCH,
-    ApiKey.PRODUCE: Lane.PRODUCE,
-    ApiKey.JOIN_GROUP: Lane.COORDINATOR,
-    ApiKey.SYNC_GROUP: Lane.COORDINATOR,
+    ApiKey.FETCH: ConnectionClass.FETCH,
+    ApiKey.SHARE_FETCH: ConnectionClass.FETCH,
+    ApiKey.PRODUCE: ConnectionClass.PRODUCE,
+    ApiKey.JOIN_GROUP: ConnectionClass.COORDINATOR,
+    ApiKey.SYNC_GROUP: ConnectionClass.COORDINATOR,
 }
 
 #: Seconds that a coordinator may take beyond the group's rebalance timeout.
@@ -186,7 +186,9 @@ class Requester:
         self, request: Request[ResponseT], to: Destination, errand: Errand
     ) -> ResponseT:
         errand.stage = "it waits for a connection"
-        target = await self._route(to, _LANES.get(ApiKey(request.API_KEY), Lane.SHARED))
+        target = await self._route(
+            to, _LANES.get(ApiKey(request.API_KEY), ConnectionClass.SHARED)
+        )
         connection = target.connection
         broker = connection.broker
         errand.stage = f"it waits for the answer of {broker.host}:{broker.port}"
@@ -232,7 +234,7 @@ class Requester:
 
     # ---- routing -------------------------------------------------------------------
 
-    async def _route(self, to: Destination, lane: Lane) -> _Target:
+    async def _route(self, to: Destination, lane: ConnectionClass) -> _Target:
         match to:
             case AnyBroker.ANY:
                 return _Target(await self._any(lane))
@@ -249,13 +251,13 @@ class Requester:
             case never:
                 assert_never(never)
 
-    async def _any(self, lane: Lane) -> Connection:
+    async def _any(self, lane: ConnectionClass) -> Connection:
         shared = await self._nodes.any_connection()
-        if lane == Lane.SHARED:
+        if lane == ConnectionClass.SHARED:
             return shared
         return await self._connect(shared.node_id, lane)
 
-    async def _connect(self, node_id: int, lane: Lane) -> Connection:
+    async def _connect(self, node_id: int, lane: ConnectionClass) -> Connection:
         try:
             return await self._pool.connection(node_id, lane)
         except NetworkError:
@@ -303,7 +305,7 @@ class Requester:
         return self._listed(leader)
 
     async def _coordinator(
-        self, kind: CoordinatorKind, key: str, lane: Lane
+        self, kind: CoordinatorKind, key: str, lane: ConnectionClass
     ) -> _Target:
         node_id = await self._finder.find(kind, key)
         return _Target(await self._connect(node_id, lane), (kind, key))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import kafkaio.consumer.threaded  # noqa: F401  (it makes itself known to Consumer)
+import kafkaio.consumer.threaded.core  # noqa: F401  (it makes itself known to Consumer)
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import Assignor, Subscription
 from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.consumer import Consumer
-from kafkaio.consumer.iteration import BatchIterator, TableIterator
 from kafkaio.consumer.parallel import DeadLetter, Lane, LaneBatches, LaneIterator
 from kafkaio.consumer.places import RewindTo, ToCommit
 from kafkaio.consumer.poll import Poll
-from kafkaio.consumer.rebalances import (
+from kafkaio.consumer.reading.iterators import BatchIterator, TableIterator
+from kafkaio.consumer.rebalance.events import (
     Assigned,
     Hold,
     Lost,

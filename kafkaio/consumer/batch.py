@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from kafkaio._records.batch import RecordCursor
-from kafkaio.consumer.buffers import Frame
+from kafkaio.consumer.reading.buffers import Frame
 from kafkaio.types import Record, TopicPartition
 
 if TYPE_CHECKING:

@@ -19,16 +19,16 @@ from kafkaio.client.client import Client
 from kafkaio.client.signature import OptionsSignature
 from kafkaio.config import ConsumerConfig, ConsumerOptions
 from kafkaio.consumer.arguments import most_of, seconds_of
-from kafkaio.consumer.engine import Engine
-from kafkaio.consumer.events import HeldCallbacks, PartitionsCallback
-from kafkaio.consumer.iteration import BatchIterator, TableIterator
+from kafkaio.consumer.core import Engine
 from kafkaio.consumer.parallel.offers import InParallel
 from kafkaio.consumer.places import Places, ToCommit
 from kafkaio.consumer.poll import Poll
-from kafkaio.consumer.rebalances import Rebalances, RevokeRequested
+from kafkaio.consumer.reading.iterators import BatchIterator, TableIterator
+from kafkaio.consumer.reading.stream import RecordStream
+from kafkaio.consumer.rebalance.callbacks import HeldCallbacks, PartitionsCallback
+from kafkaio.consumer.rebalance.events import Rebalances, RevokeRequested
 from kafkaio.consumer.statistics import ConsumerStatistics
-from kafkaio.consumer.stream import RecordStream
-from kafkaio.consumer.wish import Topics, Wish
+from kafkaio.consumer.wanted import Topics, Wish
 from kafkaio.errors import UsageError
 from kafkaio.types import GroupMetadata, Record, TopicPartition
 

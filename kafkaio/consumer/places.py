@@ -12,7 +12,7 @@ from kafkaio._runtime.unclosed import Closeable
 from kafkaio.config.checks import iso_duration_ms
 from kafkaio.consumer.arguments import offset_of, partition_of
 from kafkaio.consumer.batch import Batch
-from kafkaio.consumer.engine import Engine
+from kafkaio.consumer.core import Engine
 from kafkaio.consumer.fetch.fetcher import LogEnds
 from kafkaio.consumer.fetch.lookup import EARLIEST, LATEST
 from kafkaio.consumer.presence import wait_for_partitions
@@ -28,7 +28,7 @@ from kafkaio.types import (
 )
 
 if TYPE_CHECKING:
-    from kafkaio.consumer.window import Moment
+    from kafkaio.consumer.threaded.handoff import Moment
 
 __all__ = ["Places", "RewindTo", "ToCommit"]
 

@@ -14,7 +14,7 @@ from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.sequence import Identity, ProducerIdentity
 from kafkaio._net.connection import Connection
-from kafkaio._net.lane import Lane
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import roll
 from kafkaio._runtime.supervisor import TaskScope
 from kafkaio._runtime.wakeup import Wakeup
@@ -267,7 +267,7 @@ class Sender:
 
     def _send_to(self, node: int, at: float) -> bool:
         """Send a node a request; whether there was one to send."""
-        connection = self._client.ready_connection(node, Lane.PRODUCE)
+        connection = self._client.ready_connection(node, ConnectionClass.PRODUCE)
         if connection is None:
             if node not in self._opening:
                 self._opening.add(node)
@@ -374,7 +374,7 @@ class Sender:
 
     async def _open(self, node: int) -> None:
         try:
-            await self._client.connection(node, Lane.PRODUCE)
+            await self._client.connection(node, ConnectionClass.PRODUCE)
         except KafkaError as error:
             self._accumulator.note_cause(node, error)
             self._client.request_refresh()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from kafkaio.consumer.group import kafka_commits
-from kafkaio.consumer.host import Host
+from kafkaio.consumer.commits import kafka as kafka_commits
+from kafkaio.consumer.rebalance.assignment import Host
 from kafkaio.types import TopicPartition
 
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 
-from kafkaio._net.lane import Lane
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio.client import (
     ALL_TOPICS,
     ANY,
@@ -157,7 +157,7 @@ async def test_a_broker_is_killed_and_comes_back(
         for p in view.partitions(name)
         if p.leader == 2
     )
-    await client.connection(2, Lane.SHARED)
+    await client.connection(2, ConnectionClass.SHARED)
     await real_kafka_cluster.kill(2)
     # Asked for at once: the dead leader is found out, and the new one is asked.
     assert await offset_of(client, tp) == 0

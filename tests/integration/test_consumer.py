@@ -8,7 +8,7 @@ import uuid
 
 import pytest
 
-from kafkaio._net.lane import Lane
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._records.batch import BatchBuilder, Compression, encode_batch
 from kafkaio.client import Client, CoordinatorKind, Leader, TransactionCoordinator
 from kafkaio.consumer import Consumer
@@ -311,7 +311,7 @@ async def add_partition(
 ) -> None:
     while True:
         node_id = await client.coordinator(CoordinatorKind.TRANSACTION, name)
-        connection = await client.connection(node_id, Lane.COORDINATOR)
+        connection = await client.connection(node_id, ConnectionClass.COORDINATOR)
         # Later versions are for brokers among themselves.
         answer = await connection.call(request, timeout=30, max_version=3)
         (topic,) = answer.results_by_topic_v3_and_below

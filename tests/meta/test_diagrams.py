@@ -3,7 +3,7 @@
 import pytest
 
 from codegen import diagrams
-from kafkaio._machines.membership.revoke_ledger import Move, Stage
+from kafkaio._machines.membership.ledger import Move, Stage
 
 
 def test_the_page_is_current() -> None:

@@ -23,7 +23,7 @@ from tests.docstrings import blocks, run
 BLOCKS = dict(blocks())
 #: What is drawn, and is no code.
 DIAGRAMS = {
-    "kafkaio._machines.membership.revoke_ledger",
+    "kafkaio._machines.membership.ledger",
     "kafkaio._machines.offsets",
     "kafkaio._machines.positions.positions",
     "kafkaio._machines.schedule",

@@ -7,17 +7,17 @@ from collections.abc import Callable, Collection, Iterable
 
 import pytest
 
-from kafkaio._machines.membership.revoke_ledger import (
+from kafkaio._machines.membership.ledger import (
     Claim,
     RevokeLedger,
     Stage,
 )
 from kafkaio._machines.schedule import Ordering, Schedule
-from kafkaio.consumer.host import Host
 from kafkaio.consumer.parallel.lane import Track
 from kafkaio.consumer.parallel.run import Runner
-from kafkaio.consumer.reader import Reader
-from kafkaio.consumer.rebalances import RebalanceFeed
+from kafkaio.consumer.reading.reader import Reader
+from kafkaio.consumer.rebalance.assignment import Host
+from kafkaio.consumer.rebalance.events import RebalanceFeed
 from kafkaio.testing.simulation import rebalancing, run, shrink, simulate_all
 from kafkaio.types import TopicPartition
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
-from kafkaio._machines.membership.revoke_ledger import Claim
+from kafkaio._machines.membership.ledger import Claim
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
 

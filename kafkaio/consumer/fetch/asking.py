@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import anyio
 
 from kafkaio._dataclass import dataclass
-from kafkaio._net.lane import Lane
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio.client.client import Client
 from kafkaio.errors import KafkaError, KafkaTimeout, NetworkError, RequestTimeout
 from kafkaio.protocol.message import Request, Response
@@ -60,7 +60,7 @@ async def ask_leader(
     result, partitions = asked
     try:
         with anyio.fail_after(limit):
-            connection = await client.connection(leader, Lane.SHARED)
+            connection = await client.connection(leader, ConnectionClass.SHARED)
             request = build(connection.versions.usable(kind))
             return await connection.call(request, timeout=limit)
     except KafkaError as error:

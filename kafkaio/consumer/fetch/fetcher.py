@@ -10,7 +10,7 @@ A broker answers a fetch when one of its partitions has data, or after
 ``fetch_max_wait_ms``. A partition that was left out has to wait for that answer when
 it is empty again; so a fetch that leaves one out asks for a shorter wait, which grows
 while the user does not read. What becomes fetchable while a fetch waits is fetched
-beside it, see `kafkaio.consumer.fetch.catch_up`.
+beside it, see `kafkaio.consumer.fetch.side_fetch`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.positions import FetchPoint, Stage
 from kafkaio._machines.reactions import Reaction, Step, reaction
 from kafkaio._machines.read_committed import ReadCommitted, ReadUncommitted
-from kafkaio._net.lane import Lane
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._records.batch import (
     Decompressor,
     LegacyBatch,
@@ -38,9 +38,9 @@ from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.supervisor import Child
 from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.buffers import Failure, Fetched, Frame, Sieve
 from kafkaio.consumer.fetch.node import NodeFetcher
-from kafkaio.consumer.reader import Reader
+from kafkaio.consumer.reading.buffers import Failure, Fetched, Frame, Sieve
+from kafkaio.consumer.reading.reader import Reader
 from kafkaio.errors import CorruptRecord, KafkaError, RecordTooLarge
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
@@ -95,7 +95,7 @@ class Fetcher:
         self.ends: dict[TopicPartition, LogEnds] = {}
         self.stale_answers = 0
         #: Nobody else's fetches hold ours up while they wait for data.
-        self.lane = Lane.FETCH.of(self)
+        self.lane = ConnectionClass.FETCH.of(self)
         self._reader = reader
         self._start_soon = start_soon
         self._nodes: dict[int, NodeFetcher] = {}

@@ -14,7 +14,6 @@ from kafkaio._machines.reactions import reaction
 from kafkaio._net.connection import Connection
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.consumer.fetch.catch_up import CatchUp
 from kafkaio.consumer.fetch.messages import (
     FIRST_VERSION_BY_ID,
     LAST_VERSION_BY_NAME,
@@ -23,6 +22,7 @@ from kafkaio.consumer.fetch.messages import (
     fetch_request,
     is_small,
 )
+from kafkaio.consumer.fetch.side_fetch import CatchUp
 from kafkaio.errors import KafkaError, KafkaTimeout, NetworkError
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.messages.fetch import (

@@ -25,7 +25,7 @@ from kafkaio.client.client import Client
 from kafkaio.consumer.fetch.asking import Round
 from kafkaio.consumer.fetch.epochs import EpochEnd, EpochLookup
 from kafkaio.consumer.fetch.lookup import OffsetLookup
-from kafkaio.consumer.reader import Reader
+from kafkaio.consumer.reading.reader import Reader
 from kafkaio.errors import KafkaError, KafkaTimeout, MembershipError
 from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 import anyio
 
 from kafkaio._runtime.clock import now
-from kafkaio.consumer.group.commits import OffsetCommitter
-from kafkaio.consumer.group.coordinator import GroupCoordinator
+from kafkaio.consumer.commits.committer import OffsetCommitter
+from kafkaio.consumer.group.member import GroupCoordinator
 from kafkaio.errors import CommitFailed, PartitionLost, RequestTimeout, RewindRefused
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 

@@ -13,7 +13,7 @@ from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.refresh import Topics
-from kafkaio._net.lane import Lane
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio.errors import ConnectionLost, KafkaError, NetworkError, RequestTimeout
@@ -77,11 +77,13 @@ class GroupClient(Protocol):
         """It is not that node any more."""
         ...
 
-    async def connection(self, node_id: int, lane: Lane) -> GroupConnection:
+    async def connection(self, node_id: int, lane: ConnectionClass) -> GroupConnection:
         """A connection to the node."""
         ...
 
-    def ready_connection(self, node_id: int, lane: Lane) -> GroupConnection | None:
+    def ready_connection(
+        self, node_id: int, lane: ConnectionClass
+    ) -> GroupConnection | None:
         """The open connection to the node, or None; opens nothing."""
         ...
 
@@ -130,7 +132,7 @@ class GroupRpc:
         self.group_id = group_id
         #: Where JoinGroup and SyncGroup wait for members: nobody else's requests
         #: stand behind them, not even those of another member.
-        self.lane = Lane.COORDINATOR.of(self)
+        self.lane = ConnectionClass.COORDINATOR.of(self)
         # The node that the last request went to; None before the first, and once it
         # is known to be the wrong one.
         self._node_id: int | None = None
@@ -150,7 +152,9 @@ class GroupRpc:
             )
             self._node_id = None
 
-    async def connection(self, lane: Lane, deadline: float) -> GroupConnection:
+    async def connection(
+        self, lane: ConnectionClass, deadline: float
+    ) -> GroupConnection:
         """A connection to the coordinator.
 
         Args:
@@ -185,7 +189,7 @@ class GroupRpc:
         """Whether that was the last request to leave the group that went out."""
         return self._sent == ticket
 
-    def ready(self, *lanes: Lane) -> GroupConnection | None:
+    def ready(self, *lanes: ConnectionClass) -> GroupConnection | None:
         """An open connection to the coordinator, the first there is; opens nothing."""
         if self._node_id is None:
             return None
@@ -210,7 +214,9 @@ class GroupRpc:
         try:
             # Until it is connected, too: a process that hangs accepts connections.
             with anyio.move_on_after(within):
-                connection = await self._client.connection(node_id, Lane.SHARED)
+                connection = await self._client.connection(
+                    node_id, ConnectionClass.SHARED
+                )
                 # What every broker answers, whatever else it refuses us.
                 await connection.call(
                     ApiVersionsRequest(), timeout=within, max_version=2
@@ -227,7 +233,7 @@ class GroupRpc:
     async def call(
         self,
         request: Request[ResponseT],
-        lane: Lane,
+        lane: ConnectionClass,
         *,
         timeout: float,  # noqa: ASYNC109  (it is part of the request)
         is_vital: bool = False,

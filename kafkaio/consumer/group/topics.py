@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterable, Iterator
 
 from kafkaio._machines.membership import effects as fx
-from kafkaio._machines.membership.base import Effects
-from kafkaio._machines.membership.classic import ClassicMembership
-from kafkaio._machines.membership.consumer import ConsumerMembership
+from kafkaio._machines.membership.classic.membership import ClassicMembership
+from kafkaio._machines.membership.kip848.membership import ConsumerMembership
+from kafkaio._machines.membership.kip848.regex import to_re2
 from kafkaio._machines.membership.layout import Layout
-from kafkaio._machines.membership.regex import to_re2
+from kafkaio._machines.membership.protocol import Effects
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.reactions import reaction
 from kafkaio._machines.refresh import ALL_TOPICS, Topics
 from kafkaio._runtime.clock import now, roll
 from kafkaio.config import ConsumerConfig
+from kafkaio.consumer.group.protocols import Membership
 from kafkaio.consumer.group.rpc import GroupClient
-from kafkaio.consumer.group.seat import Membership
 from kafkaio.errors import KafkaError
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from kafkaio._runtime.thread import when_done
 from kafkaio.client.broadcast import Broadcast
+from kafkaio.consumer.parallel.divider import let_go, shared
 from kafkaio.consumer.parallel.lane import (
     Lane,
     LaneCommit,
@@ -16,12 +17,11 @@ from kafkaio.consumer.parallel.lane import (
     check_current,
     offset_after,
 )
-from kafkaio.consumer.sharing import let_go, shared
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
-    from kafkaio.consumer.engine import Engine
-    from kafkaio.consumer.window import Moment
+    from kafkaio.consumer.core import Engine
+    from kafkaio.consumer.threaded.handoff import Moment
 
 __all__ = ["LaneIterator", "Lanes"]
 

@@ -11,7 +11,7 @@ from kafkaio.consumer.parallel.run import Handler, OnDead, Runner
 from kafkaio.errors import UsageError
 
 if TYPE_CHECKING:
-    from kafkaio.consumer.engine import Engine
+    from kafkaio.consumer.core import Engine
 
 __all__ = ["InParallel"]
 

@@ -22,12 +22,12 @@ from kafkaio._machines.schedule import Job, Schedule
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
-from kafkaio.consumer.sharing import let_go, shared
+from kafkaio.consumer.parallel.divider import let_go, shared
 from kafkaio.errors import ClosedError, UsageError
 from kafkaio.types import Record, TopicPartition
 
 if TYPE_CHECKING:
-    from kafkaio.consumer.engine import Engine
+    from kafkaio.consumer.core import Engine
 
 __all__ = ["Handler", "OnDead", "Runner", "work_of"]
 

@@ -21,11 +21,11 @@ from kafkaio.testing.groups import mixed
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import Joining, State, Syncing
 from kafkaio.testing.groups.config import GroupConfig
-from kafkaio.testing.groups.consumer import ConsumerGroup, Downgrade, Reply
-from kafkaio.testing.groups.consumer_member import Beat
 from kafkaio.testing.groups.describe import subscribed_topics
 from kafkaio.testing.groups.home import ClusterHome, Home
 from kafkaio.testing.groups.journal import Group, Journal
+from kafkaio.testing.groups.kip848 import ConsumerGroup, Downgrade, Reply
+from kafkaio.testing.groups.kip848_member import Beat
 from kafkaio.testing.groups.levers import Levers
 from kafkaio.testing.groups.migration import downgraded, upgraded
 from kafkaio.testing.groups.offsets import Committed, Offsets, Place

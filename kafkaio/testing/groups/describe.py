@@ -18,10 +18,10 @@ from kafkaio.protocol.messages.describe_groups import (
 from kafkaio.testing.groups.assignors import Slot
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import State
-from kafkaio.testing.groups.consumer import ConsumerGroup
-from kafkaio.testing.groups.consumer_member import ConsumerMember
 from kafkaio.testing.groups.embedded_protocol import read_subscription
 from kafkaio.testing.groups.home import Home
+from kafkaio.testing.groups.kip848 import ConsumerGroup
+from kafkaio.testing.groups.kip848_member import ConsumerMember
 
 __all__ = ["by_topic", "classic_group", "consumer_member", "subscribed_topics"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from kafkaio.testing.groups import consumer_records
+from kafkaio.testing.groups import kip848_records as consumer_records
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import State
 from kafkaio.testing.groups.config import GroupConfig
-from kafkaio.testing.groups.consumer import ConsumerGroup
-from kafkaio.testing.groups.consumer_records import Kind
 from kafkaio.testing.groups.home import Home, KeyValue
+from kafkaio.testing.groups.kip848 import ConsumerGroup
+from kafkaio.testing.groups.kip848_records import Kind
 from kafkaio.testing.groups.offsets import Committed, Offsets, Place
 from kafkaio.testing.groups.records import (
     group_key,

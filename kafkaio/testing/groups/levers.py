@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.consumer import ConsumerGroup
 from kafkaio.testing.groups.embedded_protocol import slots_of
+from kafkaio.testing.groups.kip848 import ConsumerGroup
 
 if TYPE_CHECKING:
     from kafkaio.testing.groups.coordinator import GroupCoordinator

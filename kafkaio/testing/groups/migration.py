@@ -9,8 +9,6 @@ from kafkaio.testing.groups.assignors import Slot
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import Member, State
 from kafkaio.testing.groups.config import GroupConfig
-from kafkaio.testing.groups.consumer import ConsumerGroup
-from kafkaio.testing.groups.consumer_member import ClassicSide, ConsumerMember
 from kafkaio.testing.groups.embedded_protocol import (
     CONSUMER,
     read_assignment,
@@ -19,6 +17,8 @@ from kafkaio.testing.groups.embedded_protocol import (
     write_assignment,
 )
 from kafkaio.testing.groups.home import Home
+from kafkaio.testing.groups.kip848 import ConsumerGroup
+from kafkaio.testing.groups.kip848_member import ClassicSide, ConsumerMember
 
 __all__ = ["downgraded", "upgraded"]
 

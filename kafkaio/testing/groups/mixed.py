@@ -21,17 +21,17 @@ from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups.classic_member import Joining, Syncing
-from kafkaio.testing.groups.consumer import ConsumerGroup, Downgrade
-from kafkaio.testing.groups.consumer_member import (
-    ClassicSide,
-    ConsumerMember,
-    MemberState,
-)
 from kafkaio.testing.groups.embedded_protocol import (
     CONSUMER,
     read_subscription,
     slots_of,
     write_assignment,
+)
+from kafkaio.testing.groups.kip848 import ConsumerGroup, Downgrade
+from kafkaio.testing.groups.kip848_member import (
+    ClassicSide,
+    ConsumerMember,
+    MemberState,
 )
 
 __all__ = ["heartbeat", "join", "sync"]

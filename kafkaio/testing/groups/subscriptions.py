@@ -7,8 +7,8 @@ from hashlib import blake2b
 from math import inf
 from uuid import UUID
 
-from kafkaio.testing.groups.consumer_member import ConsumerMember
 from kafkaio.testing.groups.home import Home
+from kafkaio.testing.groups.kip848_member import ConsumerMember
 from kafkaio.testing.groups.regex import compile_re2
 
 __all__ = ["Subscriptions"]

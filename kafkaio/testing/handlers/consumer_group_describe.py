@@ -12,9 +12,9 @@ from kafkaio.protocol.messages.consumer_group_describe import (
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
-from kafkaio.testing.groups.consumer import ConsumerGroup
 from kafkaio.testing.groups.coordinator import coordinator_of
 from kafkaio.testing.groups.describe import consumer_member
+from kafkaio.testing.groups.kip848 import ConsumerGroup
 
 __all__ = ["handle"]
 

@@ -15,9 +15,9 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.groups.assignors import ASSIGNORS, Slot
-from kafkaio.testing.groups.consumer_member import LEAVE_STATIC, Beat
 from kafkaio.testing.groups.coordinator import coordinator_of
 from kafkaio.testing.groups.describe import by_topic
+from kafkaio.testing.groups.kip848_member import LEAVE_STATIC, Beat
 
 __all__ = ["handle"]
 

@@ -21,8 +21,8 @@ from kafkaio.protocol.messages.offset_fetch import (
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
-from kafkaio.testing.groups.consumer import ConsumerGroup
 from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing.groups.kip848 import ConsumerGroup
 from kafkaio.testing.groups.offsets import Committed, Offsets
 
 __all__ = ["handle"]

@@ -12,7 +12,7 @@ from typing import Final
 
 import anyio
 
-from kafkaio.consumer.rebalances import Lost, Revoked, RevokeRequested
+from kafkaio.consumer.rebalance.events import Lost, Revoked, RevokeRequested
 from kafkaio.errors import PartitionLost
 from kafkaio.testing.simulation.book import Held
 from kafkaio.testing.simulation.desk import TOPIC, Desk, Start, beside, numbers

@@ -6,7 +6,7 @@ import os
 import anyio
 import pytest
 
-from kafkaio._net.lane import Lane
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio.client import ALL_TOPICS, Client, CoordinatorKind
 from kafkaio.errors import (
     AuthenticationError,
@@ -133,7 +133,7 @@ async def test_closing_in_no_time_leaves_no_task_behind(cluster: FakeCluster) ->
 
         async def connect() -> None:
             with pytest.raises(ClosedError):
-                await client.connection(2, Lane.SHARED)
+                await client.connection(2, ConnectionClass.SHARED)
 
         group.start_soon(connect)
         await anyio.sleep(1)
@@ -175,7 +175,7 @@ async def test_misuse(cluster: FakeCluster) -> None:
         client.wait_for_update(),
         client.wait_for_topics(["t"]),
         client.coordinator(CoordinatorKind.GROUP, "g"),
-        client.connection(0, Lane.SHARED),
+        client.connection(0, ConnectionClass.SHARED),
     ):
         with pytest.raises(ClosedError, match="is closed"):
             await use

@@ -5,7 +5,7 @@ import asyncio
 import anyio
 import pytest
 
-from kafkaio._net.lane import Lane
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio.client import (
     ANY,
     Broker,
@@ -118,7 +118,11 @@ async def test_lanes(cluster: FakeCluster) -> None:
         await client.request(JoinGroupRequest(), ANY)
         await client.request(ProduceRequest(acks=1), ANY)
         lanes = {c.lane for c in client.statistics().connections}
-        assert lanes == {Lane.SHARED, Lane.COORDINATOR, Lane.PRODUCE}
+        assert lanes == {
+            ConnectionClass.SHARED,
+            ConnectionClass.COORDINATOR,
+            ConnectionClass.PRODUCE,
+        }
 
 
 async def test_a_lost_answer_is_asked_for_again(cluster: FakeCluster) -> None:
@@ -162,7 +166,7 @@ async def test_a_timeout_while_the_first_attempt_hangs(cluster: FakeCluster) -> 
         ):
             await client.request(ListGroupsRequest(), Broker(1), timeout=1)
         # Nobody else lost the connection by that.
-        assert client.ready_connection(1, Lane.SHARED) is not None
+        assert client.ready_connection(1, ConnectionClass.SHARED) is not None
 
 
 async def test_a_cancelled_request_leaves_nothing(cluster: FakeCluster) -> None:
@@ -466,11 +470,11 @@ async def test_a_coordinator_that_metadata_does_not_list_yet(
 
 async def test_connections_for_upper_layers(cluster: FakeCluster) -> None:
     async with client_of(cluster) as client:
-        assert client.ready_connection(1, Lane.FETCH) is None
-        connection = await client.connection(1, Lane.FETCH)
-        assert client.ready_connection(1, Lane.FETCH) is connection
+        assert client.ready_connection(1, ConnectionClass.FETCH) is None
+        connection = await client.connection(1, ConnectionClass.FETCH)
+        assert client.ready_connection(1, ConnectionClass.FETCH) is connection
         with pytest.raises(BrokerNotAvailable):
-            await client.connection(9, Lane.FETCH)
+            await client.connection(9, ConnectionClass.FETCH)
 
 
 def test_clients_say_what_they_are_of() -> None:

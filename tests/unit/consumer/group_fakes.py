@@ -15,8 +15,8 @@ from typing import Any
 
 from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.group.commits import OffsetCommitter
-from kafkaio.consumer.group.coordinator import GroupCoordinator
+from kafkaio.consumer.commits.committer import OffsetCommitter
+from kafkaio.consumer.group.member import GroupCoordinator
 from kafkaio.errors import KafkaError
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kafkaio._machines.positions import FetchPoint, Token
 from kafkaio._machines.read_committed import ReadUncommitted
 from kafkaio._records.batch import Decompressor, RecordBatch, encode_batch
-from kafkaio.consumer.buffers import Buffers, Failure, Fetched, Frame
+from kafkaio.consumer.reading.buffers import Buffers, Failure, Fetched, Frame
 from kafkaio.errors import CorruptRecord
 from kafkaio.types import TopicPartition
 

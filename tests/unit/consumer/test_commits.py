@@ -11,7 +11,7 @@ import pytest
 
 from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.group.commits import OffsetCommitter
+from kafkaio.consumer.commits.committer import OffsetCommitter
 from kafkaio.errors import (
     AuthorizationError,
     BrokerError,

@@ -12,13 +12,13 @@ from typing import ClassVar
 import pytest
 
 from kafkaio._machines.membership.assignors import RangeAssignor
+from kafkaio._machines.membership.classic.states import State
 from kafkaio._machines.membership.layout import Layout
-from kafkaio._machines.membership.states import State
 from kafkaio._machines.membership.subscription import Subscription
 from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.group.commits import OffsetCommitter
-from kafkaio.consumer.group.coordinator import GroupCoordinator
+from kafkaio.consumer.commits.committer import OffsetCommitter
+from kafkaio.consumer.group.member import GroupCoordinator
 from kafkaio.errors import (
     AuthorizationError,
     BrokerError,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kafkaio import FileOffsetStore, OffsetStore, OffsetStoreError, SQLiteOffsetStore
-from kafkaio.consumer.last_word import LastWord
+from kafkaio.consumer.stores.last_word import LastWord
 from kafkaio.errors import UsageError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 

@@ -15,8 +15,8 @@ from kafkaio._runtime.thread import LoopThread
 from kafkaio.client.client import Client
 from kafkaio.consumer import Consumer
 from kafkaio.consumer.parallel import Lane
-from kafkaio.consumer.rebalances import Assigned, Hold, Revoked, RevokeRequested
-from kafkaio.consumer.threaded import ThreadedConsumer
+from kafkaio.consumer.rebalance.events import Assigned, Hold, Revoked, RevokeRequested
+from kafkaio.consumer.threaded.core import ThreadedConsumer
 from kafkaio.errors import ClosedError, UsageError
 from kafkaio.producer import Producer
 from kafkaio.protocol.api_keys import ApiKey

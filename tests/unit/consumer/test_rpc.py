@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafkaio._machines.coordinators import CoordinatorKind
-from kafkaio._net.lane import Lane
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio.consumer.group.rpc import GroupRpc
 from kafkaio.errors import (
@@ -45,9 +45,9 @@ class OneBroker:
         assert "silent" in str(cause)
         self.hung_up.append(node_id)
 
-    async def connection(self, node_id: int, lane: Lane) -> Any:
+    async def connection(self, node_id: int, lane: ConnectionClass) -> Any:
         assert node_id == 7
-        if self.connecting is not None and lane == Lane.SHARED:
+        if self.connecting is not None and lane == ConnectionClass.SHARED:
             raise self.connecting
         return self
 
@@ -93,7 +93,7 @@ async def test_signs_of_life(
 ) -> None:
     client: Any = OneBroker()
     rpc = GroupRpc(client, "g")
-    await rpc.connection(Lane.COORDINATOR, now() + 1)
+    await rpc.connection(ConnectionClass.COORDINATOR, now() + 1)
     setattr(client, step, error)
     assert await rpc.gives_sign_of_life(1.0) is lives
     assert client.hung_up == client.forgotten == ([] if lives else [7])
@@ -105,7 +105,7 @@ async def test_silence() -> None:
     client: Any = OneBroker()
     client.hangs = True
     rpc = GroupRpc(client, "g")
-    await rpc.connection(Lane.COORDINATOR, now() + 1)
+    await rpc.connection(ConnectionClass.COORDINATOR, now() + 1)
     begun = now()
     assert not await rpc.gives_sign_of_life(5.0)
     assert now() - begun == pytest.approx(5.0)

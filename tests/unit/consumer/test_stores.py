@@ -16,7 +16,7 @@ from kafkaio import (
 )
 from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.group.commits import OffsetCommitter
+from kafkaio.consumer.commits.committer import OffsetCommitter
 from kafkaio.errors import (
     ConfigurationError,
     ConnectionLost,

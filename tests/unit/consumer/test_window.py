@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from kafkaio._machines.offsets import OffsetLedger
-from kafkaio.consumer.window import Moment, Window
+from kafkaio.consumer.threaded.handoff import Moment, Window
 from kafkaio.types import Record, TopicPartition
 
 TPS = [TopicPartition("t", n) for n in range(3)]

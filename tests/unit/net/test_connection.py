@@ -7,7 +7,7 @@ import pytest
 
 import kafkaio
 from kafkaio._net.connection import LINGER, Connection
-from kafkaio._net.lane import Lane
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.memory import MemoryTransport
 from kafkaio._net.settings import NetSettings
 from kafkaio._net.transport import DialOptions, FrameSink, Transport, write_parts
@@ -32,7 +32,7 @@ class Opened:
         self.transport: MemoryTransport
         self.connection = Connection(
             Broker(0, "broker0", 9092),
-            Lane.SHARED,
+            ConnectionClass.SHARED,
             SETTINGS.identity("broker 0"),
             Observer(),
             lambda _, cause: self.lost.append(cause),

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from kafkaio._net.connection import Connection
-from kafkaio._net.lane import Lane
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.settings import NetSettings
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
@@ -34,7 +34,7 @@ async def connect(cluster: FakeCluster, node: int = 0) -> Connection:
     host, port = cluster.bootstrap_servers[node]
     connection = Connection(
         Broker(node, host, port),
-        Lane.SHARED,
+        ConnectionClass.SHARED,
         SETTINGS.identity("broker"),
         Observer(),
         lambda *_: None,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kafkaio._net.connection import Connection
-from kafkaio._net.lane import Lane
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.pool import Pool
 from kafkaio._net.settings import NetSettings
 from kafkaio._net.transport import DialOptions, FrameSink, Transport
@@ -74,7 +74,7 @@ class Side:
     def __init__(self, cluster: FakeCluster, settings: NetSettings = SETTINGS) -> None:
         self.cluster = cluster
         self.crashes: list[BaseException] = []
-        self.lost: list[tuple[int, Lane, BaseException | None]] = []
+        self.lost: list[tuple[int, ConnectionClass, BaseException | None]] = []
         self.heard = Heard()
         self.supervisor = Supervisor("client", self.crashes.append)
         self.dials: list[tuple[float, str, DialOptions]] = []
@@ -102,7 +102,9 @@ class Side:
         self.dials.append((now(), host, options))
         return await self.cluster.dial(host, port, sink, options)
 
-    async def connect(self, node: int = 0, lane: Lane = Lane.SHARED) -> Connection:
+    async def connect(
+        self, node: int = 0, lane: ConnectionClass = ConnectionClass.SHARED
+    ) -> Connection:
         return await self.pool.connection(node, lane)
 
     async def aclose(self) -> None:
@@ -140,13 +142,13 @@ async def turns(count: int = 10) -> None:
 
 
 async def test_a_connection_is_opened_once_and_shared(side: Side) -> None:
-    assert side.pool.ready(0, Lane.SHARED) is None
+    assert side.pool.ready(0, ConnectionClass.SHARED) is None
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(side.connect()) for _ in range(5)]
         await asyncio.sleep(0)
         assert side.pool.is_opening(0)
     assert len({id(task.result()) for task in tasks}) == 1
-    assert side.pool.ready(0, Lane.SHARED) is tasks[0].result()
+    assert side.pool.ready(0, ConnectionClass.SHARED) is tasks[0].result()
     assert side.cluster.connections_accepted == 1
     assert side.heard.of("opened") == [(0, "shared", "broker0", 9092)]
     assert repr(side.pool) == "<Pool 1 open, 0 opening>"
@@ -155,14 +157,17 @@ async def test_a_connection_is_opened_once_and_shared(side: Side) -> None:
 async def test_lanes_and_nodes_have_connections_of_their_own(side: Side) -> None:
     connections = [
         await side.connect(0),
-        await side.connect(0, Lane.FETCH),
+        await side.connect(0, ConnectionClass.FETCH),
         await side.connect(1),
         await side.connect(-2),
     ]
     assert len(set(map(id, connections))) == 4
     assert [c.node_id for c in connections] == [0, 0, 1, -2]
     assert side.pool.bootstrap == (-1, -2, -3)
-    assert {s.lane for s in side.pool.statistics()} == {Lane.SHARED, Lane.FETCH}
+    assert {s.lane for s in side.pool.statistics()} == {
+        ConnectionClass.SHARED,
+        ConnectionClass.FETCH,
+    }
 
 
 async def test_an_unknown_broker_is_named(side: Side) -> None:
@@ -177,7 +182,7 @@ async def test_a_dead_broker_is_named_with_step_and_cause(side: Side) -> None:
     ):
         await side.connect(1)
     [(node, lane, cause)] = side.lost
-    assert (node, lane) == (1, Lane.SHARED)
+    assert (node, lane) == (1, ConnectionClass.SHARED)
     assert isinstance(cause, BrokerNotAvailable)
 
 
@@ -277,7 +282,7 @@ async def test_a_lost_connection_is_made_again_after_a_short_wait(side: Side) ->
     side.cluster.drop_connections(0)
     await turns()
     assert not connection.is_ready
-    assert side.pool.ready(0, Lane.SHARED) is None
+    assert side.pool.ready(0, ConnectionClass.SHARED) is None
     assert 0 < side.pool.wait_before(0) <= 0.06
     assert await side.connect() is not connection
     [(node, lane, cause)] = side.heard.of("lost")
@@ -289,7 +294,7 @@ async def test_other_lanes_do_not_wait(side: Side) -> None:
     await side.connect(0)
     side.cluster.drop_connections()
     await turns()
-    assert side.pool.wait_before(0, Lane.FETCH) == 0.0
+    assert side.pool.wait_before(0, ConnectionClass.FETCH) == 0.0
 
 
 # ---- brokers come and go -------------------------------------------------------------
@@ -327,13 +332,13 @@ async def test_an_attempt_to_the_old_address_is_given_up(side: Side) -> None:
 async def test_a_missing_broker_keeps_its_connection(side: Side) -> None:
     connection = await side.connect()
     side.pool.set_brokers({})
-    assert side.pool.ready(0, Lane.SHARED) is connection
+    assert side.pool.ready(0, ConnectionClass.SHARED) is connection
 
 
 async def test_close_node(side: Side) -> None:
     connection = await side.connect(0)
     side.cluster.on(ApiKey.API_VERSIONS, HANG)
-    opening = asyncio.create_task(side.connect(0, Lane.FETCH))
+    opening = asyncio.create_task(side.connect(0, ConnectionClass.FETCH))
     side.cluster.on(ApiKey.HEARTBEAT, HANG)
     pending = connection.submit(heartbeat(), timeout=5)
     await side.cluster.received(ApiKey.API_VERSIONS, 2)
@@ -347,7 +352,7 @@ async def test_close_node(side: Side) -> None:
 
 
 async def test_a_lane_of_ones_own_ends_with_its_owner(side: Side) -> None:
-    mine, yours = Lane.FETCH.of(object()), Lane.FETCH.of(object())
+    mine, yours = ConnectionClass.FETCH.of(object()), ConnectionClass.FETCH.of(object())
     first = await side.connect(0, mine)
     assert await side.connect(0, mine) is first
     assert await side.connect(0, yours) is not first
@@ -355,7 +360,9 @@ async def test_a_lane_of_ones_own_ends_with_its_owner(side: Side) -> None:
     side.pool.end_lane(mine)
     left = [(one.node_id, one.lane) for one in side.pool.statistics()]
     assert left == [(0, yours)]
-    side.pool.close_lanes(0, [Lane.FETCH], ClosedError("silent"))  # whosever it is
+    side.pool.close_lanes(
+        0, [ConnectionClass.FETCH], ClosedError("silent")
+    )  # whosever it is
     assert side.pool.statistics() == ()
 
 
@@ -549,8 +556,8 @@ async def test_an_idle_connection_is_closed(side: Side) -> None:
     await connection.call(MetadataRequest(), timeout=5)
     await asyncio.sleep(541)
     assert not connection.is_ready
-    assert side.lost == [(0, Lane.SHARED, None)]
-    assert side.pool.ready(0, Lane.SHARED) is None
+    assert side.lost == [(0, ConnectionClass.SHARED, None)]
+    assert side.pool.ready(0, ConnectionClass.SHARED) is None
     assert (await side.connect()).is_ready
 
 

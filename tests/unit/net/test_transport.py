@@ -12,7 +12,7 @@ import pytest
 import trustme
 
 from kafkaio._net.connection import LINGER, Connection
-from kafkaio._net.lane import Lane
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.settings import NetSettings
 from kafkaio._net.transport import DialOptions, Transport, dial_tcp
 from kafkaio._runtime.clock import now
@@ -378,7 +378,7 @@ async def test_a_connection_negotiates_over_a_socket() -> None:
     async with server(broker) as port:
         connection = Connection(
             Broker(1, "127.0.0.1", port),
-            Lane.SHARED,
+            ConnectionClass.SHARED,
             settings.identity("broker 1"),
             Observer(),
             lambda _, cause: lost.append(cause),

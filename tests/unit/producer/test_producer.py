@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafkaio._net.lane import Lane
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio.client.client import Client
 from kafkaio.config import ClientConfig, ProducerConfig
 from kafkaio.errors import (
@@ -1315,7 +1315,7 @@ async def test_a_shared_client_is_left_open(cluster: FakeCluster, logs: Logs) ->
             await one.send("one", b"a")
             await two.send("one", b"b")
             lanes = [c.lane for c in client.statistics().connections]
-            assert lanes.count(Lane.PRODUCE) == 1
+            assert lanes.count(ConnectionClass.PRODUCE) == 1
         assert (await client.wait_for_topics(["one"], 1)).partition_count("one") == 1
     assert logs.values("one") == [b"a", b"b"]
 

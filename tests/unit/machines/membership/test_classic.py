@@ -9,9 +9,12 @@ import pytest
 
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.assignors import ASSIGNORS
-from kafkaio._machines.membership.classic import ClassicMembership, MemberConfig
+from kafkaio._machines.membership.classic.membership import (
+    ClassicMembership,
+    MemberConfig,
+)
+from kafkaio._machines.membership.classic.states import State
 from kafkaio._machines.membership.layout import Layout
-from kafkaio._machines.membership.states import State
 from kafkaio._machines.membership.subscription import (
     Subscription,
     decode_assignment,

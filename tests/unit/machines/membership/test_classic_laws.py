@@ -14,10 +14,13 @@ from hypothesis.stateful import (
 
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.assignors import ASSIGNORS
-from kafkaio._machines.membership.classic import ClassicMembership, MemberConfig
+from kafkaio._machines.membership.classic.membership import (
+    ClassicMembership,
+    MemberConfig,
+)
+from kafkaio._machines.membership.classic.states import HEARTBEATING, PARKING, State
 from kafkaio._machines.membership.layout import Layout
-from kafkaio._machines.membership.revoke_ledger import Claim
-from kafkaio._machines.membership.states import HEARTBEATING, PARKING, State
+from kafkaio._machines.membership.ledger import Claim
 from kafkaio._machines.membership.subscription import (
     Subscription,
     decode_subscription,

@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 
 from kafkaio._machines.membership import effects as fx
-from kafkaio._machines.membership.consumer import (
+from kafkaio._machines.membership.kip848.membership import (
     ConsumerMemberConfig,
     ConsumerMembership,
 )
-from kafkaio._machines.membership.consumer_states import State
+from kafkaio._machines.membership.kip848.states import State
 from kafkaio.errors import (
     AuthorizationError,
     ConnectionLost,

@@ -21,12 +21,12 @@ from hypothesis.stateful import (
 )
 
 from kafkaio._machines.membership import effects as fx
-from kafkaio._machines.membership.consumer import (
+from kafkaio._machines.membership.kip848.membership import (
     ConsumerMemberConfig,
     ConsumerMembership,
 )
-from kafkaio._machines.membership.consumer_states import State
-from kafkaio._machines.membership.revoke_ledger import Stage
+from kafkaio._machines.membership.kip848.states import State
+from kafkaio._machines.membership.ledger import Stage
 from kafkaio.errors import ConnectionLost
 from kafkaio.protocol.error_codes import ErrorCode as E
 from kafkaio.protocol.messages.consumer_group_heartbeat import (

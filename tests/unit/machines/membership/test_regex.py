@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from kafkaio._machines.membership.regex import to_re2
+from kafkaio._machines.membership.kip848.regex import to_re2
 
 SAME = [
     "orders",

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kafkaio._machines.membership.revoke_ledger import (
+from kafkaio._machines.membership.ledger import (
     TRANSITIONS,
     Claim,
     RevokeLedger,

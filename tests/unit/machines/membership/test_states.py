@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from kafkaio._machines.membership import consumer_states, states
+from kafkaio._machines.membership.classic import states
+from kafkaio._machines.membership.kip848 import states as consumer_states
 from kafkaio.errors import InternalError
 
 

@@ -7,8 +7,8 @@ import pytest
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing.groups.assignors import Slot
 from kafkaio.testing.groups.config import GroupConfig
-from kafkaio.testing.groups.consumer import ConsumerGroup, Reply
-from kafkaio.testing.groups.consumer_member import Beat
+from kafkaio.testing.groups.kip848 import ConsumerGroup, Reply
+from kafkaio.testing.groups.kip848_member import Beat
 from tests.unit.testing.groups.fake_home import FakeHome
 
 TOPIC = frozenset({"t"})

@@ -15,9 +15,9 @@ from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import Joining, State, Syncing
 from kafkaio.testing.groups.config import GroupConfig
-from kafkaio.testing.groups.consumer import ConsumerGroup
-from kafkaio.testing.groups.consumer_member import Beat
 from kafkaio.testing.groups.coordinator import GroupCoordinator
+from kafkaio.testing.groups.kip848 import ConsumerGroup
+from kafkaio.testing.groups.kip848_member import Beat
 from kafkaio.testing.groups.offsets import Committed
 from tests.unit.testing.groups.fake_home import FakeHome
 

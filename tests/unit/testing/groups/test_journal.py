@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from kafkaio.protocol.codec import decode, encode
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.config import GroupConfig
-from kafkaio.testing.groups.consumer import ConsumerGroup
-from kafkaio.testing.groups.consumer_records import Kind, image_of
 from kafkaio.testing.groups.journal import Group, Journal
+from kafkaio.testing.groups.kip848 import ConsumerGroup
+from kafkaio.testing.groups.kip848_records import Kind, image_of
 from kafkaio.testing.groups.record_formats import (
     ClassicMemberMetadata,
     CurrentAssignmentValue,

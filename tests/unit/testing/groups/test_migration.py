@@ -25,9 +25,9 @@ from kafkaio.testing.groups import mixed
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import Joining, State, Syncing
 from kafkaio.testing.groups.config import GroupConfig
-from kafkaio.testing.groups.consumer import Downgrade
 from kafkaio.testing.groups.describe import consumer_member
 from kafkaio.testing.groups.embedded_protocol import read_assignment
+from kafkaio.testing.groups.kip848 import Downgrade
 from kafkaio.testing.groups.migration import downgraded, upgraded
 from tests.unit.testing.groups.fake_home import FakeHome
 from tests.unit.testing.groups.test_consumer import Driver, numbers

@@ -1,0 +1,1 @@
+"""A member of a group of the classic protocol (KIP-62, 345, 394, 429)."""

@@ -1,0 +1,1 @@
+"""A member of a group of the KIP-848 protocol."""

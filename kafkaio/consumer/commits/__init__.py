@@ -1,0 +1,1 @@
+"""Commits: the order of a group's commits, and what carries them out."""

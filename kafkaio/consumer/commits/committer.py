@@ -1,0 +1,292 @@
+"""Committed offsets: written in order, read when they are stable.
+
+A commit is fenced on both sides. The coordinator refuses the member ids and the
+generations of the past, but within the current generation it accepts a commit of any
+partition, one that has moved to another member too. So each commit remembers the
+numbers of the assignments that it is for, and is checked against those in force each
+time before it is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+
+import anyio
+
+from kafkaio._machines.backoff import Backoff
+from kafkaio._machines.reactions import Step, reaction
+from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._runtime.clock import now
+from kafkaio.config import ConsumerConfig
+from kafkaio.consumer.commits.kafka import CommitMember, KafkaCommits
+from kafkaio.consumer.commits.messages import (
+    MAX_VERSION,
+    Fetched,
+    fetch_request,
+    fetched,
+)
+from kafkaio.consumer.group.attempts import Attempts
+from kafkaio.consumer.group.rpc import GroupClient, GroupRpc
+from kafkaio.consumer.stores.base import InKafka, bound, store_errors
+from kafkaio.errors import (
+    KafkaError,
+    UnsupportedVersion,
+    UsageError,
+)
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.offset_fetch import OffsetFetchRequest
+from kafkaio.types import (
+    GroupMetadata,
+    OffsetAndMetadata,
+    OffsetStore,
+    TopicPartition,
+)
+
+__all__ = ["OffsetCommitter"]
+
+_Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+_STALE = frozenset({Step.RESET_GENERATION, Step.RESET_MEMBER, Step.REFRESH_MEMBER})
+
+
+class OffsetCommitter:
+    """Commits and fetches the offsets of one group.
+
+    One commit is in flight at a time, and they take effect in the order of the calls:
+    those called for meanwhile go out as one request, which carries what the last of
+    them wants of each partition (with an ``offset_store``, one after the other). But
+    nothing calls back what is under way on a connection that breaks. If the broker
+    still reads that, after the next commit came by another, it sets the offset back.
+    Works without a membership too, for partitions assigned by hand.
+    """
+
+    def __init__(
+        self,
+        client: GroupClient,
+        config: ConsumerConfig,
+        identity: Callable[[], GroupMetadata],
+    ) -> None:
+        if config.group_id is None:
+            raise UsageError("a group_id is needed to commit offsets")
+        self._rpc = GroupRpc(client, config.group_id)
+        self._observer = client.observer
+        self._identity = identity
+        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self._request_timeout = config.request_timeout_ms / 1000
+        self._store = config.offset_store
+        self._kafka = KafkaCommits(self._rpc, config, identity, self._observer)
+        self._turn = asyncio.Lock()
+
+    def attach(self, member: CommitMember) -> None:
+        """From now on commit only what that member owns, and tell it of refusals."""
+        self._kafka.member = member
+
+    @property
+    def _member(self) -> CommitMember | None:
+        return self._kafka.member
+
+    async def commit(self, offsets: _Offsets, *, timeout: float) -> None:  # noqa: ASYNC109
+        """Commit, after all commits called for before, or together with them.
+
+        Returns when each of its partitions is committed, as given here or by a later
+        call that was merged over this one. What others commit in the same request
+        neither fails this call nor waits for it. If the call is cancelled, the commit
+        may still take effect if it was sent, but not after a later one, unless its
+        connection has broken.
+
+        Args:
+            offsets: offsets of the next records to read.
+            timeout: seconds; what may pass is tried again until then.
+
+        Raises:
+            PartitionLost: one of the partitions is not ours, or not any more; nothing
+                of it is committed.
+            CommitFailed: the group went on without us.
+            OffsetStoreError: the ``offset_store`` failed.
+            RebalanceInProgress: the group is still rebalancing when time is up.
+            RequestTimeout: the coordinator did not acknowledge it in time.
+            BrokerError: it was refused for another reason.
+            UsageError: an offset is negative.
+        """
+        for tp, at in offsets.items():
+            if at.offset < 0:  # a broker would take it, and have none from then on
+                raise UsageError(f"{tp.topic}-{tp.partition} has no offset {at.offset}")
+        if not offsets:
+            return
+        numbers = self._numbers(offsets)
+        attempts = Attempts(f"a commit to group {self._rpc.group_id!r}", timeout)
+        if self._store is None:
+            await self._kafka.commit(offsets, numbers, attempts)
+            return
+        with anyio.CancelScope(deadline=attempts.deadline) as waiting:
+            await self._turn.acquire()
+        if waiting.cancelled_caught:
+            raise attempts.expired()
+        try:
+            await self._commit_in_store(self._store, offsets, numbers, attempts)
+        finally:
+            self._turn.release()
+
+    async def fetch(
+        self,
+        partitions: Collection[TopicPartition] | None,
+        *,
+        timeout: float,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """The committed offsets, once no open transaction can change them.
+
+        Args:
+            partitions: which ones; None for all that the group has.
+            timeout: seconds; what may pass is tried again until then.
+
+        Returns:
+            An entry for each partition asked for: None where nothing is committed.
+
+        Raises:
+            RequestTimeout: there was no answer in time, or offsets were not stable.
+            BrokerError: it was refused.
+            UnsupportedVersion: the broker cannot be asked for all.
+            OffsetStoreError: the ``offset_store`` failed.
+            UsageError: an ``offset_store`` cannot be asked for all.
+        """
+        wanted = None if partitions is None else frozenset(partitions)
+        if wanted is not None and not wanted:
+            return {}
+        attempts = Attempts(
+            f"the look-up of offsets of group {self._rpc.group_id!r}", timeout
+        )
+        if self._store is not None:
+            return await self._fetch_from_store(self._store, wanted, attempts)
+        return await self._fetch_from_kafka(wanted, attempts)
+
+    # ---- an offset store -------------------------------------------------------------
+
+    async def _commit_in_store(
+        self,
+        store: OffsetStore,
+        offsets: _Offsets,
+        numbers: Mapping[TopicPartition, int] | None,
+        attempts: Attempts,
+    ) -> None:
+        self._kafka.check(numbers)
+        kafka = self._in_kafka(numbers, attempts)
+        with (
+            anyio.CancelScope(deadline=attempts.deadline) as writing,
+            store_errors(store, "write"),
+        ):
+            await bound(store, kafka).commit(self._identity(), dict(offsets))
+        if writing.cancelled_caught:
+            raise attempts.expired()
+        self._observer.offsets_committed(dict(offsets))
+
+    async def _fetch_from_store(
+        self,
+        store: OffsetStore,
+        wanted: frozenset[TopicPartition] | None,
+        attempts: Attempts,
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        if wanted is None:
+            raise UsageError(f"{store!r} must be asked for partitions by name")
+        kafka = self._in_kafka(None, attempts)
+        with (
+            anyio.CancelScope(deadline=attempts.deadline) as reading,
+            store_errors(store, "read"),
+        ):
+            found = await bound(store, kafka).load(self._identity(), wanted)
+        if reading.cancelled_caught:
+            raise attempts.expired()
+        return {tp: found.get(tp) for tp in sorted(wanted)}
+
+    def _in_kafka(
+        self, numbers: Mapping[TopicPartition, int] | None, attempts: Attempts
+    ) -> InKafka:
+        return InKafka(
+            partial(self._fetch_from_kafka, attempts=attempts),
+            partial(self._kafka.commit, numbers=numbers, attempts=attempts),
+        )
+
+    # ---- Kafka -----------------------------------------------------------------------
+
+    async def _fetch_from_kafka(
+        self, wanted: frozenset[TopicPartition] | None, attempts: Attempts
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        while True:
+            found, error = Fetched(), None
+            identity = self._asking()
+            try:
+                found = await self._fetch_once(identity, wanted, attempts)
+            except KafkaError as failure:
+                if not failure.retriable:
+                    raise
+                error = failure
+            error = error or self._fetch_error(found, identity)
+            if error is None:
+                result = dict.fromkeys(wanted or ()) | found.offsets
+                return {tp: result[tp] for tp in sorted(result)}
+            await attempts.pause(error, self._backoff, self._observer)
+
+    def _numbers(self, offsets: _Offsets) -> dict[TopicPartition, int] | None:
+        if self._member is None:
+            return None
+        ours = self._member.committable
+        # Who has unsubscribed has still to give back what there is.
+        if not self._member.is_subscribed and ours.keys().isdisjoint(offsets):
+            return None
+        numbers = {tp: ours.get(tp, 0) for tp in offsets}
+        self._kafka.check(numbers)
+        return numbers
+
+    async def _fetch_once(
+        self,
+        identity: GroupMetadata,
+        partitions: frozenset[TopicPartition] | None,
+        attempts: Attempts,
+    ) -> Fetched:
+        timeout = attempts.within(self._request_timeout)
+        connection = await self._rpc.connection(ConnectionClass.SHARED, now() + timeout)
+        version = connection.versions.usable(
+            OffsetFetchRequest, max_version=MAX_VERSION
+        )
+        try:
+            request = fetch_request(identity, partitions, version)
+        except ValueError as error:
+            raise UnsupportedVersion(str(error)) from error
+        reply = await self._rpc.call_on(
+            connection, request, timeout=timeout, max_version=version
+        )
+        return fetched(reply)
+
+    def _asking(self) -> GroupMetadata:
+        # In other groups nobody asks in particular, and without an epoch nobody can.
+        identity = self._identity()
+        fences = self._member is not None and self._member.uses_epochs
+        if fences and identity.generation >= 0:
+            return identity
+        return GroupMetadata(group_id=self._rpc.group_id)
+
+    def _fetch_error(
+        self, found: Fetched, identity: GroupMetadata
+    ) -> KafkaError | None:
+        if found.error == ErrorCode.GROUP_ID_NOT_FOUND:
+            return None  # nobody has committed anything yet
+        errors = {"all partitions": found.error} if found.error else {}
+        errors |= {f"{tp.topic}-{tp.partition}": c for tp, c in found.errors.items()}
+        passing: KafkaError | None = None
+        for what, code in errors.items():
+            asked = reaction(ApiKey.OFFSET_FETCH, code)
+            error = self._error(f"the committed offset of {what}", code)
+            if asked.refind_coordinator:
+                self._rpc.forget()
+            if identity.member_id and asked.step in _STALE and self._member is not None:
+                # The member hears of it, and asks again as what it is by then.
+                self._member.commit_refused(code, identity)
+            elif not asked.retry:
+                raise error
+            passing = error
+        return passing
+
+    def _error(self, what: str, code: int) -> KafkaError:
+        return broker_error(code, f"group {self._rpc.group_id!r} refused {what}")

@@ -1,0 +1,200 @@
+"""A member's requests: effects into messages, answers into the machine."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from kafkaio._machines.membership import effects as fx
+from kafkaio._machines.membership.classic.membership import (
+    PROTOCOL_TYPE,
+    ClassicMembership,
+)
+from kafkaio._machines.membership.protocol import Effects
+from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._runtime.clock import now, roll
+from kafkaio.config import ConsumerConfig
+from kafkaio.consumer.group.rpc import GroupConnection, GroupRpc
+from kafkaio.errors import KafkaError, UnsupportedVersion
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.describe_groups import DescribeGroupsRequest
+from kafkaio.protocol.messages.heartbeat import HeartbeatRequest
+from kafkaio.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from kafkaio.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kafkaio.protocol.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+)
+
+__all__ = ["GroupRequests"]
+
+_Send: TypeAlias = (
+    fx.SendJoin | fx.SendSync | fx.SendHeartbeat | fx.SendLeave | fx.SendProbe
+)
+
+# From this version on JoinGroup knows static members (KIP-345); the broker of an older
+# one would take ours for a dynamic one, and two of a name for two members.
+_STATIC_FROM = 5
+# From this version on LeaveGroup names members in a list.
+_LEAVE_LIST_FROM = 3
+# How much longer than the rebalance timeout a parked JoinGroup is waited for.
+_JOIN_MARGIN = 5.0
+
+
+class GroupRequests:
+    """Sends what the machine asks for, and gives it the answer or the failure."""
+
+    def __init__(
+        self, rpc: GroupRpc, config: ConsumerConfig, member: ClassicMembership
+    ) -> None:
+        self._rpc = rpc
+        self._config = config
+        self._member = member
+        self._timeout = config.request_timeout_ms / 1000
+
+    async def perform(self, effect: _Send) -> Effects:
+        """Send one request; what is to be done about its answer.
+
+        Whatever goes wrong with it is the machine's to decide. If the call is
+        cancelled, the request may still take effect.
+        """
+        try:
+            match effect:
+                case fx.SendJoin():
+                    return await self._join(effect)
+                case fx.SendSync():
+                    return await self._sync(effect)
+                case fx.SendHeartbeat():
+                    return await self._heartbeat(effect)
+                case fx.SendLeave():
+                    return await self._leave(effect)
+                case fx.SendProbe():
+                    return await self._probe(effect)
+        except KafkaError as error:
+            return self._member.request_failed(effect.ticket, error, now(), roll())
+
+    async def _join(self, effect: fx.SendJoin) -> Effects:
+        # JoinGroup is answered when all members are there or given up: the usual
+        # timeout would take a group that rebalances for a coordinator that hangs.
+        patience = self._config.max_poll_interval_ms / 1000 + _JOIN_MARGIN
+        connection = await self._rpc.connection(
+            self._rpc.lane, now() + min(self._timeout, self._member.config.silence)
+        )
+        self._check_static(connection)
+        reply = await self._rpc.call_on(
+            connection,
+            JoinGroupRequest(
+                group_id=self._rpc.group_id,
+                session_timeout_ms=self._config.session_timeout_ms,
+                rebalance_timeout_ms=self._config.max_poll_interval_ms,
+                member_id=effect.member_id,
+                group_instance_id=self._config.group_instance_id,
+                protocol_type=PROTOCOL_TYPE,
+                protocols=[
+                    JoinGroupRequestProtocol(name=name, metadata=blob)
+                    for name, blob in effect.protocols
+                ],
+                reason=effect.reason,
+            ),
+            timeout=max(self._timeout, patience),
+            is_vital=True,
+        )
+        if reply.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+            await self._name_protocol(reply)
+        return self._member.join_answered(effect.ticket, reply, now(), roll())
+
+    async def _name_protocol(self, reply: JoinGroupResponse) -> None:
+        # A refusal does not say what would have been welcome.
+        request = DescribeGroupsRequest(groups=[self._rpc.group_id])
+        try:
+            answer = await self._rpc.call(
+                request, ConnectionClass.SHARED, timeout=self._timeout
+            )
+        except KafkaError:
+            return  # perhaps we may not ask: the refusal itself is what counts
+        for group in answer.groups:
+            reply.protocol_type = group.protocol_type or None
+            reply.protocol_name = group.protocol_data or None
+
+    def _check_static(self, connection: GroupConnection) -> None:
+        name = self._config.group_instance_id
+        version = connection.versions.usable(JoinGroupRequest)
+        if name is not None and version < _STATIC_FROM:
+            raise UnsupportedVersion(
+                f"group_instance_id={name!r} needs JoinGroup {_STATIC_FROM}; "
+                f"the coordinator of {self._rpc.group_id!r} has {version}"
+            )
+
+    async def _sync(self, effect: fx.SendSync) -> Effects:
+        reply = await self._rpc.call(
+            SyncGroupRequest(
+                group_id=self._rpc.group_id,
+                generation_id=effect.generation,
+                member_id=effect.member_id,
+                group_instance_id=self._config.group_instance_id,
+                protocol_type=PROTOCOL_TYPE,
+                protocol_name=effect.protocol,
+                assignments=[
+                    SyncGroupRequestAssignment(member_id=member, assignment=blob)
+                    for member, blob in effect.assignments
+                ],
+            ),
+            self._rpc.lane,
+            timeout=self._timeout,
+        )
+        return self._member.sync_answered(effect.ticket, reply, now(), roll())
+
+    async def _probe(self, effect: fx.SendProbe) -> Effects:
+        lives = await self._rpc.gives_sign_of_life(effect.timeout)
+        return self._member.probe_ended(
+            effect.ticket, now(), roll(), is_silent=not lives
+        )
+
+    async def _heartbeat(self, effect: fx.SendHeartbeat) -> Effects:
+        reply = await self._rpc.call(
+            HeartbeatRequest(
+                group_id=self._rpc.group_id,
+                generation_id=effect.generation,
+                member_id=effect.member_id,
+                group_instance_id=self._config.group_instance_id,
+            ),
+            self._rpc.lane,
+            timeout=min(self._timeout, effect.timeout),
+            is_vital=True,
+        )
+        return self._member.heartbeat_answered(
+            effect.ticket, reply.error_code, now(), roll()
+        )
+
+    async def _leave(self, effect: fx.SendLeave) -> Effects:
+        # Not on the coordinator's lane: there it would wait behind a JoinGroup that
+        # waits for us.
+        deadline = now() + self._timeout
+        connection = await self._rpc.connection(ConnectionClass.SHARED, deadline)
+        request = self._leave_request(effect, connection)
+        self._rpc.sending(effect.ticket)
+        await self._rpc.call_on(connection, request, timeout=self._timeout)
+        return self._member.leave_ended(effect.ticket, now())
+
+    def send_at_once(self, effect: fx.SendLeave) -> None:
+        """Send a request to leave if a connection is open; nobody hears its answer."""
+        connection = self._rpc.ready(ConnectionClass.SHARED, self._rpc.lane)
+        if connection is not None:
+            request = self._leave_request(effect, connection)
+            self._rpc.sending(effect.ticket)
+            connection.submit(request, timeout=self._timeout).cancel()
+
+    def _leave_request(
+        self, effect: fx.SendLeave, connection: GroupConnection
+    ) -> LeaveGroupRequest:
+        request = LeaveGroupRequest(group_id=self._rpc.group_id)
+        if connection.versions.usable(LeaveGroupRequest) < _LEAVE_LIST_FROM:
+            request.member_id = effect.member_id
+        else:
+            request.members = [
+                MemberIdentity(member_id=effect.member_id, reason=effect.reason)
+            ]
+        return request

@@ -1,0 +1,116 @@
+"""A KIP-848 member's heartbeats: effects into messages, answers into the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Final
+from uuid import UUID
+
+from kafkaio._machines.membership import effects as fx
+from kafkaio._machines.membership.kip848.membership import ConsumerMembership
+from kafkaio._machines.membership.protocol import Effects
+from kafkaio._runtime.clock import now, roll
+from kafkaio.config import ConsumerConfig
+from kafkaio.consumer.group.rpc import GroupConnection, GroupRpc
+from kafkaio.errors import KafkaError, UnsupportedVersion
+from kafkaio.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatRequestTopicPartitions,
+)
+
+__all__ = ["ConsumerRequests"]
+
+# The cluster's feature that says that the protocol is in force. Brokers of 3.7 to 3.9
+# know the request as a preview, whether they serve it or not.
+_FEATURE: Final = "group.version"
+# From this version on members name themselves (KIP-1082), and brokers match topics.
+_COMPLETE_FROM: Final = 1
+
+
+class ConsumerRequests:
+    """Sends what the machine asks for, and gives it the answer or the failure."""
+
+    def __init__(
+        self, rpc: GroupRpc, config: ConsumerConfig, member: ConsumerMembership
+    ) -> None:
+        self._rpc = rpc
+        self._config = config
+        self._member = member
+        self._timeout = config.request_timeout_ms / 1000
+
+    async def perform(self, effect: fx.SendConsumerHeartbeat) -> Effects:
+        """Send one request; what is to be done about its answer.
+
+        Whatever goes wrong with it is the machine's to decide. If the call is
+        cancelled, the request may still take effect.
+        """
+        try:
+            return await self._heartbeat(effect)
+        except KafkaError as error:
+            return self._member.request_failed(effect.ticket, error, now(), roll())
+
+    async def _heartbeat(self, effect: fx.SendConsumerHeartbeat) -> Effects:
+        timeout = min(self._timeout, effect.timeout)
+        connection = await self._rpc.connection(self._rpc.lane, now() + timeout)
+        if effect.is_new:
+            self._check_offered(connection)
+        version = connection.versions.usable(ConsumerGroupHeartbeatRequest)
+        if version < _COMPLETE_FROM and effect.regex:
+            return self._member.regex_refused(effect.ticket)
+        request = self._request(effect, version)
+        if effect.epoch < 0:
+            self._rpc.sending(effect.ticket)
+        reply = await self._rpc.call_on(
+            connection, request, timeout=timeout, is_vital=True
+        )
+        return self._member.heartbeat_answered(effect.ticket, reply, now(), roll())
+
+    def send_at_once(self, effect: fx.SendConsumerHeartbeat) -> None:
+        """Send a request to leave if a connection is open; nobody hears its answer."""
+        connection = self._rpc.ready(self._rpc.lane)
+        if connection is not None:
+            version = connection.versions.usable(ConsumerGroupHeartbeatRequest)
+            request = self._request(effect, version)
+            self._rpc.sending(effect.ticket)
+            connection.submit(request, timeout=self._timeout).cancel()
+
+    def _check_offered(self, connection: GroupConnection) -> None:
+        in_force = connection.versions.finalized_features.get(_FEATURE, 0)
+        if self._config.group_protocol == "auto" and in_force < 1:
+            raise UnsupportedVersion(
+                "the cluster does not offer the consumer protocol: its feature "
+                f"{_FEATURE} is {in_force}"
+            )
+
+    def _request(
+        self, effect: fx.SendConsumerHeartbeat, version: int
+    ) -> ConsumerGroupHeartbeatRequest:
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=self._rpc.group_id,
+            member_id=effect.member_id,
+            member_epoch=effect.epoch,
+            instance_id=self._config.group_instance_id,
+            rack_id=effect.rack,
+            subscribed_topic_regex=effect.regex,
+            server_assignor=effect.assignor,
+        )
+        if effect.rebalance is not None:
+            request.rebalance_timeout_ms = round(effect.rebalance * 1000)
+        if effect.names is not None:
+            request.subscribed_topic_names = sorted(effect.names)
+        if effect.owned is not None:
+            request.topic_partitions = list(_by_topic(effect.owned))
+        if version < _COMPLETE_FROM:
+            request.subscribed_topic_regex = None
+            request.member_id = "" if effect.is_new else effect.member_id
+        return request
+
+
+def _by_topic(
+    slots: Iterable[tuple[UUID, int]],
+) -> Iterable[ConsumerGroupHeartbeatRequestTopicPartitions]:
+    for topic_id, group in groupby(sorted(slots), key=lambda slot: slot[0]):
+        yield ConsumerGroupHeartbeatRequestTopicPartitions(
+            topic_id=topic_id, partitions=[number for _, number in group]
+        )

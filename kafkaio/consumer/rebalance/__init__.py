@@ -1,0 +1,1 @@
+"""The assignment, how it changes, and how users learn of it."""

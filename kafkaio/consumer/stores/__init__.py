@@ -1,0 +1,1 @@
+"""Offset stores: where a group's offsets are kept if not in Kafka."""

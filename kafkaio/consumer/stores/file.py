@@ -1,0 +1,109 @@
+"""Offsets in files, one for each partition of a group."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+from kafkaio.consumer.stores.blocking import BlockingStore
+from kafkaio.errors import OffsetStoreError
+from kafkaio.types import OffsetAndMetadata, TopicPartition
+
+__all__ = ["FileOffsetStore"]
+
+
+class FileOffsetStore(BlockingStore):
+    """Offsets in ``directory/GROUP/TOPIC/PARTITION``, as JSON.
+
+    A file is replaced as a whole and is on the disk when the commit returns, so a
+    crash leaves the offset before or the one after. As only the owner of a partition
+    writes its file, members may share a directory, over a network too. A commit of
+    several partitions is one for each, in order.
+
+    Args:
+        directory: where; it is made when it is first needed.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        super().__init__()
+        self._directory = Path(directory)
+
+    def __repr__(self) -> str:
+        return f"FileOffsetStore({str(self._directory)!r})"
+
+    def _path(self, group_id: str, tp: TopicPartition) -> Path:
+        return self._directory.joinpath(
+            _name(group_id), _name(tp.topic), str(tp.partition)
+        )
+
+    def _load(
+        self, group_id: str, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        found = dict[TopicPartition, OffsetAndMetadata]()
+        for tp in partitions:
+            path = self._path(group_id, tp)
+            try:
+                found[tp] = _decode(path.read_bytes())
+            except FileNotFoundError:
+                continue
+            except ValueError as error:
+                raise OffsetStoreError(f"{path} holds no offset: {error}") from error
+        return found
+
+    def _commit(
+        self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> None:
+        for tp in sorted(offsets):
+            path = self._path(group_id, tp)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _replace(path, _encode(offsets[tp]))
+
+
+def _name(text: str) -> str:
+    # A name may be anything for a group, and must not lead elsewhere.
+    quoted = quote(text, safe="")
+    return quoted.replace(".", "%2E") if quoted.startswith(".") else quoted
+
+
+def _encode(offset: OffsetAndMetadata) -> bytes:
+    fields = {
+        "offset": offset.offset,
+        "leader_epoch": offset.leader_epoch,
+        "metadata": offset.metadata,
+    }
+    return json.dumps(fields).encode() + b"\n"
+
+
+def _decode(data: bytes) -> OffsetAndMetadata:
+    match json.loads(data):
+        case {
+            "offset": int(offset),
+            "leader_epoch": int(epoch),
+            "metadata": str(metadata),
+        }:
+            return OffsetAndMetadata(offset, metadata, epoch)
+        case other:
+            raise ValueError(f"{other!r}")
+
+
+def _replace(path: Path, data: bytes) -> None:
+    number, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
+    try:
+        with open(number, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(number)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+    # The name is on the disk when its directory is.
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

@@ -1,0 +1,1 @@
+"""A consumer whose network tasks run in a thread of their own (``io_thread``)."""
