@@ -1,4 +1,4 @@
-"""One connection to a broker: the machine of ``_machines/connection.py``, performed.
+"""One connection to a broker: drives `ConnectionMachine` over a transport.
 
 Everything here is synchronous: what the loop reports (a frame, the end of the stream,
 a timer) goes to the machine, and what the machine decides is written, or handed to the
@@ -15,14 +15,10 @@ import anyio
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
-from kafkaio._machines.connection import (
-    Answer,
-    Closing,
-    ConnectionMachine,
-    ConnectionState,
-    Identity,
-    Ticket,
-)
+from kafkaio._machines.connection.handshake import Identity
+from kafkaio._machines.connection.machine import Answer, Closing, ConnectionMachine
+from kafkaio._machines.connection.pipeline import Ticket
+from kafkaio._machines.connection.states import ConnectionState
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.transport import Dial, DialOptions, Transport
 from kafkaio._runtime.clock import now
@@ -109,6 +105,7 @@ class Connection:
         self._observer = observer
         self._on_lost = on_lost
         self._machine = ConnectionMachine(identity, now())
+        self._pipeline = self._machine.pipeline
         self._transport: Transport | None = None
         self._peer = identity.peer
         self._loop = asyncio.get_running_loop()
@@ -142,12 +139,12 @@ class Connection:
     @property
     def in_flight(self) -> int:
         """How many requests have no answer yet."""
-        return self._machine.in_flight
+        return len(self._pipeline)
 
     @property
     def throttled(self) -> float:
         """Seconds that submitted requests will be held back by a quota; 0 for none."""
-        return max(0.0, self._machine.throttled_until - self._loop.time())
+        return max(0.0, self._pipeline.throttled_until - self._loop.time())
 
     def statistics(self) -> ConnectionStatistics:
         """The connection as it is now."""
@@ -314,10 +311,10 @@ class Connection:
         elif isinstance(outcome, Closing):
             self._perform(outcome)
         else:
-            self._negotiated()
+            self._handshake_answered()
 
-    def _negotiated(self) -> None:
-        """Go on with what the broker said of its versions: ask again, or be ready."""
+    def _handshake_answered(self) -> None:
+        """The machine goes on with the handshake, or has become ready."""
         if self.is_ready and not self._was_ready:
             self._was_ready = True
             if not self._ready.done():
@@ -338,7 +335,7 @@ class Connection:
         # Whoever waits behind a throttle and was cancelled need not be sent at all.
         gone = [ticket for ticket, future in self._waiters.items() if future.done()]
         for ticket in gone:
-            if self._machine.withdraw(ticket):
+            if self._pipeline.withdraw(ticket):
                 del self._waiters[ticket]
         closing = self._machine.expire(self._loop.time())
         if closing is not None:
@@ -349,10 +346,10 @@ class Connection:
 
     def _flush(self) -> None:
         """Write what the machine has to say, and wake up when it wants to be asked."""
-        output = self._machine.take_output()
+        output = self._pipeline.take_output()
         if output and self._transport is not None:
             self._transport.write(output)
-        deadline = self._machine.next_deadline
+        deadline = self._pipeline.next_deadline
         if deadline is None:
             return
         if self._timer is not None:
@@ -387,7 +384,7 @@ class Connection:
         if self._was_ready:
             self._on_lost(self, closing.cause)
         elif not self._ready.done():
-            self._ready.set_exception(self._not_negotiated(closing.cause))
+            self._ready.set_exception(self._handshake_failed(closing.cause))
             # Retrieved, whether or not open() still waits for it.
             self._ready.exception()
 
@@ -404,10 +401,11 @@ class Connection:
         else:
             transport.abort()
 
-    def _not_negotiated(self, cause: BaseException | None) -> BrokerNotAvailable:
+    def _handshake_failed(self, cause: BaseException | None) -> BrokerNotAvailable:
         told = "closed" if cause is None else str(cause) or type(cause).__name__
         error = BrokerNotAvailable(
-            f"{self.broker.host}:{self.broker.port}: negotiate versions: {told}"
+            f"{self.broker.host}:{self.broker.port}: "
+            f"{self._machine.handshake_step}: {told}"
         )
         error.__cause__ = cause
         return error

@@ -9,7 +9,7 @@ from typing import Final
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import software_version
 from kafkaio._machines.backoff import Backoff, ReconnectSchedule
-from kafkaio._machines.connection import Identity
+from kafkaio._machines.connection.handshake import Identity
 from kafkaio._net.transport import DialOptions
 from kafkaio._version import __version__
 from kafkaio.config import ClientConfig
