@@ -139,7 +139,7 @@ class Host:
         """
         tp, ledger = record.topic_partition, self.engine.reader.ledger
         is_of_old = (
-            ledger.is_of_old(tp, record.offset)
+            ledger.is_from_old_assignment(tp, record.offset)
             if self._is_member
             else tp in self._given_back and tp not in ledger
         )
