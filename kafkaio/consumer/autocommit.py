@@ -63,7 +63,7 @@ class Keeper:
         while True:
             due = now() + self._tick
             await anyio.sleep(self._tick)
-            engine.client.loop_was_late(now() - due)
+            engine.cluster.loop_was_late(now() - due)
             if engine.coordinator is not None and self._shows_life():
                 engine.coordinator.polled(now())
             if now() >= next_commit or self._is_loss_near():
@@ -100,7 +100,7 @@ class Keeper:
         try:
             await engine.commit_finished(self._timeout)
         except KafkaError as error:
-            engine.client.observer.commit_failed(engine.config.group_id or "", error)
+            engine.cluster.observer.commit_failed(engine.config.group_id or "", error)
             for_good = (
                 isinstance(error, BrokerError | OffsetStoreError)
                 and not error.retriable
@@ -109,6 +109,6 @@ class Keeper:
             if for_good and not isinstance(error, Fenced | GroupError):
                 engine.reader.fail(error)
             else:
-                engine.client.observer.retrying(
+                engine.cluster.observer.retrying(
                     "auto-commit", 1, self._commit_every, error
                 )

@@ -14,8 +14,10 @@ from collections.abc import (
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self, Unpack
 
+from kafkaio._net.transport import Dial
 from kafkaio._runtime.clock import now
-from kafkaio.client.client import Client
+from kafkaio.client.client import Client, shared
+from kafkaio.client.cluster import Cluster
 from kafkaio.client.signature import OptionsSignature
 from kafkaio.config import ConsumerConfig, ConsumerOptions
 from kafkaio.consumer.arguments import most_of, seconds_of
@@ -113,18 +115,22 @@ class Consumer(Places, InParallel):
         observer: object | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> None:
-        is_shared = isinstance(bootstrap_servers, Client)
+        # A client that nobody refers to any more ends its cluster.
+        self._client = client = (
+            bootstrap_servers if isinstance(bootstrap_servers, Client) else None
+        )
         if isinstance(bootstrap_servers, Client):
-            client = bootstrap_servers
-            config = client.config_to_share(ConsumerConfig, options, observer)
+            cluster, config = shared(
+                bootstrap_servers, ConsumerConfig, options, observer
+            )
         else:
             config = ConsumerConfig.of(bootstrap_servers, options)
-            client = Client.from_config(config, observer)
+            cluster = Cluster(config, observer)
         held = HeldCallbacks(on_assigned, on_revoked, on_lost)
         engine = Engine(
-            client,
+            cluster,
             config,
-            owns_client=not is_shared,
+            owns_cluster=client is None,
             on_assigned=held.on_assigned,
             on_revoked=held.on_revoked,
             on_lost=held.on_lost,
@@ -137,33 +143,32 @@ class Consumer(Places, InParallel):
         cls,
         config: ConsumerConfig,
         *,
-        client: Client | None = None,
         topics: Topics | None = None,
         assign: Iterable[TopicPartition] | None = None,
         on_assigned: PartitionsCallback | None = None,
         on_revoked: PartitionsCallback | None = None,
         on_lost: PartitionsCallback | None = None,
         observer: object | None = None,
+        dial: Dial | None = None,
     ) -> Self:
         """Make a consumer of options that were checked before.
 
         Args:
             config: the options.
-            client: a client made for this consumer alone, which starts and closes it;
-                None makes one.
             topics: as for the constructor, like all that follow.
             assign: fixed partitions.
             on_assigned: hears of partitions assigned.
             on_revoked: hears of partitions about to be given up.
             on_lost: hears of partitions that are gone.
-            observer: hears what happens, where ``client`` is None.
+            observer: hears what happens.
+            dial: makes transports; None for TCP and TLS.
         """
         consumer = cls.__new__(cls, io_thread=config.io_thread)
         held = HeldCallbacks(on_assigned, on_revoked, on_lost)
         engine = Engine(
-            client or Client.from_config(config, observer),
+            Cluster(config, observer, dial),
             config,
-            owns_client=True,
+            owns_cluster=True,
             on_assigned=held.on_assigned,
             on_revoked=held.on_revoked,
             on_lost=held.on_lost,

@@ -25,7 +25,7 @@ from kafkaio._runtime.turns import Turns
 from kafkaio._runtime.unclosed import Home
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
-from kafkaio.client.client import Client
+from kafkaio.client.cluster import Cluster
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.autocommit import Keeper
 from kafkaio.consumer.commits.committer import OffsetCommitter
@@ -72,8 +72,8 @@ class Engine:
     """Everything behind one consumer.
 
     Args:
-        client: the way to the cluster.
-        owns_client: whether to start and close it.
+        cluster: the way to the cluster.
+        owns_cluster: whether to start and close it.
         config: the consumer's options.
         on_assigned, on_revoked, on_lost: the user's callbacks, or None.
     """
@@ -85,26 +85,28 @@ class Engine:
 
     def __init__(
         self,
-        client: Client,
+        cluster: Cluster,
         config: ConsumerConfig,
         *,
-        owns_client: bool,
+        owns_cluster: bool,
         on_assigned: PartitionsCallback | None,
         on_revoked: PartitionsCallback | None,
         on_lost: PartitionsCallback | None,
     ) -> None:
-        self.client = client
+        self.cluster = cluster
         self.config = config
         self.wish = Wish()
-        self._owns_client = owns_client
+        self._owns_cluster = owns_cluster
         self._news = Wakeup()
         self._positioned = Broadcast()
         self.reader = Reader(config, on_change=self.look, on_news=self._news.notify)
         self.reader.more_credit = self._more_credit
         self._supervisor = Supervisor("kafkaio consumer", self._crashed)
-        self.fetcher = Fetcher(client, config, self.reader, self._supervisor.start_soon)
+        self.fetcher = Fetcher(
+            cluster, config, self.reader, self._supervisor.start_soon
+        )
         isolation = int(config.isolation_level == "read_committed")
-        self.lookup = OffsetLookup(client, isolation)
+        self.lookup = OffsetLookup(cluster, isolation)
         #: Who runs the user's callbacks and handlers.
         self.insiders = Insiders()
         callbacks = Callbacks(
@@ -120,7 +122,7 @@ class Engine:
             self._make_group_parts()
         self._assigner = Assigner(self.host)
         self._positioner = Positioner(
-            client,
+            cluster,
             self.reader,
             self.lookup,
             None if config.group_id is None else self._fetch_committed,
@@ -140,8 +142,8 @@ class Engine:
         self.auto_commits = config.enable_auto_commit and config.group_id is not None
 
     def _make_group_parts(self) -> None:
-        committer = OffsetCommitter(self.client, self.config, self.identity)
-        coordinator = GroupCoordinator(self.client, self.config, self.host, committer)
+        committer = OffsetCommitter(self.cluster, self.config, self.identity)
+        coordinator = GroupCoordinator(self.cluster, self.config, self.host, committer)
         self.committer, self.coordinator = committer, coordinator
         self.rewinder = Rewinder(coordinator, committer)
         self.host.feed.attach(coordinator)
@@ -149,9 +151,9 @@ class Engine:
     # Life
 
     @property
-    def owns_client(self) -> bool:
+    def owns_cluster(self) -> bool:
         """Whether the client lives and ends with this."""
-        return self._owns_client
+        return self._owns_cluster
 
     @property
     def has_word(self) -> bool:
@@ -193,12 +195,11 @@ class Engine:
         try:
             limit = self.config.default_api_timeout_ms / 1000
             deadline = now() + (limit if within is None else within)
-            if self._owns_client:
-                self.client.belong()
-                await self.client.start(within)
+            if self._owns_cluster:
+                await self.cluster.start(within)
             self._undo = [
-                self.client.add_metadata_listener(self._on_metadata),
-                self.client.add_crash_listener(self._crashed),
+                self.cluster.add_metadata_listener(self._on_metadata),
+                self.cluster.add_crash_listener(self._crashed),
             ]
             self._supervisor.start(self._positioner.run, self._keeper.run)
             self._state = "running"
@@ -212,11 +213,11 @@ class Engine:
             with anyio.CancelScope(shield=True):
                 await self.close(_AFTER_START)
             raise
-        self.client.observer.started("consumer", self._name)
+        self.cluster.observer.started("consumer", self._name)
 
     async def _begin(self, wish: Wish, deadline: float, within: float | None) -> None:
         if wish.partitions:
-            await wait_for_partitions(self.client, wish.partitions, deadline - now())
+            await wait_for_partitions(self.cluster, wish.partitions, deadline - now())
         self.apply(wish)
         if wish.is_subscription and self.coordinator is not None:
             await self._wait_joined(self.coordinator, within)
@@ -294,11 +295,11 @@ class Engine:
             self.coordinator.say_goodbye()
         for undo in self._undo:
             undo()
-        self.client.watch_topics(self, None)
+        self.cluster.watch_topics(self, None)
         self._supervisor.cancel()
         self.host.feed.end()
-        if self._owns_client:
-            self.client.abandon()
+        if self._owns_cluster:
+            self.cluster.abandon()
         else:
             self._end_lanes()
 
@@ -318,10 +319,10 @@ class Engine:
             for undo in self._undo:
                 undo()
             self._undo.clear()
-            self.client.watch_topics(self, None)
+            self.cluster.watch_topics(self, None)
             await self._end_tasks(deadline)
             if was_open:
-                self.client.observer.closed("consumer", self._name)
+                self.cluster.observer.closed("consumer", self._name)
 
     async def _end_tasks(self, deadline: float) -> None:
         try:
@@ -333,15 +334,15 @@ class Engine:
             self.host.feed.end()
             for tp in list(self.reader.positions):  # no time was left for these
                 self.reader.unassign(tp)
-            if self._owns_client:
-                await self.client.close(max(0.0, deadline - now()))
+            if self._owns_cluster:
+                await self.cluster.close(max(0.0, deadline - now()))
             else:
                 self._end_lanes()
 
     def _end_lanes(self) -> None:
-        self.client.end_lane(self.fetcher.lane)
+        self.cluster.end_lane(self.fetcher.lane)
         if self.coordinator is not None:
-            self.client.end_lane(self.coordinator.lane)
+            self.cluster.end_lane(self.coordinator.lane)
 
     async def _part(self, deadline: float) -> None:
         await drained(self.reader.sharing, deadline - now())
@@ -463,7 +464,7 @@ class Engine:
         self.look()
 
     def _on_metadata(self, cluster: ClusterView) -> None:
-        del cluster  # the fetcher reads the client's
+        del cluster  # the fetcher reads the cluster's view
         self.look()
         self._assigner.wake()
 

@@ -262,7 +262,7 @@ class Places(Closeable):
         engine = self._engine
         engine.check(is_parting_ok=True)
         request = MetadataRequest(topics=None)
-        answer = await engine.client.request(request, timeout=self._within(timeout))
+        answer = await engine.cluster.request(request, timeout=self._within(timeout))
         hides_internal = engine.config.exclude_internal_topics
         return frozenset(
             topic.name
@@ -288,7 +288,7 @@ class Places(Closeable):
         engine.check(is_parting_ok=True)
         wanted = [MetadataRequestTopic(name=topic)]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-        answer = await engine.client.request(request, timeout=self._within(timeout))
+        answer = await engine.cluster.request(request, timeout=self._within(timeout))
         for found in answer.topics:
             if found.error_code not in {0, ErrorCode.LEADER_NOT_AVAILABLE}:
                 raise broker_error(found.error_code, f"partitions of topic {topic!r}")
@@ -443,7 +443,7 @@ class Places(Closeable):
             else:
                 raise UsageError(f"{place!r} is no place to rewind to")
         engine, wanted = self._engine, [*offsets, *resets]
-        await wait_for_partitions(engine.client, wanted, deadline - now())
+        await wait_for_partitions(engine.cluster, wanted, deadline - now())
         found = await engine.lookup.places(resets, within=deadline - now())
         return offsets | {tp: OffsetAndMetadata(at) for tp, at in found.items()}
 
@@ -477,7 +477,7 @@ class Places(Closeable):
         engine = self._engine
         engine.check(is_parting_ok=True)
         deadline = now() + within
-        await wait_for_partitions(engine.client, times, within)
+        await wait_for_partitions(engine.cluster, times, within)
         return await engine.lookup.offsets(times, within=deadline - now())
 
     async def _ends(

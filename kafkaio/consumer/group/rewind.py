@@ -92,7 +92,7 @@ class Rewinder:
                 f'group_protocol="classic"'
             )
         return (
-            f"{group} is divided by a broker, or by a member of another client, which "
+            f"{group} is divided by a broker, or by a member of another cluster, which "
             f"cannot be asked to withhold {_names(partitions)}"
         )
 

@@ -326,7 +326,7 @@ class Runner:
             await self._bury(worker, job, self._on_dead, error)
 
     def _try_again(self, job: Job, delay: float, error: Exception) -> None:
-        self._engine.client.observer.retrying(
+        self._engine.cluster.observer.retrying(
             f"the handler of {_place(job.record)}", job.attempts, delay, error
         )
         self._went_on = True

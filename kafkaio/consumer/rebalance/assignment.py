@@ -352,7 +352,7 @@ class Host:
         self, added: Collection[TopicPartition], gone: Collection[TopicPartition]
     ) -> None:
         if added or gone:
-            self.engine.client.observer.assignment_changed(added, gone)
+            self.engine.cluster.observer.assignment_changed(added, gone)
 
     async def tell_gone(self) -> None:
         """Tell the user of partitions that went with a subscription without a group."""
@@ -391,12 +391,12 @@ class Host:
         except KafkaError as error:
             # The partitions go whether that worked or not; their next owner reads
             # the records again. The user's callback can still try.
-            engine.client.observer.retrying("commit before revoke", 1, 0.0, error)
-            engine.client.observer.commit_failed(engine.config.group_id or "", error)
+            engine.cluster.observer.retrying("commit before revoke", 1, 0.0, error)
+            engine.cluster.observer.commit_failed(engine.config.group_id or "", error)
 
     def _watch(self, partitions: Collection[TopicPartition]) -> None:
         names = {tp.topic for tp in partitions}
-        self.engine.client.watch_topics(self.engine, names or None)
+        self.engine.cluster.watch_topics(self.engine, names or None)
 
     def _let_go(self, partitions: Collection[TopicPartition]) -> None:
         engine = self.engine
@@ -483,7 +483,7 @@ class Assigner:
             self._done_for = wish
         if wish.is_subscription:
             there = wish.partitions_in(
-                engine.client.cluster, with_internal=not self._hides_internal
+                engine.cluster.view, with_internal=not self._hides_internal
             )
             await self._host.assign_topics(there, from_start=not is_new)
 
@@ -499,13 +499,13 @@ class Assigner:
 
     async def _discover(self, wish: Wish, within: float) -> None:
         engine = self._host.engine
-        client = engine.client
+        cluster = engine.cluster
         if wish.partitions is not None:
-            await wait_for_partitions(engine.client, wish.partitions, within)
+            await wait_for_partitions(engine.cluster, wish.partitions, within)
             return
         names = wish.topics
         if wish.pattern is not None:
-            answer = await client.request(MetadataRequest(topics=None), timeout=within)
+            answer = await cluster.request(MetadataRequest(topics=None), timeout=within)
             names = frozenset(
                 topic.name
                 for topic in answer.topics
@@ -513,8 +513,8 @@ class Assigner:
                 and wish.matches(topic.name)
                 and not (topic.is_internal and self._hides_internal)
             )
-        client.watch_topics(self._host.engine, ALL_TOPICS if wish.pattern else names)
-        await client.wait_for_topics(names or (), within)
+        cluster.watch_topics(self._host.engine, ALL_TOPICS if wish.pattern else names)
+        await cluster.wait_for_topics(names or (), within)
 
     @property
     def _hides_internal(self) -> bool:

@@ -105,7 +105,7 @@ class ThreadedConsumer(Consumer, in_thread=True):
     """
 
     def _set_up(self, engine: Engine, wish: Wish) -> None:
-        if not engine.owns_client:
+        if not engine.owns_cluster:
             raise UsageError(
                 "io_thread=True needs a client of its own, and a shared one lives on "
                 "another loop: give bootstrap servers"

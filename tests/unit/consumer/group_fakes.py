@@ -490,13 +490,15 @@ class Member:
             "max_poll_interval_ms": 60_000,
         }
         self.config = ConsumerConfig(**(settings | options))
-        self.client = Client.from_config(self.config, observer, cluster.dial)
+        self.client = Client.from_config(
+            self.config, observer=observer, dial=cluster.dial
+        )
         self.host = FakeHost()
         self.committer = OffsetCommitter(
-            self.client, self.config, lambda: self.group.metadata
+            self.client._cluster, self.config, lambda: self.group.metadata
         )
         self.group = GroupCoordinator(
-            self.client, self.config, self.host, self.committer
+            self.client._cluster, self.config, self.host, self.committer
         )
         self.topics = topics
         self.error: BaseException | None = None
@@ -509,7 +511,7 @@ class Member:
     async def start(self) -> Member:
         await self.client.start()
         self.group.subscribe(self.topics)
-        self.client.start_soon(self._run, "group")
+        self.client._cluster.start_soon(self._run, "group")
         return self
 
     async def _run(self) -> None:

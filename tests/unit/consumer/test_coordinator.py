@@ -691,11 +691,11 @@ def test_a_group_needs_a_name() -> None:
     config = ConsumerConfig(bootstrap_servers=(("h", 1),))
     client = Client.from_config(config)
     with pytest.raises(UsageError, match="group_id"):
-        OffsetCommitter(client, config, GroupMetadata)
+        OffsetCommitter(client._cluster, config, GroupMetadata)
     named = ConsumerConfig(bootstrap_servers=(("h", 1),), group_id="g")
-    committer = OffsetCommitter(client, named, GroupMetadata)
+    committer = OffsetCommitter(client._cluster, named, GroupMetadata)
     with pytest.raises(UsageError, match="group_id"):
-        GroupCoordinator(client, config, FakeHost(), committer)
+        GroupCoordinator(client._cluster, config, FakeHost(), committer)
 
 
 @virtual

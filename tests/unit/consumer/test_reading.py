@@ -263,7 +263,7 @@ async def test_a_topic_that_is_not_there(
         with pytest.raises(Exception, match="late"):
             await anext(consumer)
         cluster.add_topic("late")
-        consumer._engine.client.request_refresh("late")
+        consumer._engine.cluster.request_refresh("late")
         await asyncio.sleep(5)
         logs.append("late", 0, b"x")
         assert (await anext(consumer)).value == b"x"
