@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from kafkaio.consumer.commits import kafka as kafka_commits
-from kafkaio.consumer.rebalance.assignment import Host
+from kafkaio.consumer.rebalance.assignment import PartitionAssignment
 from kafkaio.types import TopicPartition
 
 

@@ -16,7 +16,7 @@ from kafkaio._machines.schedule import Ordering, Schedule
 from kafkaio.consumer.parallel.lane import Track
 from kafkaio.consumer.parallel.run import Runner
 from kafkaio.consumer.reading.reader import Reader
-from kafkaio.consumer.rebalance.assignment import Host
+from kafkaio.consumer.rebalance.assignment import PartitionAssignment
 from kafkaio.consumer.rebalance.events import RebalanceFeed
 from kafkaio.testing.simulation import rebalancing, run, shrink, simulate_all
 from kafkaio.types import TopicPartition
@@ -76,7 +76,7 @@ def a_deadline_that_passes(patch: pytest.MonkeyPatch) -> None:
 
 def a_world_that_is_stopped(patch: pytest.MonkeyPatch) -> None:
     """While some partitions are asked for, nothing at all is read."""
-    right = Host.withhold
+    right = PartitionAssignment.withhold
 
     def withhold(self: Host, partitions: Partitions) -> None:
         right(self, partitions | frozenset(self.engine.reader.positions))

@@ -250,8 +250,8 @@ class Positioner:
             reader.ledger.positioned(tp, end.offset, end.epoch, committed=False)
         else:
             reader.ledger.unpositioned(tp)
-        if reader.sharing is not None:
-            reader.sharing.assigned(tp)  # what was handed out is of another log
+        if reader.divider is not None:
+            reader.divider.assigned(tp)  # what was handed out is of another log
         reader.tell()
 
     def _retry(

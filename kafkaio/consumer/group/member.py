@@ -37,10 +37,10 @@ from kafkaio.consumer.group.topics import GroupTopics
 from kafkaio.errors import ClosedError, KafkaError, UsageError
 from kafkaio.types import GroupMetadata, TopicPartition
 
-__all__ = ["GroupCoordinator", "GroupHost"]
+__all__ = ["GroupHost", "GroupMember"]
 
 
-class GroupCoordinator:
+class GroupMember:
     """Joins a group, stays in it, and says who owns what.
 
     The synchronous methods may be called at any time on the loop, also before
@@ -84,7 +84,7 @@ class GroupCoordinator:
     def __repr__(self) -> str:
         member = self._member
         return (
-            f"<GroupCoordinator {member.config.group_id!r} {member.PROTOCOL} "
+            f"<GroupMember {member.config.group_id!r} {member.PROTOCOL} "
             f"{member.state.name} {member.generation} | "
             f"{len(member.ledger.owned)} assigned, "
             f"{len(member.ledger.pending)} to be revoked>"

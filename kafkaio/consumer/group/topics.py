@@ -27,7 +27,7 @@ __all__ = ["GroupTopics"]
 
 
 class GroupTopics:
-    """Feeds a member with topics: the user's wish, and what the cluster has.
+    """Feeds a member with topics: the user's wanted, and what the cluster has.
 
     A pattern is matched by the coordinator where it can be (``to_re2``), else here,
     against the names of all topics.
@@ -82,7 +82,7 @@ class GroupTopics:
             self.member.matches_here = is_here
 
     def hand_over(self, member: Membership) -> Effects:
-        """Feed another member from now on, with the wish that there is."""
+        """Feed another member from now on, with the wanted that there is."""
         before, self.member = self.member, member
         if self.pattern is not None:
             return self.subscribe(self.pattern)
