@@ -62,10 +62,12 @@ def handlers_that_nobody_waits_for(patch: pytest.MonkeyPatch) -> None:
 def a_revoke_without_its_commit(patch: pytest.MonkeyPatch) -> None:
     """The revoke completes before what was finished is committed."""
 
-    async def commit(self: Host, partitions: Collection[TopicPartition]) -> None:
+    async def commit(
+        self: PartitionAssignment, partitions: Collection[TopicPartition]
+    ) -> None:
         return
 
-    patch.setattr(Host, "_commit", commit)
+    patch.setattr(PartitionAssignment, "_commit", commit)
 
 
 def a_deadline_that_passes(patch: pytest.MonkeyPatch) -> None:
@@ -78,10 +80,10 @@ def a_world_that_is_stopped(patch: pytest.MonkeyPatch) -> None:
     """While some partitions are asked for, nothing at all is read."""
     right = PartitionAssignment.withhold
 
-    def withhold(self: Host, partitions: Partitions) -> None:
-        right(self, partitions | frozenset(self.engine.reader.positions))
+    def withhold(self: PartitionAssignment, partitions: Partitions) -> None:
+        right(self, partitions | frozenset(self.core.reader.positions))
 
-    patch.setattr(Host, "withhold", withhold)
+    patch.setattr(PartitionAssignment, "withhold", withhold)
 
 
 def a_key_in_two_hands(patch: pytest.MonkeyPatch) -> None:
