@@ -32,13 +32,11 @@ class Life:
 
     Attributes:
         state: where the client is in its life.
-        has_owner: whether somebody else closes it, and is to blame if nobody does.
         home: where it was started; None before.
     """
 
     def __init__(self, name: str) -> None:
         self.state = State.NEW
-        self.has_owner = False
         self._is_closed = False
         self._name = name
         self._crash: BaseException | None = None
@@ -82,9 +80,9 @@ class Life:
 
     @property
     def left_open(self) -> str | None:
-        """What is open, in words: None where it is not, or not for us to close."""
+        """What is open, in words; None where it is not, or not in this process."""
         home = self.home
-        if self.has_owner or home is None or not self.is_open:
+        if home is None or not self.is_open:
             return None
         if home.is_elsewhere:
             return None

@@ -25,29 +25,29 @@ from kafkaio._runtime.turns import Turns
 from kafkaio._runtime.unclosed import Home
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
-from kafkaio.client.client import Client
+from kafkaio.client.cluster import Cluster
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.autocommit import Keeper
+from kafkaio.consumer.autocommit import AutoCommitter
 from kafkaio.consumer.commits.committer import OffsetCommitter
 from kafkaio.consumer.fetch.fetcher import Fetcher
 from kafkaio.consumer.fetch.lookup import OffsetLookup
 from kafkaio.consumer.fetch.positioner import Positioner
-from kafkaio.consumer.group.member import GroupCoordinator
+from kafkaio.consumer.group.member import GroupMember
 from kafkaio.consumer.group.rewind import Rewinder
 from kafkaio.consumer.parallel.divider import drained
 from kafkaio.consumer.presence import wait_for_partitions
-from kafkaio.consumer.reading.exclusive import Insiders, Reading
+from kafkaio.consumer.reading.exclusive import ExclusiveReading, Insiders
 from kafkaio.consumer.reading.reader import Reader
-from kafkaio.consumer.rebalance.assignment import Assigner, Host
+from kafkaio.consumer.rebalance.assignment import GrouplessAssigner, PartitionAssignment
 from kafkaio.consumer.rebalance.callbacks import Callbacks, PartitionsCallback
-from kafkaio.consumer.wanted import Wish
+from kafkaio.consumer.wanted import Wanted
 from kafkaio.errors import ClosedError, RequestTimeout, UsageError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, Record, TopicPartition
 
 if TYPE_CHECKING:
     from kafkaio.consumer.threaded.handoff import Moment
 
-__all__ = ["CLOSE_TIMEOUT", "Engine"]
+__all__ = ["CLOSE_TIMEOUT", "Core"]
 
 T = TypeVar("T")
 
@@ -68,12 +68,12 @@ _LEAVING_AT_LEAST: Final = 0.04
 _CREDIT: Final = 64
 
 
-class Engine:
+class Core:
     """Everything behind one consumer.
 
     Args:
-        client: the way to the cluster.
-        owns_client: whether to start and close it.
+        cluster: the way to the cluster.
+        owns_cluster: whether to start and close it.
         config: the consumer's options.
         on_assigned, on_revoked, on_lost: the user's callbacks, or None.
     """
@@ -85,73 +85,75 @@ class Engine:
 
     def __init__(
         self,
-        client: Client,
+        cluster: Cluster,
         config: ConsumerConfig,
         *,
-        owns_client: bool,
+        owns_cluster: bool,
         on_assigned: PartitionsCallback | None,
         on_revoked: PartitionsCallback | None,
         on_lost: PartitionsCallback | None,
     ) -> None:
-        self.client = client
+        self.cluster = cluster
         self.config = config
-        self.wish = Wish()
-        self._owns_client = owns_client
+        self.wanted = Wanted()
+        self._owns_cluster = owns_cluster
         self._news = Wakeup()
         self._positioned = Broadcast()
         self.reader = Reader(config, on_change=self.look, on_news=self._news.notify)
         self.reader.more_credit = self._more_credit
         self._supervisor = Supervisor("kafkaio consumer", self._crashed)
-        self.fetcher = Fetcher(client, config, self.reader, self._supervisor.start_soon)
+        self.fetcher = Fetcher(
+            cluster, config, self.reader, self._supervisor.start_soon
+        )
         isolation = int(config.isolation_level == "read_committed")
-        self.lookup = OffsetLookup(client, isolation)
+        self.lookup = OffsetLookup(cluster, isolation)
         #: Who runs the user's callbacks and handlers.
         self.insiders = Insiders()
         callbacks = Callbacks(
             on_assigned, on_revoked, on_lost, self.reader.fail, self.insiders
         )
-        self.host = Host(self, callbacks)
+        self.assigned = PartitionAssignment(self, callbacks)
         #: Whether the user polled when it read last: None before it ever read.
         self.polls: bool | None = None
         self.committer: OffsetCommitter | None = None
-        self.coordinator: GroupCoordinator | None = None
+        self.member: GroupMember | None = None
         self.rewinder: Rewinder | None = None
         if config.group_id is not None:
             self._make_group_parts()
-        self._assigner = Assigner(self.host)
+        self._assigner = GrouplessAssigner(self.assigned)
         self._positioner = Positioner(
-            client,
+            cluster,
             self.reader,
             self.lookup,
             None if config.group_id is None else self._fetch_committed,
             self.positions_changed,
             self._supervisor.start_soon,
         )
-        self._keeper = Keeper(self)
+        self._autocommit = AutoCommitter(self)
         self._state = "new"
         self._fatal: BaseException | None = None
         self.turns = Turns()
         self._takes_part = False
         self._undo: list[Callable[[], None]] = []
         self._is_looking = False
-        self.reading = Reading()
+        self.reading = ExclusiveReading()
         self._ending = Ending("kafkaio consumer: close")
         #: Whether finished records are committed without being asked to.
         self.auto_commits = config.enable_auto_commit and config.group_id is not None
 
     def _make_group_parts(self) -> None:
-        committer = OffsetCommitter(self.client, self.config, self.identity)
-        coordinator = GroupCoordinator(self.client, self.config, self.host, committer)
-        self.committer, self.coordinator = committer, coordinator
+        committer = OffsetCommitter(self.cluster, self.config, self.identity)
+        coordinator = GroupMember(self.cluster, self.config, self.assigned, committer)
+        self.committer, self.member = committer, coordinator
         self.rewinder = Rewinder(coordinator, committer)
-        self.host.feed.attach(coordinator)
+        self.assigned.feed.attach(coordinator)
 
     # Life
 
     @property
-    def owns_client(self) -> bool:
+    def owns_cluster(self) -> bool:
         """Whether the client lives and ends with this."""
-        return self._owns_client
+        return self._owns_cluster
 
     @property
     def has_word(self) -> bool:
@@ -160,7 +162,7 @@ class Engine:
         May be asked in any thread.
         """
         return (
-            self.host.has_news
+            self.assigned.has_news
             or bool(self.reader.errors)
             or self._fatal is not None
             or self._state != "running"
@@ -193,17 +195,16 @@ class Engine:
         try:
             limit = self.config.default_api_timeout_ms / 1000
             deadline = now() + (limit if within is None else within)
-            if self._owns_client:
-                self.client.belong()
-                await self.client.start(within)
+            if self._owns_cluster:
+                await self.cluster.start(within)
             self._undo = [
-                self.client.add_metadata_listener(self._on_metadata),
-                self.client.add_crash_listener(self._crashed),
+                self.cluster.add_metadata_listener(self._on_metadata),
+                self.cluster.add_crash_listener(self._crashed),
             ]
-            self._supervisor.start(self._positioner.run, self._keeper.run)
+            self._supervisor.start(self._positioner.run, self._autocommit.run)
             self._state = "running"
-            with self._keeper.awaited():
-                await self._begin(self.wish, deadline, within)
+            with self._autocommit.awaited():
+                await self._begin(self.wanted, deadline, within)
                 self._supervisor.start_soon(self._assigner.run, "assign")
                 if within is None:  # the other members may have taken their time
                     deadline = now() + limit
@@ -212,19 +213,21 @@ class Engine:
             with anyio.CancelScope(shield=True):
                 await self.close(_AFTER_START)
             raise
-        self.client.observer.started("consumer", self._name)
+        self.cluster.observer.started("consumer", self._name)
 
-    async def _begin(self, wish: Wish, deadline: float, within: float | None) -> None:
-        if wish.partitions:
-            await wait_for_partitions(self.client, wish.partitions, deadline - now())
-        self.apply(wish)
-        if wish.is_subscription and self.coordinator is not None:
-            await self._wait_joined(self.coordinator, within)
-        elif wish.is_subscription:
+    async def _begin(
+        self, wanted: Wanted, deadline: float, within: float | None
+    ) -> None:
+        if wanted.partitions:
+            await wait_for_partitions(self.cluster, wanted.partitions, deadline - now())
+        self.apply(wanted)
+        if wanted.is_subscription and self.member is not None:
+            await self._wait_joined(self.member, within)
+        elif wanted.is_subscription:
             await self._assigner.look(deadline - now())
 
     async def _wait_joined(
-        self, coordinator: GroupCoordinator, within: float | None
+        self, coordinator: GroupMember, within: float | None
     ) -> None:
         # Without a limit of the user's: the other members may take their time.
         with anyio.move_on_after(within) as waiting:
@@ -272,8 +275,8 @@ class Engine:
         was_running = self._state == "running" and self._fatal is None
         self._state = "closing"
         self._let_go(caller())
-        if was_running and self.reader.sharing is not None:
-            self.reader.sharing.begin_draining()
+        if was_running and self.reader.divider is not None:
+            self.reader.divider.begin_draining()
         self.reader.must_look()
         self._news.notify()
         self._positioned.fail(lambda: ClosedError("the consumer is closed"))
@@ -290,23 +293,23 @@ class Engine:
         The group is told that the member leaves, if a connection is open.
         """
         self._state = "closed"
-        if self.coordinator is not None and self._takes_part:
-            self.coordinator.say_goodbye()
+        if self.member is not None and self._takes_part:
+            self.member.say_goodbye()
         for undo in self._undo:
             undo()
-        self.client.watch_topics(self, None)
+        self.cluster.watch_topics(self, None)
         self._supervisor.cancel()
-        self.host.feed.end()
-        if self._owns_client:
-            self.client.abandon()
+        self.assigned.feed.end()
+        if self._owns_cluster:
+            self.cluster.abandon()
         else:
             self._end_lanes()
 
     def _let_go(self, closing: asyncio.Task[object] | None) -> None:
         # It is in here, and not at work on what it holds.
-        self.host.feed.left(closing)
-        if self.reader.sharing is not None:
-            self.reader.sharing.left(closing)
+        self.assigned.feed.left(closing)
+        if self.reader.divider is not None:
+            self.reader.divider.left(closing)
 
     async def _end(self, deadline: float) -> None:
         try:
@@ -318,10 +321,10 @@ class Engine:
             for undo in self._undo:
                 undo()
             self._undo.clear()
-            self.client.watch_topics(self, None)
+            self.cluster.watch_topics(self, None)
             await self._end_tasks(deadline)
             if was_open:
-                self.client.observer.closed("consumer", self._name)
+                self.cluster.observer.closed("consumer", self._name)
 
     async def _end_tasks(self, deadline: float) -> None:
         try:
@@ -330,38 +333,38 @@ class Engine:
             with anyio.CancelScope(deadline=max(deadline, now() + _ENDING)):
                 await self._supervisor.aclose()
         finally:
-            self.host.feed.end()
+            self.assigned.feed.end()
             for tp in list(self.reader.positions):  # no time was left for these
                 self.reader.unassign(tp)
-            if self._owns_client:
-                await self.client.close(max(0.0, deadline - now()))
+            if self._owns_cluster:
+                await self.cluster.close(max(0.0, deadline - now()))
             else:
                 self._end_lanes()
 
     def _end_lanes(self) -> None:
-        self.client.end_lane(self.fetcher.lane)
-        if self.coordinator is not None:
-            self.client.end_lane(self.coordinator.lane)
+        self.cluster.end_lane(self.fetcher.lane)
+        if self.member is not None:
+            self.cluster.end_lane(self.member.lane)
 
     async def _part(self, deadline: float) -> None:
-        await drained(self.reader.sharing, deadline - now())
+        await drained(self.reader.divider, deadline - now())
         with anyio.CancelScope(deadline=deadline):
             self.fetcher.close_sessions()
-            await self._keeper.commit_quietly()
-            if self.coordinator is not None and self._takes_part:
+            await self._autocommit.commit_quietly()
+            if self.member is not None and self._takes_part:
                 # Leaving takes a moment too: who holds partitions has the rest.
                 left = max(0.0, deadline - now())
-                await self.coordinator.leave(left - min(_LEAVING, left / 4))
-            await self.host.left()
+                await self.member.leave(left - min(_LEAVING, left / 4))
+            await self.assigned.left()
             self._has_parted = True
 
     async def _part_at_once(self, deadline: float) -> None:
         # No time is left for commits, holds and callbacks. The group is told even so,
         # or it would keep the partitions for this member until its session ends.
         left = min(deadline - now(), _LEAVING_AT_ONCE)
-        if self.coordinator is not None and self._takes_part:
+        if self.member is not None and self._takes_part:
             with anyio.move_on_after(max(left, _LEAVING_AT_LEAST)):
-                await self.coordinator.leave_at_once()
+                await self.member.leave_at_once()
 
     def check_open(self) -> None:
         """Raise ClosedError if it is closed; it need not have been started."""
@@ -387,9 +390,9 @@ class Engine:
         self.check_open()
         raise ClosedError("the consumer was not started")
 
-    def check_wish(self) -> None:
+    def check_wanted(self) -> None:
         """Raise UsageError if nothing is to be read: no record could ever come."""
-        if self.wish.is_nothing:
+        if self.wanted.is_nothing:
             raise UsageError(
                 "the consumer is not subscribed to any topics and has no partitions "
                 "assigned: call subscribe() or assign() before reading"
@@ -398,47 +401,47 @@ class Engine:
     def _crashed(self, cause: BaseException) -> None:
         if self._fatal is None:
             self._fatal = cause
-            self.host.feed.end(cause)
+            self.assigned.feed.end(cause)
         self.reader.must_look()
         self._news.notify()
         self._positioned.tell()
 
     # What is read
 
-    def apply(self, wish: Wish) -> None:
+    def apply(self, wanted: Wanted) -> None:
         """Take up what the user wants to read; in the background if need be."""
         self.check_open()
-        if wish.is_subscription and self.wish.partitions is not None:
+        if wanted.is_subscription and self.wanted.partitions is not None:
             raise UsageError("partitions are assigned: unsubscribe first")
-        if wish.partitions is not None and self.wish.is_subscription:
+        if wanted.partitions is not None and self.wanted.is_subscription:
             raise UsageError("topics are subscribed to: unsubscribe first")
-        self.wish = wish
+        self.wanted = wanted
         if self._state not in {"running", "starting"}:
             return
-        if wish.is_nothing:
+        if wanted.is_nothing:
             self.reader.tell()  # whoever waits for a record would wait for ever
             self._assigner.start_over()
-        if wish.is_subscription and self.coordinator is not None:
-            self._subscribe(self.coordinator)
+        if wanted.is_subscription and self.member is not None:
+            self._subscribe(self.member)
             return
-        if self._takes_part and self.coordinator is not None:
-            self.host.part(self.coordinator.assignment)
-            self.coordinator.unsubscribe()
-        if not wish.is_subscription:
-            self.host.assign_fixed(wish.partitions or ())
+        if self._takes_part and self.member is not None:
+            self.assigned.part(self.member.assignment)
+            self.member.unsubscribe()
+        if not wanted.is_subscription:
+            self.assigned.assign_fixed(wanted.partitions or ())
         self._assigner.wake()
 
-    def _subscribe(self, coordinator: GroupCoordinator) -> None:
-        wish = self.wish
-        coordinator.subscribe(wish.pattern or wish.topics or frozenset())
+    def _subscribe(self, coordinator: GroupMember) -> None:
+        wanted = self.wanted
+        coordinator.subscribe(wanted.pattern or wanted.topics or frozenset())
         if not self._takes_part:
             self._takes_part = True
             self._supervisor.start_soon(coordinator.run, "group")
 
     def identity(self) -> GroupMetadata:
         """Who commits: a member of the group, or nobody in particular."""
-        if self.coordinator is not None and self._takes_part:
-            return self.coordinator.metadata
+        if self.member is not None and self._takes_part:
+            return self.member.metadata
         return GroupMetadata(group_id=self.config.group_id or "")
 
     def look(self) -> None:
@@ -463,11 +466,11 @@ class Engine:
         self.look()
 
     def _on_metadata(self, cluster: ClusterView) -> None:
-        del cluster  # the fetcher reads the client's
+        del cluster  # the fetcher reads the cluster's view
         self.look()
         self._assigner.wake()
 
-    # Reading
+    # ExclusiveReading
 
     async def read(
         self,
@@ -493,7 +496,7 @@ class Engine:
             while True:
                 self.check()
                 self.reader.look()
-                self.check_wish()
+                self.check_wanted()
                 taken = take()
                 if taken is not None:
                     return taken
@@ -516,7 +519,7 @@ class Engine:
             self.home.check()
         self.polls = polls
         self.reader.finish()
-        self.host.step_taken(polls=polls)
+        self.assigned.step_taken(polls=polls)
 
     async def next_record(self) -> Record:
         """The next record, waiting for it as long as it takes."""
@@ -552,8 +555,8 @@ class Engine:
             ledger.answered(commit)
         self.reader.sync()
         ledger.committed(commit)
-        if self.reader.sharing is not None:
-            self.reader.sharing.committed()
+        if self.reader.divider is not None:
+            self.reader.divider.committed()
 
     async def commit_finished(
         self, within: float, partitions: Collection[TopicPartition] | None = None

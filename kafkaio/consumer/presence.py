@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from kafkaio._runtime.clock import now
-from kafkaio.client.client import Client
+from kafkaio.client.cluster import Cluster
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.types import TopicPartition
@@ -14,7 +14,7 @@ __all__ = ["wait_for_partitions"]
 
 
 async def wait_for_partitions(
-    client: Client, partitions: Collection[TopicPartition], within: float
+    cluster: Cluster, partitions: Collection[TopicPartition], within: float
 ) -> None:
     """Wait until the partitions are known.
 
@@ -22,7 +22,7 @@ async def wait_for_partitions(
     for before that is said.
 
     Args:
-        client: whose view counts.
+        cluster: whose view counts.
         partitions: what is looked for.
         within: seconds.
 
@@ -33,11 +33,11 @@ async def wait_for_partitions(
     names = {tp.topic for tp in partitions}
     asked = False
     while True:
-        cluster = await client.wait_for_topics(names, deadline - now())
+        view = await cluster.wait_for_topics(names, deadline - now())
         missing = [
             tp
             for tp in partitions
-            if tp.partition >= (cluster.partition_count(tp.topic) or 0)
+            if tp.partition >= (view.partition_count(tp.topic) or 0)
         ]
         if not missing:
             return
@@ -48,5 +48,5 @@ async def wait_for_partitions(
                 f"{missing[0].topic!r}",
             )
         asked = True
-        client.request_refresh(*names)
-        await client.wait_for_update(deadline - now())
+        cluster.request_refresh(*names)
+        await cluster.wait_for_update(deadline - now())

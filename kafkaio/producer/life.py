@@ -23,7 +23,7 @@ from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.ending import Ending
 from kafkaio._runtime.unclosed import Closeable, Home, weakly
-from kafkaio.client.client import Client
+from kafkaio.client.cluster import Cluster
 from kafkaio.config import ProducerConfig
 from kafkaio.errors import ClosedError, InternalError
 from kafkaio.producer.arguments import RecordMaker
@@ -74,16 +74,16 @@ class ProducerLife(Closeable):
     """The part of `Producer` that starts, closes and tells its state."""
 
     def _set_up(
-        self, config: ProducerConfig, client: Client, *, owns_client: bool
+        self, config: ProducerConfig, cluster: Cluster, *, owns_cluster: bool
     ) -> None:
         self.config = config
-        self._client = client
-        self._owns_client = owns_client
+        self._cluster = cluster
+        self._owns_cluster = owns_cluster
         self._state = State.NEW
         self._failure: Exception | None = None
         self._identity = ProducerIdentity() if config.enable_idempotence else None
         self._accumulator = make_accumulator(
-            config, self._identity, partial(_lost, client)
+            config, self._identity, partial(_lost, cluster)
         )
         self._room = Room(self._accumulator, config.max_block_ms / 1000)
         self._make = RecordMaker(config).make
@@ -144,11 +144,11 @@ class ProducerLife(Closeable):
 
     def _forgotten(self) -> None:
         if self._home is not None:
-            parts = (self._undo, self._accumulator, self._sender, self._client)
+            parts = (self._undo, self._accumulator, self._sender, self._cluster)
             self._home.soon(partial(_stop, *parts))
             self._home.soon(partial(self._room.fail, self._why_closed()))
-            if self._owns_client:
-                self._home.soon(self._client.abandon)
+            if self._owns_cluster:
+                self._home.soon(self._cluster.abandon)
 
     async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Connect to the cluster; returns when it has answered.
@@ -170,27 +170,26 @@ class ProducerLife(Closeable):
         home.on_fork = self._lanes.clear  # what is taken in is not sent from there
         self._lanes.belong(get_ident, home.check)
         self._accumulator.wait = waits_at(home)
-        client = self._client
+        cluster = self._cluster
         # Asked for once: finding the running loop would cost more than its time does.
         self._now = asyncio.get_running_loop().time
         try:
-            if self._owns_client:
-                client.belong()
-                await client.start(timeout)
+            if self._owns_cluster:
+                await cluster.start(timeout)
             sender = Sender(
-                client, self.config, self._accumulator, self._identity, self._room
+                cluster, self.config, self._accumulator, self._identity, self._room
             )
             sender.on_end = weakly(self._sender_ended)
             sender.start()
             self._sender = sender
-            self._undo.append(client.add_metadata_listener(sender.metadata_changed))
-            self._undo.append(client.add_crash_listener(weakly(self._crashed)))
-            sender.metadata_changed(client.cluster)
+            self._undo.append(cluster.add_metadata_listener(sender.metadata_changed))
+            self._undo.append(cluster.add_crash_listener(weakly(self._crashed)))
+            sender.metadata_changed(cluster.view)
             self._state = State.RUNNING
         except BaseException:
             await self.close(timeout=0)
             raise
-        client.observer.started("producer", self.config.client_id)
+        cluster.observer.started("producer", self.config.client_id)
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Send what was enqueued, then end. May be called again, and by several.
@@ -230,15 +229,15 @@ class ProducerLife(Closeable):
         finally:
             was_open = self._state is not State.CLOSED and self._home is not None
             self._state = State.CLOSED
-            if self._owns_client:
+            if self._owns_cluster:
                 left = None if deadline is None else max(0.0, deadline - now())
-                await self._client.close(left)
+                await self._cluster.close(left)
             if was_open:
-                self._client.observer.closed("producer", self.config.client_id)
+                self._cluster.observer.closed("producer", self.config.client_id)
 
     def _abandon(self) -> None:
         """Fail what is left, and begin to end the tasks."""
-        _stop(self._undo, self._accumulator, self._sender, self._client)
+        _stop(self._undo, self._accumulator, self._sender, self._cluster)
 
     def _crashed(self, cause: BaseException) -> None:
         if self._state not in {State.RUNNING, State.CLOSING}:
@@ -297,7 +296,7 @@ def _stop(
     undo: list[Callable[[], None]],
     accumulator: Accumulator,
     sender: Sender | None,
-    client: Client,
+    cluster: Cluster,
 ) -> None:
     for step in undo:
         step()
@@ -305,7 +304,7 @@ def _stop(
     accumulator.fail_all(_not_sent)
     if sender is not None:
         sender.stop()
-        client.watch_topics(sender, None)
+        cluster.watch_topics(sender, None)
 
 
 def _not_sent(batch: ProduceBatch | None) -> Exception:
@@ -319,10 +318,10 @@ def _not_sent(batch: ProduceBatch | None) -> Exception:
     return error
 
 
-def _lost(client: Client, receipt: Receipt, count: int) -> None:
+def _lost(cluster: Cluster, receipt: Receipt, count: int) -> None:
     assert receipt.error is not None
     tp = TopicPartition(receipt.topic, receipt.partition)
-    client.observer.delivery_lost(tp, receipt.error, count)
+    cluster.observer.delivery_lost(tp, receipt.error, count)
 
 
 def _take_nothing(*_: object) -> Delivery | None:

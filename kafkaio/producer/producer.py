@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Self, Unpack
 import anyio
 
 from kafkaio._machines.accumulator import PlainRecord
+from kafkaio._net.transport import Dial
 from kafkaio._records._impl import Enqueuer
 from kafkaio._records.batch import Rows
 from kafkaio._runtime.clock import wall_ms
-from kafkaio.client.client import Client
+from kafkaio.client.client import Client, shared
+from kafkaio.client.cluster import Cluster
 from kafkaio.client.signature import OptionsSignature
 from kafkaio.config import ProducerConfig, ProducerOptions
 from kafkaio.errors import BufferFull, KafkaTimeout
@@ -73,18 +75,21 @@ class Producer(ProducerLife):
         **options: Unpack[ProducerOptions],
     ) -> None:
         if isinstance(bootstrap_servers, Client):
-            client = bootstrap_servers
-            config = client.config_to_share(ProducerConfig, options, observer)
-            self._set_up(config, client, owns_client=False)
+            # A client that nobody refers to any more ends its cluster.
+            self._client = bootstrap_servers
+            cluster, config = shared(
+                bootstrap_servers, ProducerConfig, options, observer
+            )
+            self._set_up(config, cluster, owns_cluster=False)
         else:
             config = ProducerConfig.of(bootstrap_servers, options)
-            client = Client.from_config(config, observer)
-            self._set_up(config, client, owns_client=True)
+            cluster = Cluster(config, observer)
+            self._set_up(config, cluster, owns_cluster=True)
 
     def _set_up(
-        self, config: ProducerConfig, client: Client, *, owns_client: bool
+        self, config: ProducerConfig, cluster: Cluster, *, owns_cluster: bool
     ) -> None:
-        super()._set_up(config, client, owns_client=owns_client)
+        super()._set_up(config, cluster, owns_cluster=owns_cluster)
         if self._is_plain and type(self).enqueue_nowait is _ENQUEUE_NOWAIT:
             # The same without a frame of its own, which is a fifth of what it takes.
             enqueuer = Enqueuer(self._lanes, self._enqueue_now)
@@ -92,28 +97,34 @@ class Producer(ProducerLife):
 
     @classmethod
     def from_properties(
-        cls, properties: Mapping[str, object], observer: object | None = None
+        cls, properties: Mapping[str, object], *, observer: object | None = None
     ) -> Self:
-        """Make a producer of Kafka's dotted names, such as ``bootstrap.servers``."""
-        return cls.from_config(ProducerConfig.from_properties(properties), observer)
+        """Make a producer of Kafka's dotted names, such as ``bootstrap.servers``.
+
+        Raises:
+            ConfigurationError: a name is unknown, or a value is impossible.
+        """
+        config = ProducerConfig.from_properties(properties)
+        return cls.from_config(config, observer=observer)
 
     @classmethod
     def from_config(
         cls,
         config: ProducerConfig,
+        *,
         observer: object | None = None,
-        client: Client | None = None,
+        dial: Dial | None = None,
     ) -> Self:
         """Make a producer of options that were checked before.
 
         Args:
             config: the options.
             observer: as for the constructor.
-            client: a client that the producer takes over: it starts and closes it.
+            dial: makes transports; None for TCP and TLS.
         """
         producer = cls.__new__(cls)
-        client = client or Client.from_config(config, observer)
-        producer._set_up(config, client, owns_client=True)
+        cluster = Cluster(config, observer, dial)
+        producer._set_up(config, cluster, owns_cluster=True)
         return producer
 
     async def send(
@@ -498,7 +509,7 @@ class Producer(ProducerLife):
         check_destination(topic, None)
         if timeout is None:
             timeout = self.config.max_block_ms / 1000
-        view = await self._client.wait_for_topics([topic], timeout)
+        view = await self._cluster.wait_for_topics([topic], timeout)
         return tuple(found.partition for found in view.partitions(topic))
 
 

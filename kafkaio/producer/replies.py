@@ -9,7 +9,7 @@ from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.reactions import Reaction, Step, known_code, reaction
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
-from kafkaio.client.client import Client
+from kafkaio.client.cluster import Cluster
 from kafkaio.config import ProducerConfig
 from kafkaio.errors import BrokerError, KafkaError, ProtocolError, RecordTooLarge
 from kafkaio.protocol.api_keys import ApiKey
@@ -45,15 +45,15 @@ class Replies:
     """Tells the accumulator what became of batches.
 
     Args:
-        client: learns of leaders that moved.
+        cluster: learns of leaders that moved.
         config: retries and back-off.
         accumulator: whose batches these are.
     """
 
     def __init__(
-        self, client: Client, config: ProducerConfig, accumulator: Accumulator
+        self, cluster: Cluster, config: ProducerConfig, accumulator: Accumulator
     ) -> None:
-        self._client = client
+        self._cluster = cluster
         self._accumulator = accumulator
         self._retries = config.retries
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
@@ -61,7 +61,7 @@ class Replies:
 
     @property
     def _observer(self) -> Observer:
-        return self._client.observer
+        return self._cluster.observer
 
     def answered(
         self,
@@ -100,7 +100,7 @@ class Replies:
         for batch in batches:
             if is_retriable:
                 self._again(batch, error, may_be_written=True)
-                self._client.request_refresh(batch.partition.topic)
+                self._cluster.request_refresh(batch.partition.topic)
             else:
                 self._fail(batch, error)
 
@@ -131,14 +131,14 @@ class Replies:
         said = f": {answer.error_message}" if answer.error_message else ""
         error = broker_error(answer.error_code, f"{topic}-{partition}{said}")
         if code in _LEADS_ELSEWHERE and answer.current_leader.leader_id >= 0:
-            self._client.apply_leader_hint(
+            self._cluster.apply_leader_hint(
                 batch.partition,
                 answer.current_leader.leader_id,
                 answer.current_leader.leader_epoch,
                 response.node_endpoints,
             )
         if asked.refresh_metadata:
-            self._client.request_refresh(topic)
+            self._cluster.request_refresh(topic)
         self._refused(batch, answer, asked, error)
 
     def _refused(

@@ -18,7 +18,7 @@ from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import roll
 from kafkaio._runtime.supervisor import TaskScope
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.client.client import Client
+from kafkaio.client.cluster import Cluster
 from kafkaio.client.destinations import ANY
 from kafkaio.config import ProducerConfig
 from kafkaio.errors import KafkaError, UnsupportedVersion
@@ -62,7 +62,7 @@ class Sender:
     for, in short-lived tasks beside it, so that no slow broker holds up the others.
 
     Args:
-        client: whose connections and metadata are used.
+        cluster: whose connections and metadata are used.
         config: the producer's options.
         accumulator: the records.
         identity: the producer's identity, None without idempotence.
@@ -71,18 +71,18 @@ class Sender:
 
     def __init__(
         self,
-        client: Client,
+        cluster: Cluster,
         config: ProducerConfig,
         accumulator: Accumulator,
         identity: ProducerIdentity | None,
         room: Room,
     ) -> None:
-        self._client = client
+        self._cluster = cluster
         self._config = config
         self._accumulator = accumulator
         self._identity = identity
         self._room = room
-        self._replies = Replies(client, config, accumulator)
+        self._replies = Replies(cluster, config, accumulator)
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self._request_timeout = config.request_timeout_ms / 1000
         self._topic_max_idle = config.metadata_max_idle_ms / 1000
@@ -168,7 +168,7 @@ class Sender:
                 if not self._scopes and self._on_idle and not self._on_idle.done():
                     self._on_idle.set_result(None)
 
-        self._client.start_soon(child, name)
+        self._cluster.start_soon(child, name)
 
     async def _run(self) -> None:
         try:
@@ -236,7 +236,7 @@ class Sender:
                 self.wake()
                 return accumulator.expires_at
         if outlook.is_leaderless:
-            self._client.request_refresh()
+            self._cluster.request_refresh()
         return outlook.wake_at
 
     def _watch_topics(self, at: float) -> None:
@@ -244,12 +244,12 @@ class Sender:
         topics = self._accumulator.topics_in_use(at - self._topic_max_idle)
         if topics != self._watched:
             self._watched = topics
-            self._client.watch_topics(self, topics)
+            self._cluster.watch_topics(self, topics)
         if self._accumulator.has_new_topic:
             self._accumulator.has_new_topic = False
             unknown = self._accumulator.unknown_topics()
             if unknown:
-                self._client.request_refresh(*unknown)
+                self._cluster.request_refresh(*unknown)
 
     # Requests.
 
@@ -267,7 +267,7 @@ class Sender:
 
     def _send_to(self, node: int, at: float) -> bool:
         """Send a node a request; whether there was one to send."""
-        connection = self._client.ready_connection(node, ConnectionClass.PRODUCE)
+        connection = self._cluster.ready_connection(node, ConnectionClass.PRODUCE)
         if connection is None:
             if node not in self._opening:
                 self._opening.add(node)
@@ -289,7 +289,7 @@ class Sender:
         request, names = self._request(batches)
         is_by_id = len(names) == len(request.topic_data)
         max_version = None if is_by_id else _BY_TOPIC_ID - 1
-        observer = self._client.observer
+        observer = self._cluster.observer
         for batch in batches:
             builder = batch.builder
             observer.batch_sent(batch.partition, builder.count, builder.size_bytes)
@@ -316,7 +316,7 @@ class Sender:
         self, batches: list[ProduceBatch]
     ) -> tuple[ProduceRequest, dict[int, str]]:
         """Make a request, and tell its topics by the numbers of their ids."""
-        view = self._client.cluster
+        view = self._cluster.view
         topics: list[TopicProduceData] = []
         places: dict[str, list[PartitionProduceData]] = {}
         names: dict[int, str] = {}
@@ -374,10 +374,10 @@ class Sender:
 
     async def _open(self, node: int) -> None:
         try:
-            await self._client.connection(node, ConnectionClass.PRODUCE)
+            await self._cluster.connection(node, ConnectionClass.PRODUCE)
         except KafkaError as error:
             self._accumulator.note_cause(node, error)
-            self._client.request_refresh()
+            self._cluster.request_refresh()
             # The pool keeps the back-off of connections; this is for errors that
             # come at once, such as a node that has left the cluster.
             await anyio.sleep(self._backoff.delay(0, roll()))
@@ -409,7 +409,7 @@ class Sender:
                     self._refuse_all(error)
                 delay = self._backoff.delay(attempt, roll())
                 self._accumulator.note_cause(None, error)
-                self._client.observer.retrying(
+                self._cluster.observer.retrying(
                     "get a producer id", attempt, delay, error
                 )
                 attempt += 1
@@ -430,14 +430,14 @@ class Sender:
     def _report(self, receipt: Receipt) -> None:
         assert receipt.error is not None
         tp = TopicPartition(receipt.topic, receipt.partition)
-        self._client.observer.record_failed(tp, receipt.error, receipt.count)
+        self._cluster.observer.record_failed(tp, receipt.error, receipt.count)
 
     async def _ask_for_identity(self, identity: ProducerIdentity) -> KafkaError | None:
         request = InitProducerIdRequest(
             transactional_id=None, transaction_timeout_ms=_NO_TRANSACTION_TIMEOUT
         )
         try:
-            response = await self._client.request(
+            response = await self._cluster.request(
                 request, ANY, timeout=self._request_timeout
             )
         except KafkaError as error:

@@ -109,8 +109,8 @@ async def test_views(
     kafka_version: str,
 ) -> None:
     name = cluster_topic(partitions=3)
-    client.watch_topics("me", ALL_TOPICS)
-    view = await client.wait_for_topics([name])
+    client._cluster.watch_topics("me", ALL_TOPICS)
+    view = await client._cluster.wait_for_topics([name])
     assert view.partition_count(name) == 3
     topic_id = view.topic_id(name)
     if kafka_version in BEFORE_2_8:
@@ -136,7 +136,7 @@ async def test_many_at_once(client: Client, cluster_topic: TopicFactory) -> None
     async def ask(number: int) -> None:
         nonlocal done
         assert await offset_of(client, TopicPartition(name, number % 6)) == 0
-        await client.coordinator(CoordinatorKind.GROUP, f"group-{number}")
+        await client._cluster.coordinator(CoordinatorKind.GROUP, f"group-{number}")
         done += 1
 
     async with anyio.create_task_group() as group:
@@ -151,13 +151,13 @@ async def test_a_broker_is_killed_and_comes_back(
     real_kafka_cluster: Kafka, client: Client, cluster_topic: TopicFactory
 ) -> None:
     name = cluster_topic(partitions=3, replication_factor=3)
-    view = await client.wait_for_topics([name])
+    view = await client._cluster.wait_for_topics([name])
     tp = next(
         TopicPartition(name, p.partition)
         for p in view.partitions(name)
         if p.leader == 2
     )
-    await client.connection(2, ConnectionClass.SHARED)
+    await client._cluster.connection(2, ConnectionClass.SHARED)
     await real_kafka_cluster.kill(2)
     # Asked for at once: the dead leader is found out, and the new one is asked.
     assert await offset_of(client, tp) == 0

@@ -53,7 +53,7 @@ async def append(
     batch: bytes,
     transactional_id: str | None = None,
 ) -> int:
-    view = await client.wait_for_topics([tp.topic])
+    view = await client._cluster.wait_for_topics([tp.topic])
     topic_id = view.topic_id(tp.topic) or ZERO_UUID  # brokers before 2.8 have none
     data = PartitionProduceData(index=tp.partition, records=batch)
     request = ProduceRequest(
@@ -310,8 +310,10 @@ async def add_partition(
     client: Client, name: str, request: AddPartitionsToTxnRequest
 ) -> None:
     while True:
-        node_id = await client.coordinator(CoordinatorKind.TRANSACTION, name)
-        connection = await client.connection(node_id, ConnectionClass.COORDINATOR)
+        node_id = await client._cluster.coordinator(CoordinatorKind.TRANSACTION, name)
+        connection = await client._cluster.connection(
+            node_id, ConnectionClass.COORDINATOR
+        )
         # Later versions are for brokers among themselves.
         answer = await connection.call(request, timeout=30, max_version=3)
         (topic,) = answer.results_by_topic_v3_and_below

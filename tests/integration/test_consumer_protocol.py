@@ -327,7 +327,9 @@ async def test_the_coordinator_dies(
         await until(lambda: b"before" in first | second)
         await one.commit()
         await two.commit()
-        node = await client.coordinator(CoordinatorKind.GROUP, group, timeout=10)
+        node = await client._cluster.coordinator(
+            CoordinatorKind.GROUP, group, timeout=10
+        )
         await kafka.kill(node)
         await producer.send(name, b"after", partition=0)
         await until(lambda: b"after" in first | second)

@@ -206,7 +206,9 @@ async def test_the_coordinator_dies(
         await producer.send(name, b"before", partition=0)
         await until(lambda: b"before" in seen)
         await one.commit()
-        node = await client.coordinator(CoordinatorKind.GROUP, group, timeout=10)
+        node = await client._cluster.coordinator(
+            CoordinatorKind.GROUP, group, timeout=10
+        )
         await real_kafka_cluster.kill(node)
         await producer.send(name, b"after", partition=0)
         await until(lambda: b"after" in seen)

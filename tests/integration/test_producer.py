@@ -42,7 +42,7 @@ async def read_all(
     records: list[Record] = []
     async with asyncio.timeout(60):
         while True:
-            view = await client.wait_for_topics([topic])
+            view = await client._cluster.wait_for_topics([topic])
             offset = records[-1].offset + 1 if records else 0
             request = FetchRequest(
                 max_wait_ms=200 if len(records) >= count else 1_000,
@@ -299,7 +299,7 @@ async def test_delivery_timeout_with_a_paused_broker(
         request_timeout_ms=1_500,
     ) as producer:
         await producer.send(name, b"before")
-        leader = producer._client.cluster.leader(TopicPartition(name, 0))
+        leader = producer._cluster.view.leader(TopicPartition(name, 0))
         assert leader is not None
         await anyio.to_thread.run_sync(engine.pause, leader)
         start = asyncio.get_running_loop().time()

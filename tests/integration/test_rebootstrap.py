@@ -76,14 +76,14 @@ async def test_a_cluster_that_was_replaced(
             await first.create_topic(name, partitions=1)
             client = Client(f"127.0.0.1:{door.port}")
             await client.start()
-            client.watch_topics("me", [name])
-            old = await client.wait_for_topics([name])
+            client._cluster.watch_topics("me", [name])
+            old = await client._cluster.wait_for_topics([name])
             assert old.partition_count(name) == 1
         (door.leads_to,) = parse_bootstrap(real_kafka.bootstrap_servers)
         while client.cluster.cluster_id == old.cluster_id:
-            await client.wait_for_update(timeout=30)
+            await client._cluster.wait_for_update(timeout=30)
         # What was watched still is, and it is the new cluster's.
-        view = await client.wait_for_topics([name])
+        view = await client._cluster.wait_for_topics([name])
         assert view.partition_count(name) == 2
         assert view.topic_id(name) != old.topic_id(name)
         partition = ListOffsetsPartition(partition_index=1, timestamp=-1)

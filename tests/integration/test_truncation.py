@@ -27,7 +27,7 @@ async def read(consumer: Consumer, count: int) -> list[bytes | None]:
 async def replicas(kafka: Kafka, tp: TopicPartition) -> tuple[int, int]:
     """The leader and the follower of a partition with two replicas."""
     async with Client(kafka.bootstrap_servers) as client:
-        view = (await client.wait_for_topics([tp.topic])).partition(tp)
+        view = (await client._cluster.wait_for_topics([tp.topic])).partition(tp)
         assert view is not None
         assert view.leader is not None
         (follower,) = set(view.replicas) - {view.leader}

@@ -28,7 +28,7 @@ from kafkaio.consumer.commits.messages import (
     fetched,
 )
 from kafkaio.consumer.group.attempts import Attempts
-from kafkaio.consumer.group.rpc import GroupClient, GroupRpc
+from kafkaio.consumer.group.rpc import GroupCluster, GroupRpc
 from kafkaio.consumer.stores.base import InKafka, bound, store_errors
 from kafkaio.errors import (
     KafkaError,
@@ -65,14 +65,14 @@ class OffsetCommitter:
 
     def __init__(
         self,
-        client: GroupClient,
+        cluster: GroupCluster,
         config: ConsumerConfig,
         identity: Callable[[], GroupMetadata],
     ) -> None:
         if config.group_id is None:
             raise UsageError("a group_id is needed to commit offsets")
-        self._rpc = GroupRpc(client, config.group_id)
-        self._observer = client.observer
+        self._rpc = GroupRpc(cluster, config.group_id)
+        self._observer = cluster.observer
         self._identity = identity
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self._request_timeout = config.request_timeout_ms / 1000

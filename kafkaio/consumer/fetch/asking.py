@@ -10,7 +10,7 @@ import anyio
 
 from kafkaio._dataclass import dataclass
 from kafkaio._net.connection_class import ConnectionClass
-from kafkaio.client.client import Client
+from kafkaio.client.cluster import Cluster
 from kafkaio.errors import KafkaError, KafkaTimeout, NetworkError, RequestTimeout
 from kafkaio.protocol.message import Request, Response
 from kafkaio.types import TopicPartition
@@ -37,7 +37,7 @@ class Round(Generic[T]):
 
 
 async def ask_leader(
-    client: Client,
+    cluster: Cluster,
     leader: int,
     kind: type[Request[R]],
     build: Callable[[int], Request[R]],
@@ -47,7 +47,7 @@ async def ask_leader(
     """Send one request to a leader and wait for the answer.
 
     Args:
-        client: the way to the cluster.
+        cluster: the way to the cluster.
         leader: node id.
         kind: class of the request.
         build: makes the request for a version.
@@ -60,7 +60,7 @@ async def ask_leader(
     result, partitions = asked
     try:
         with anyio.fail_after(limit):
-            connection = await client.connection(leader, ConnectionClass.SHARED)
+            connection = await cluster.connection(leader, ConnectionClass.SHARED)
             request = build(connection.versions.usable(kind))
             return await connection.call(request, timeout=limit)
     except KafkaError as error:

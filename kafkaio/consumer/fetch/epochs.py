@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from kafkaio._machines.reactions import Step, reaction
-from kafkaio.client.client import Client
+from kafkaio.client.cluster import Cluster
 from kafkaio.consumer.fetch.asking import Round, ask_leader
 from kafkaio.errors import NetworkError, UnsupportedVersion
 from kafkaio.protocol.api_keys import ApiKey
@@ -42,12 +42,12 @@ class EpochLookup:
     """Looks the ends of leader epochs up.
 
     Args:
-        client: the way to the cluster.
+        cluster: the way to the cluster.
     """
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._request_timeout = client.config.request_timeout_ms / 1000
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._request_timeout = cluster.config.request_timeout_ms / 1000
 
     async def ask(
         self, leader: int, epochs: Mapping[TopicPartition, int]
@@ -59,10 +59,10 @@ class EpochLookup:
             is older than 2.3, where consumers were not allowed to ask.
         """
         result = Round[EpochEnd]()
-        views = {tp: self._client.cluster.partition(tp) for tp in epochs}
+        views = {tp: self._cluster.view.partition(tp) for tp in epochs}
         leaders = {tp: -1 if v is None else v.leader_epoch for tp, v in views.items()}
         response = await ask_leader(
-            self._client,
+            self._cluster,
             leader,
             OffsetForLeaderEpochRequest,
             lambda _: _request(epochs, leaders),

@@ -36,7 +36,7 @@ from kafkaio._records.batch import (
 )
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.supervisor import Child
-from kafkaio.client.client import Client
+from kafkaio.client.cluster import Cluster
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.fetch.node import NodeFetcher
 from kafkaio.consumer.reading.buffers import Failure, Fetched, Frame, Sieve
@@ -77,7 +77,7 @@ class Fetcher:
     """Decides what each broker's loop fetches, and judges what comes back.
 
     Args:
-        client: the way to the cluster.
+        cluster: the way to the cluster.
         config: the consumer's options.
         reader: takes what is fetched, and knows what is wanted.
         start_soon: starts a loop in the background.
@@ -85,12 +85,12 @@ class Fetcher:
 
     def __init__(
         self,
-        client: Client,
+        cluster: Cluster,
         config: ConsumerConfig,
         reader: Reader,
         start_soon: Callable[[Child, str], None],
     ) -> None:
-        self.client = client
+        self.cluster = cluster
         self.config = config
         self.ends: dict[TopicPartition, LogEnds] = {}
         self.stale_answers = 0
@@ -135,7 +135,7 @@ class Fetcher:
                 self._start_soon(node.run, f"fetch from broker {node_id}")
                 self._start_soon(node.beside.run, f"catch up with broker {node_id}")
         if leaderless:
-            self.client.request_refresh(*sorted(leaderless))
+            self.cluster.request_refresh(*sorted(leaderless))
         self.wake()
         for node in self._nodes.values():
             node.beside.wake()
@@ -144,7 +144,7 @@ class Fetcher:
         # What a leader sent ahead may not be in the log of the next one.
         reader = self._reader
         for tp in reader.positions:
-            view, entry = self.client.cluster.partition(tp), reader.positions[tp]
+            view, entry = self.cluster.view.partition(tp), reader.positions[tp]
             if view is None or entry.stage is not Stage.FETCHING:
                 continue
             if view.leader_epoch <= entry.leader_epoch:
@@ -193,7 +193,7 @@ class Fetcher:
         is_short = len(open_points) < len(points)
         if is_short:
             self._wait_for_room()
-        cluster = self.client.cluster
+        cluster = self.cluster.view
         return {p: self._target(p, cluster) for p in open_points}, is_short
 
     def room(self) -> int:
@@ -272,16 +272,16 @@ class Fetcher:
         replica = self._replicas.get(tp)
         if replica is not None:
             node_id, until = replica
-            if now() < until and node_id in self.client.cluster.brokers:
+            if now() < until and node_id in self.cluster.view.brokers:
                 return node_id
             del self._replicas[tp]
-        return self.client.cluster.leader(tp)
+        return self.cluster.view.leader(tp)
 
     # What came back
 
     def failed(self, topics: Iterable[str]) -> None:
         """A broker did not answer: perhaps others lead its partitions by now."""
-        self.client.request_refresh(*sorted(set(topics)))
+        self.cluster.request_refresh(*sorted(set(topics)))
 
     async def answered(
         self,
@@ -430,9 +430,9 @@ class Fetcher:
         what: Reaction,
     ) -> None:
         if what.refresh_metadata:
-            self.client.request_refresh(point.tp.topic)
+            self.cluster.request_refresh(point.tp.topic)
             leader = data.current_leader
-            if self.client.apply_leader_hint(
+            if self.cluster.apply_leader_hint(
                 point.tp,
                 leader.leader_id,
                 leader.leader_epoch,

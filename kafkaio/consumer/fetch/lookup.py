@@ -17,7 +17,7 @@ from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._machines.reactions import Step, reaction
 from kafkaio._runtime.clock import now, roll, wall_ms
-from kafkaio.client.client import Client
+from kafkaio.client.cluster import Cluster
 from kafkaio.consumer.fetch.asking import Round, ask_leader
 from kafkaio.errors import NetworkError, RequestTimeout
 from kafkaio.protocol.api_keys import ApiKey
@@ -57,14 +57,14 @@ class OffsetLookup:
     """Looks offsets up.
 
     Args:
-        client: the way to the cluster.
+        cluster: the way to the cluster.
         isolation_level: 1 takes the end to be the last stable offset.
     """
 
-    def __init__(self, client: Client, isolation_level: int) -> None:
-        self._client = client
+    def __init__(self, cluster: Cluster, isolation_level: int) -> None:
+        self._cluster = cluster
         self._isolation_level = isolation_level
-        config = client.config
+        config = cluster.config
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self._request_timeout = config.request_timeout_ms / 1000
 
@@ -163,7 +163,7 @@ class OffsetLookup:
         """Ask every leader once."""
         result = Round[OffsetAndTimestamp]()
         by_leader: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
-        cluster = self._client.cluster
+        cluster = self._cluster.view
         for tp, time in times.items():
             leader = cluster.leader(tp)
             if leader is None:
@@ -176,7 +176,7 @@ class OffsetLookup:
             for leader, part in by_leader.items():
                 group.start_soon(self._ask_leader, leader, part, within, result)
         if result.again:
-            self._client.request_refresh(*sorted({tp.topic for tp in result.again}))
+            self._cluster.request_refresh(*sorted({tp.topic for tp in result.again}))
         return result
 
     async def _ask_leader(
@@ -188,7 +188,7 @@ class OffsetLookup:
     ) -> None:
         limit = max(0.001, min(within, self._request_timeout))
         response = await ask_leader(
-            self._client,
+            self._cluster,
             leader,
             ListOffsetsRequest,
             lambda version: self._request(times, version, limit),
@@ -209,7 +209,7 @@ class OffsetLookup:
         self, times: Mapping[TopicPartition, int], version: int, limit: float
     ) -> ListOffsetsRequest:
         topics: dict[str, ListOffsetsTopic] = {}
-        cluster = self._client.cluster
+        cluster = self._cluster.view
         for tp, time in times.items():
             topic = topics.setdefault(tp.topic, ListOffsetsTopic(name=tp.topic))
             view = cluster.partition(tp)

@@ -115,7 +115,7 @@ class NodeFetcher:
             fetcher.ended(self.node_id)
 
     def _is_gone(self) -> bool:
-        return self.node_id not in self._fetcher.client.cluster.brokers
+        return self.node_id not in self._fetcher.cluster.view.brokers
 
     async def _fetch(
         self, wanted: dict[FetchPoint, FetchTarget], *, is_short: bool
@@ -124,8 +124,8 @@ class NodeFetcher:
         if self._connection is None or not self._connection.is_ready:
             self._session.reset()  # a session is not bound to it, but its answer was
             self._connection = None
-            client = fetcher.client
-            self._connection = await client.connection(self.node_id, fetcher.lane)
+            cluster = fetcher.cluster
+            self._connection = await cluster.connection(self.node_id, fetcher.lane)
             # Opening took its time: what is wanted may have changed.
             wanted, is_short = fetcher.wanted(self.node_id)
         room = fetcher.room()
@@ -233,7 +233,7 @@ class NodeFetcher:
         delay = self._backoff.delay(self._failures, roll())
         self._failures += 1
         if error is not None:
-            self._fetcher.client.observer.retrying(
+            self._fetcher.cluster.observer.retrying(
                 f"fetch from broker {self.node_id}", self._failures, delay, error
             )
         until = now() + delay

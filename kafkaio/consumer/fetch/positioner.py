@@ -21,7 +21,7 @@ from kafkaio._machines.positions import Reset, Token, Unvalidated
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.client.client import Client
+from kafkaio.client.cluster import Cluster
 from kafkaio.consumer.fetch.asking import Round
 from kafkaio.consumer.fetch.epochs import EpochEnd, EpochLookup
 from kafkaio.consumer.fetch.lookup import OffsetLookup
@@ -46,7 +46,7 @@ class Positioner:
     """Looks up committed offsets first, then what the reset policy asks for.
 
     Args:
-        client: the way to the cluster.
+        cluster: the way to the cluster.
         reader: knows which partitions need a position.
         lookup: asks leaders for offsets.
         committed: looks committed offsets up; None without a group.
@@ -56,17 +56,17 @@ class Positioner:
 
     def __init__(
         self,
-        client: Client,
+        cluster: Cluster,
         reader: Reader,
         lookup: OffsetLookup,
         committed: FetchCommitted | None,
         on_found: Callable[[], None],
         start_soon: Callable[[Child, str], None],
     ) -> None:
-        self._client = client
+        self._cluster = cluster
         self._reader = reader
         self._lookup = lookup
-        self._epochs = EpochLookup(client)
+        self._epochs = EpochLookup(cluster)
         self._committed = committed
         self._on_found = on_found
         self._start_soon = start_soon
@@ -75,7 +75,7 @@ class Positioner:
         self._busy: set[tuple[str, int]] = set()
         # The view of the cluster whose gaps were asked about.
         self._asked_view = -1
-        config = client.config
+        config = cluster.config
         self._timeout = config.request_timeout_ms / 1000
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
 
@@ -119,7 +119,7 @@ class Positioner:
         positions = self._reader.positions
         left: dict[TopicPartition, Unvalidated] = {}
         for tp, unproven in positions.validating(now()).items():
-            view = self._client.cluster.partition(tp)
+            view = self._cluster.view.partition(tp)
             leader_epoch = -1 if view is None else view.leader_epoch
             if view is None or leader_epoch not in {-1, unproven.epoch}:
                 left[tp] = unproven
@@ -131,7 +131,7 @@ class Positioner:
     def _by_leader(
         self, items: Mapping[TopicPartition, T]
     ) -> dict[int, dict[TopicPartition, T]]:
-        cluster = self._client.cluster
+        cluster = self._cluster.view
         by_leader: dict[int, dict[TopicPartition, T]] = defaultdict(dict)
         leaderless: set[str] = set()
         for tp, wanted in items.items():
@@ -143,7 +143,7 @@ class Positioner:
         if leaderless and self._asked_view != cluster.number:
             # Every new view wakes us, and is asked about anew.
             self._asked_view = cluster.number
-            self._client.request_refresh(*sorted(leaderless))
+            self._cluster.request_refresh(*sorted(leaderless))
         return by_leader
 
     async def _load_committed(self, tokens: Mapping[TopicPartition, Token]) -> None:
@@ -172,7 +172,7 @@ class Positioner:
             return
         epoch = found.leader_epoch
         if epoch >= 0:
-            self._client.learned_epoch(tp, epoch)
+            self._cluster.learned_epoch(tp, epoch)
         if reader.positions.committed_found(tp, token, found.offset, epoch):
             reader.ledger.positioned(tp, found.offset, epoch, committed=True)
 
@@ -227,7 +227,7 @@ class Positioner:
             else:
                 left[tp] = unproven.token
         if result.again:
-            self._client.request_refresh(*sorted({tp.topic for tp in result.again}))
+            self._cluster.request_refresh(*sorted({tp.topic for tp in result.again}))
         self._not_found(left, result)
 
     def _on_epoch_end(
@@ -236,7 +236,7 @@ class Positioner:
         reader, token = self._reader, unproven.token
         if end is None or end.offset >= unproven.offset:
             # Whose leader cannot tell is taken at its word, whichever leader it is.
-            view = self._client.cluster.partition(tp)
+            view = self._cluster.view.partition(tp)
             asked = -1 if view is None else view.leader_epoch
             epoch = asked if end is None else end.leader_epoch
             reader.positions.validated(tp, token, epoch)
@@ -250,8 +250,8 @@ class Positioner:
             reader.ledger.positioned(tp, end.offset, end.epoch, committed=False)
         else:
             reader.ledger.unpositioned(tp)
-        if reader.sharing is not None:
-            reader.sharing.assigned(tp)  # what was handed out is of another log
+        if reader.divider is not None:
+            reader.divider.assigned(tp)  # what was handed out is of another log
         reader.tell()
 
     def _retry(
@@ -269,4 +269,4 @@ class Positioner:
             self._reader.positions.retry_later(tp, token, moment + delay)
             if attempt not in told:
                 told.add(attempt)
-                self._client.observer.retrying(_WHAT, attempt + 1, delay, error)
+                self._cluster.observer.retrying(_WHAT, attempt + 1, delay, error)

@@ -100,7 +100,7 @@ class CatchUp:
     async def _fetch(self, missed: dict[FetchPoint, FetchTarget]) -> None:
         fetcher = self._fetcher
         config = fetcher.config
-        connection = await fetcher.client.connection(
+        connection = await fetcher.cluster.connection(
             self._node.node_id, ConnectionClass.SHARED
         )
         targets = {point.tp: target for point, target in missed.items()}

@@ -28,16 +28,16 @@ from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.commits.committer import OffsetCommitter
 from kafkaio.consumer.group.handover import CallbackQueue, GroupHost
 from kafkaio.consumer.group.protocols import MemberProtocol
-from kafkaio.consumer.group.rpc import GroupClient, GroupRpc
+from kafkaio.consumer.group.rpc import GroupCluster, GroupRpc
 from kafkaio.consumer.group.statistics import GroupStatistics
 from kafkaio.consumer.group.topics import GroupTopics
 from kafkaio.errors import ClosedError, KafkaError, UsageError
 from kafkaio.types import GroupMetadata, TopicPartition
 
-__all__ = ["GroupCoordinator", "GroupHost"]
+__all__ = ["GroupHost", "GroupMember"]
 
 
-class GroupCoordinator:
+class GroupMember:
     """Joins a group, stays in it, and says who owns what.
 
     The synchronous methods may be called at any time on the loop, also before
@@ -46,19 +46,19 @@ class GroupCoordinator:
 
     def __init__(
         self,
-        client: GroupClient,
+        cluster: GroupCluster,
         config: ConsumerConfig,
         host: GroupHost,
         committer: OffsetCommitter,
     ) -> None:
         if config.group_id is None:
             raise UsageError("a group_id is needed to take part in a group")
-        self._client = client
+        self._cluster = cluster
         self._config = config
         self._host = host
-        self._rpc = GroupRpc(client, config.group_id)
+        self._rpc = GroupRpc(cluster, config.group_id)
         self._protocol = MemberProtocol.first_choice(self._rpc, config)
-        self._topics = GroupTopics(client, config, self._member)
+        self._topics = GroupTopics(cluster, config, self._member)
         self._callbacks = CallbackQueue(host, self._member, self._feed, self._joined)
         self._wakeup = Wakeup()
         self._effects: deque[fx.Effect] = deque()
@@ -81,7 +81,7 @@ class GroupCoordinator:
     def __repr__(self) -> str:
         member = self._member
         return (
-            f"<GroupCoordinator {self.group_id!r} {member.group_protocol} "
+            f"<GroupMember {self.group_id!r} {member.group_protocol} "
             f"{member.state.name} {member.generation} | "
             f"{len(member.ledger.owned)} assigned, "
             f"{len(member.ledger.pending)} to be revoked>"
@@ -342,7 +342,7 @@ class GroupCoordinator:
             raise UsageError("a membership runs once")
         self._has_run = True
         self._tell_protocol(None)
-        unlisten = self._client.add_metadata_listener(self._metadata_updated)
+        unlisten = self._cluster.add_metadata_listener(self._metadata_updated)
         try:
             await self._live()
         finally:
@@ -502,12 +502,12 @@ class GroupCoordinator:
         revoked: Collection[TopicPartition] = (),
         lost: Collection[TopicPartition] = (),
     ) -> None:
-        self._client.observer.rebalance(
+        self._cluster.observer.rebalance(
             self._member.state.name, assigned, revoked, lost
         )
 
     def _tell_protocol(self, cause: KafkaError | None) -> None:
-        self._client.observer.group_protocol(
+        self._cluster.observer.group_protocol(
             self._rpc.group_id, self._member.group_protocol, cause
         )
 

@@ -15,7 +15,7 @@ import anyio
 
 from kafkaio._runtime.clock import now
 from kafkaio.consumer.commits.committer import OffsetCommitter
-from kafkaio.consumer.group.member import GroupCoordinator
+from kafkaio.consumer.group.member import GroupMember
 from kafkaio.errors import CommitFailed, PartitionLost, RequestTimeout, RewindRefused
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
@@ -30,7 +30,7 @@ class Rewinder:
         committer: commits for it.
     """
 
-    def __init__(self, group: GroupCoordinator, committer: OffsetCommitter) -> None:
+    def __init__(self, group: GroupMember, committer: OffsetCommitter) -> None:
         self._group = group
         self._committer = committer
         self._turn = asyncio.Lock()
@@ -92,7 +92,7 @@ class Rewinder:
                 f'group_protocol="classic"'
             )
         return (
-            f"{group} is divided by a broker, or by a member of another client, which "
+            f"{group} is divided by a broker, or by a member of another cluster, which "
             f"cannot be asked to withhold {_names(partitions)}"
         )
 

@@ -20,7 +20,7 @@ from kafkaio.errors import ConnectionLost, KafkaError, NetworkError, RequestTime
 from kafkaio.protocol.message import Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 
-__all__ = ["GroupClient", "GroupConnection", "GroupRpc"]
+__all__ = ["GroupCluster", "GroupConnection", "GroupRpc"]
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
@@ -50,7 +50,7 @@ class GroupConnection(Protocol):
         ...
 
 
-class GroupClient(Protocol):
+class GroupCluster(Protocol):
     """What is needed of a client."""
 
     @property
@@ -59,7 +59,7 @@ class GroupClient(Protocol):
         ...
 
     @property
-    def cluster(self) -> ClusterView:
+    def view(self) -> ClusterView:
         """What is known of the cluster now."""
         ...
 
@@ -125,10 +125,10 @@ class GroupClient(Protocol):
 class GroupRpc:
     """Sends the requests of one group to its coordinator."""
 
-    __slots__ = ("_client", "_node_id", "_sent", "group_id", "lane")
+    __slots__ = ("_cluster", "_node_id", "_sent", "group_id", "lane")
 
-    def __init__(self, client: GroupClient, group_id: str) -> None:
-        self._client = client
+    def __init__(self, cluster: GroupCluster, group_id: str) -> None:
+        self._cluster = cluster
         self.group_id = group_id
         #: Where JoinGroup and SyncGroup wait for members: nobody else's requests
         #: stand behind them, not even those of another member.
@@ -147,7 +147,7 @@ class GroupRpc:
     def forget(self) -> None:
         """The coordinator is elsewhere: the next request looks it up."""
         if self._node_id is not None:
-            self._client.forget_coordinator(
+            self._cluster.forget_coordinator(
                 CoordinatorKind.GROUP, self.group_id, self._node_id
             )
             self._node_id = None
@@ -168,14 +168,14 @@ class GroupRpc:
         """
         step = "no coordinator was found"
         with anyio.CancelScope(deadline=deadline):
-            self._node_id = await self._client.coordinator(
+            self._node_id = await self._cluster.coordinator(
                 CoordinatorKind.GROUP,
                 self.group_id,
                 timeout=max(0.001, deadline - now()),
             )
             step = f"no connection to its coordinator {self._node_id} could be made"
             try:
-                return await self._client.connection(self._node_id, lane)
+                return await self._cluster.connection(self._node_id, lane)
             except NetworkError:
                 self.forget()
                 raise
@@ -193,7 +193,7 @@ class GroupRpc:
         """An open connection to the coordinator, the first there is; opens nothing."""
         if self._node_id is None:
             return None
-        found = (self._client.ready_connection(self._node_id, lane) for lane in lanes)
+        found = (self._cluster.ready_connection(self._node_id, lane) for lane in lanes)
         return next((connection for connection in found if connection), None)
 
     async def gives_sign_of_life(self, within: float) -> bool:
@@ -214,7 +214,7 @@ class GroupRpc:
         try:
             # Until it is connected, too: a process that hangs accepts connections.
             with anyio.move_on_after(within):
-                connection = await self._client.connection(
+                connection = await self._cluster.connection(
                     node_id, ConnectionClass.SHARED
                 )
                 # What every broker answers, whatever else it refuses us.
@@ -227,7 +227,7 @@ class GroupRpc:
             if not took_too_long and not isinstance(error, RequestTimeout):
                 return True
         self.forget()
-        self._client.hang_up(node_id, silence)
+        self._cluster.hang_up(node_id, silence)
         return False
 
     async def call(
@@ -278,5 +278,5 @@ class GroupRpc:
         except (ConnectionLost, RequestTimeout) as error:
             self.forget()
             if is_vital and node_id is not None and isinstance(error, RequestTimeout):
-                self._client.hang_up(node_id, error)
+                self._cluster.hang_up(node_id, error)
             raise

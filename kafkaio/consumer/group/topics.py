@@ -13,7 +13,7 @@ from kafkaio._machines.reactions import reaction
 from kafkaio._machines.refresh import ALL_TOPICS, Topics
 from kafkaio._runtime.clock import now, roll
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.group.rpc import GroupClient
+from kafkaio.consumer.group.rpc import GroupCluster
 from kafkaio.errors import KafkaError
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
@@ -23,16 +23,16 @@ __all__ = ["GroupTopics"]
 
 
 class GroupTopics:
-    """Feeds a member with topics: the user's wish, and what the cluster has.
+    """Feeds a member with topics: the subscription, and what the cluster has.
 
     A pattern is matched by the coordinator where it can be, else here, against the
     names of all topics.
     """
 
     def __init__(
-        self, client: GroupClient, config: ConsumerConfig, member: Membership
+        self, cluster: GroupCluster, config: ConsumerConfig, member: Membership
     ) -> None:
-        self._client = client
+        self._cluster = cluster
         self._config = config
         #: Who is fed.
         self.member = member
@@ -49,8 +49,8 @@ class GroupTopics:
         self._refused.clear()
         if isinstance(topics, frozenset):
             self.pattern = None
-            if any(map(self._client.cluster.topic_error, topics)):
-                self._client.request_refresh()  # that may have been put right since
+            if any(map(self._cluster.view.topic_error, topics)):
+                self._cluster.request_refresh()  # that may have been put right since
             return self.member.subscribe(topics, now())
         self.pattern = topics
         effects = self.member.subscribe_pattern(
@@ -70,14 +70,14 @@ class GroupTopics:
     def match_here(self) -> None:
         """Match the pattern against the names of all topics, now and later."""
         self._match(is_here=True)
-        self._client.request_refresh()
+        self._cluster.request_refresh()
 
     def _match(self, *, is_here: bool) -> None:
         self._matches = is_here
         self.member.matches_on_client = is_here
 
     def hand_over(self, member: Membership) -> Effects:
-        """Feed another member from now on, with the wish that there is."""
+        """Feed another member from now on, with the present subscription."""
         before, self.member = self.member, member
         if self.pattern is not None:
             return self.subscribe(self.pattern)
@@ -90,11 +90,11 @@ class GroupTopics:
         topics: Topics = ALL_TOPICS if self._matches else named
         if topics != self._watched:
             self._watched = topics
-            self._client.watch_topics(self, topics or None)
+            self._cluster.watch_topics(self, topics or None)
 
     def unwatch(self) -> None:
         """Nothing is needed any more."""
-        self._client.watch_topics(self, None)
+        self._cluster.watch_topics(self, None)
 
     def updated(self, view: ClusterView) -> Effects:
         """The cluster has changed."""
@@ -128,9 +128,9 @@ class GroupTopics:
         """
         member = self.member
         try:
-            await self._client.refresh(effect.timeout)
+            await self._cluster.refresh(effect.timeout)
         except KafkaError as error:
-            self._client.observer.retrying("group topics", 1, 0.0, error)
+            self._cluster.observer.retrying("group topics", 1, 0.0, error)
         return member.topics_refreshed(effect.ticket, now())
 
     async def resolve(self, effect: fx.ResolveTopics) -> Effects:
@@ -138,18 +138,18 @@ class GroupTopics:
         member = self.member
         self.watch()
         unknown = (
-            effect.topics - _layout(effect.topics, self._client.cluster).counts.keys()
+            effect.topics - _layout(effect.topics, self._cluster.view).counts.keys()
         )
         if unknown:
             # Once: a topic that is not there yet makes the group rebalance when it
             # comes. Heartbeats go on, but the members wait for us.
-            self._client.request_refresh(*unknown)
+            self._cluster.request_refresh(*unknown)
             limit = min(self._config.session_timeout_ms, 15_000) / 3000
             try:
-                await self._client.wait_for_update(limit)
+                await self._cluster.wait_for_update(limit)
             except KafkaError as error:
-                self._client.observer.retrying("group topics", 1, 0.0, error)
-        layout = _layout(effect.topics, self._client.cluster)
+                self._cluster.observer.retrying("group topics", 1, 0.0, error)
+        layout = _layout(effect.topics, self._cluster.view)
         return member.topics_resolved(effect.ticket, layout, now())
 
     async def name(self, effect: fx.NameTopics) -> Effects:
@@ -157,11 +157,11 @@ class GroupTopics:
         member = self.member
         limit = self._config.request_timeout_ms / 1000
         try:
-            found = await self._client.topic_names(effect.topic_ids, limit)
+            found = await self._cluster.topic_names(effect.topic_ids, limit)
         except KafkaError as error:
             if not error.retriable:
                 raise
-            self._client.observer.retrying("topic names", 1, 0.0, error)
+            self._cluster.observer.retrying("topic names", 1, 0.0, error)
             found = {}
         return member.topics_named(found, now(), roll())
 

@@ -17,15 +17,15 @@ import anyio
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
-    from kafkaio.consumer.core import Engine
+    from kafkaio.consumer.core import Core
 
-__all__ = ["Sharing", "drained", "let_go", "shared"]
+__all__ = ["Divider", "drained", "let_go", "shared"]
 
 #: How much of the time to close may be spent on what is still worked on.
 _DRAINING: Final = 0.8
 
 
-class Sharing(Protocol):
+class Divider(Protocol):
     """Hears what happens to partitions. All but `drain` is synchronous."""
 
     @property
@@ -69,29 +69,29 @@ class Sharing(Protocol):
         """The consumer is closed: no time is left for what was begun."""
 
 
-def let_go(engine: Engine, tp: TopicPartition) -> None:
+def let_go(core: Core, tp: TopicPartition) -> None:
     """Give a partition back that the group asked for, unless the user holds it."""
-    if engine.coordinator is not None:
-        engine.coordinator.release(frozenset({tp}))
+    if core.member is not None:
+        core.member.release(frozenset({tp}))
 
 
-async def drained(sharing: Sharing | None, within: float) -> None:
+async def drained(divider: Divider | None, within: float) -> None:
     """Let what several tasks work on be finished, as far as time allows.
 
     Args:
-        sharing: who divides the records; None where nobody does.
+        divider: who divides the records; None where nobody does.
         within: seconds for this, and for telling the group afterwards.
     """
-    if sharing is not None:
+    if divider is not None:
         try:
             with anyio.move_on_after(_DRAINING * within):
-                await sharing.drain()
+                await divider.drain()
         finally:
-            sharing.stop()
+            divider.stop()
 
 
 @contextmanager
-def shared(engine: Engine, sharing: Sharing) -> Iterator[None]:
+def shared(core: Core, divider: Divider) -> Iterator[None]:
     """Let the records be divided; nobody else may read meanwhile.
 
     What was handed out before counts as finished. What was handed out meanwhile and
@@ -100,16 +100,16 @@ def shared(engine: Engine, sharing: Sharing) -> Iterator[None]:
     Raises:
         UsageError: another task reads already.
     """
-    with engine.reading:
-        reader = engine.reader
-        engine.step(polls=False)
+    with core.reading:
+        reader = core.reader
+        core.step(polls=False)
         reader.set_aside()
-        reader.sharing = sharing
+        reader.divider = divider
         for tp in reader.positions:
-            sharing.assigned(tp)
+            divider.assigned(tp)
         try:
             yield
         finally:
             reader.sync()
-            reader.sharing = None
+            reader.divider = None
             reader.take_back()

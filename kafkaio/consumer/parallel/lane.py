@@ -58,7 +58,7 @@ class Track:
         #: The task that was the first to take something, or the last that waited.
         self.taker: asyncio.Task[object] | None = None
         #: The turns of the loop, which a body with records at hand must leave.
-        self.turns = lanes.engine.turns
+        self.turns = lanes.core.turns
         self._wakeup = Wakeup()
 
     def wake(self) -> None:
@@ -111,17 +111,17 @@ class Track:
         """
         lanes = self.lanes
         if not self.is_over:
-            lanes.engine.reader.ledger.finish_of(self.tp)
+            lanes.core.reader.ledger.finish_of(self.tp)
         if self.is_ending or self.is_over:
             self.is_told = True
             self.settle()
             raise StopAsyncIteration
-        lanes.engine.check()
-        lanes.engine.reader.raise_errors()
+        lanes.core.check()
+        lanes.core.reader.raise_errors()
 
     def take(self, limit: int) -> Piece | None:
         """Take what is at hand, up to the end of a fetched batch."""
-        piece = self.lanes.engine.reader.take_of(self.tp, limit, raw=False)
+        piece = self.lanes.core.reader.take_of(self.tp, limit, raw=False)
         if not self.has_taken and piece is not None:
             self.has_taken = True
             self.taker = caller()
@@ -134,7 +134,7 @@ class Track:
             OffsetOutOfRange: there is no position, and no policy to find one.
             UsageError: another task waits for it.
         """
-        self.lanes.engine.reader.raise_stranded(self.tp)
+        self.lanes.core.reader.raise_stranded(self.tp)
         self.taker = caller()
         if self.is_waiting:
             raise UsageError("another task reads this lane")
@@ -251,7 +251,7 @@ class Lane:
             max_records: most records of a batch, ``max_poll_records`` by default.
             max_wait: seconds to wait for that many, once there are any.
         """
-        default = self._track.lanes.engine.config.max_poll_records
+        default = self._track.lanes.core.config.max_poll_records
         most = most_of(max_records, default)
         return LaneBatches(self, self._track, most, max_wait)
 
@@ -305,7 +305,7 @@ class LaneBatches:
             await track.turns.give_way()
         while True:
             track.step()
-            at_hand = track.lanes.engine.reader.buffers.at_hand(track.tp)
+            at_hand = track.lanes.core.reader.buffers.at_hand(track.tp)
             if at_hand and until is None:
                 until = now() + self._max_wait
             is_due = until is not None and now() >= until
@@ -355,7 +355,7 @@ def check_current(track: Track, batch: LaneCommit | None) -> None:
     Raises:
         PartitionLost: the partition is not the lane's any more.
     """
-    current = track.lanes.engine.reader.ledger.number(track.tp)
+    current = track.lanes.core.reader.ledger.number(track.tp)
     is_old = isinstance(batch, Batch) and batch.assignment != current
     if is_old or current is None or current != track.number:
         raise PartitionLost(

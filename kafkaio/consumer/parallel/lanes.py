@@ -20,7 +20,7 @@ from kafkaio.consumer.parallel.lane import (
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
-    from kafkaio.consumer.core import Engine
+    from kafkaio.consumer.core import Core
     from kafkaio.consumer.threaded.handoff import Moment
 
 __all__ = ["LaneIterator", "Lanes"]
@@ -30,11 +30,11 @@ class Lanes:
     """The lanes of one consumer, from the first that is asked for until it closes.
 
     Args:
-        engine: the consumer's inner works.
+        core: the consumer's inner works.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+    def __init__(self, core: Core) -> None:
+        self.core = core
         self._tracks: dict[TopicPartition, Track] = {}
         # Those that no iterator has given to the user.
         self._fresh: deque[Track] = deque()
@@ -58,10 +58,10 @@ class Lanes:
             ClosedError: the consumer is not running.
         """
         if not self._has_started:
-            self.engine.check()
-            self._context.enter_context(shared(self.engine, self))
+            self.core.check()
+            self._context.enter_context(shared(self.core, self))
             self._has_started = True
-            self.engine.spawn(self._run, "lanes")
+            self.core.spawn(self._run, "lanes")
 
     async def next(self) -> Track:
         """The next lane; waits until there is one.
@@ -73,25 +73,25 @@ class Lanes:
         while not self._fresh:
             if self._is_draining:
                 raise StopAsyncIteration
-            self.engine.check()
-            self.engine.reader.raise_errors()
+            self.core.check()
+            self.core.reader.raise_errors()
             if not self._tracks:
-                self.engine.check_wish()
+                self.core.check_wanted()
             await self._changed.wait()
         return self._fresh.popleft()
 
     async def _run(self) -> None:
         try:
             while True:
-                await self.engine.wait_for_news(None)
+                await self.core.wait_for_news(None)
                 self._spread()
         finally:
             self._wake_all()
             self._context.close()
 
     def _spread(self) -> None:
-        engine, reader = self.engine, self.engine.reader
-        if reader.has_failed or engine.state != "running" or engine.wish.is_nothing:
+        core, reader = self.core, self.core.reader
+        if reader.has_failed or core.state != "running" or core.wanted.is_nothing:
             self._wake_all()
             return
         for buffer in reader.buffers.ready:
@@ -110,7 +110,7 @@ class Lanes:
         """There is a new lane."""
         if self._is_draining:
             return
-        track = Track(self, tp, self.engine.reader.ledger.number(tp))
+        track = Track(self, tp, self.core.reader.ledger.number(tp))
         self._tracks[tp] = track
         self._fresh.append(track)
         self._changed.tell()
@@ -141,7 +141,7 @@ class Lanes:
 
     def shows_life(self) -> bool:
         """Whether a lane went on, or one waits for records, or none is at work."""
-        before, self._progress = self._progress, self.engine.reader.progress
+        before, self._progress = self._progress, self.core.reader.progress
         at_work = [track for track in self._tracks.values() if track.has_taken]
         return (
             before != self._progress
@@ -194,20 +194,20 @@ class Lanes:
             return
         if track.is_ending:
             self._withdraw(track)
-            let_go(self.engine, tp)
+            let_go(self.core, tp)
             return
         # The partition is still ours: somebody else may go on with it.
         track.is_ending = True
-        self.engine.reader.take_back(tp)
+        self.core.reader.take_back(tp)
         self.assigned(tp)
 
     def is_committed(self, track: Track) -> bool:
         """Whether all that was finished is, or will be before the partition goes."""
-        engine = self.engine
+        core = self.core
         return (
-            engine.auto_commits
-            or engine.committer is None
-            or not engine.reader.ledger.is_due(track.tp)
+            core.auto_commits
+            or core.committer is None
+            or not core.reader.ledger.is_due(track.tp)
         )
 
     async def commit(
@@ -218,21 +218,21 @@ class Lanes:
         moment: Moment | None = None,
     ) -> None:
         """Commit for a lane, as ``Lane.commit`` says."""
-        engine = self.engine
+        core = self.core
         if within is None:
-            within = engine.config.default_api_timeout_ms / 1000
+            within = core.config.default_api_timeout_ms / 1000
         if not track.is_lost:  # else that is what to tell
-            engine.check(is_parting_ok=True)
+            core.check(is_parting_ok=True)
         after = None if what is None else offset_after(track.tp, what)
         check_current(track, what)
         if after is None:
             # Once it is over, another lane may have the partition, and work on it.
             if not track.is_over:
-                engine.reader.acknowledge({track.tp}, moment)
-            await engine.commit(engine.reader.ledger.finished({track.tp}), within)
+                core.reader.acknowledge({track.tp}, moment)
+            await core.commit(core.reader.ledger.finished({track.tp}), within)
         else:
-            commit = engine.reader.ledger.commit_of({track.tp: after})
-            await engine.commit(commit, within)
+            commit = core.reader.ledger.commit_of({track.tp: after})
+            await core.commit(commit, within)
 
     def _withdraw(self, track: Track) -> None:
         if track in self._fresh:

@@ -27,7 +27,7 @@ from kafkaio.errors import ClosedError, UsageError
 from kafkaio.types import Record, TopicPartition
 
 if TYPE_CHECKING:
-    from kafkaio.consumer.core import Engine
+    from kafkaio.consumer.core import Core
 
 __all__ = ["Handler", "OnDead", "Runner", "work_of"]
 
@@ -70,7 +70,7 @@ class Runner:
     """One call of ``Consumer.run``.
 
     Args:
-        engine: the consumer's inner works.
+        core: the consumer's inner works.
         handler: the user's.
         schedule: says what may be begun.
         concurrency: most handlers at a time.
@@ -80,7 +80,7 @@ class Runner:
 
     def __init__(
         self,
-        engine: Engine,
+        core: Core,
         handler: Handler,
         schedule: Schedule,
         *,
@@ -88,14 +88,14 @@ class Runner:
         retry: Retry | None,
         on_dead: OnDead | None,
     ) -> None:
-        self._engine = engine
-        self._reader = engine.reader
+        self._core = core
+        self._reader = core.reader
         self._handler = handler
         self._schedule = schedule
         self._concurrency = concurrency
         self._retry = retry
         self._on_dead = on_dead
-        self._convert = engine.reader.deserialize
+        self._convert = core.reader.deserialize
         self._workers: list[_Worker] = []
         self._idle: list[_Worker] = []
         # One worker at most was woken and has not looked yet: it wakes the next.
@@ -114,7 +114,7 @@ class Runner:
         Raises:
             Exception: what a handler raised, or a reader would.
         """
-        with shared(self._engine, self):
+        with shared(self._core, self):
             try:
                 async with anyio.create_task_group() as group:
                     self._group = group
@@ -180,7 +180,7 @@ class Runner:
         self._is_draining = True
         for tp in self._schedule.partitions:
             self._schedule.drain(tp)
-        self._engine.notify()
+        self._core.notify()
 
     async def drain(self) -> None:
         """Wait until all up to the last record that was begun is finished."""
@@ -205,19 +205,19 @@ class Runner:
             self._fail(error)
 
     async def _fill(self) -> None:
-        engine, schedule = self._engine, self._schedule
+        core, schedule = self._core, self._schedule
         while self._failure is None:
             if not self._is_draining:
-                engine.check()
-                engine.reader.look()
+                core.check()
+                core.reader.look()
                 if not schedule.in_hand:
-                    engine.check_wish()
+                    core.check_wanted()
                 self._take_in()
             elif not schedule.in_hand:
                 return
             schedule.wake(now())
             self._wake_worker()
-            await engine.wait_for_news(schedule.next_wake())
+            await core.wait_for_news(schedule.next_wake())
 
     def _take_in(self) -> None:
         reader, schedule = self._reader, self._schedule
@@ -246,7 +246,7 @@ class Runner:
 
     async def _work(self, worker: _Worker) -> None:
         self._is_waking = False
-        with self._engine.insiders.entered():
+        with self._core.insiders.entered():
             await self._serve(worker)
 
     async def _serve(self, worker: _Worker) -> None:
@@ -269,7 +269,7 @@ class Runner:
         self._is_waking = False
 
     async def _take_jobs(self, worker: _Worker) -> None:
-        turns, schedule = self._engine.turns, self._schedule
+        turns, schedule = self._core.turns, self._schedule
         handler, convert = self._handler, self._convert
         # Handlers that do not wait leave a cancellation no turn to stop them.
         while self._failure is None and (job := schedule.next()) is not None:
@@ -299,15 +299,15 @@ class Runner:
         has_capacity = schedule.finished(job)
         self._touched.add(tp)
         if has_capacity:
-            self._engine.notify()
+            self._core.notify()
         elif not job.assignment.takes_more:
             self._let_go(tp)
 
     def _let_go(self, tp: TopicPartition) -> None:
         if self._schedule.is_drained(tp):
-            self._engine.notify()
+            self._core.notify()
             if not self._is_draining:
-                let_go(self._engine, tp)
+                let_go(self._core, tp)
 
     async def _failed(self, worker: _Worker, job: Job, error: Exception) -> None:
         schedule, delay = self._schedule, None
@@ -326,12 +326,12 @@ class Runner:
             await self._bury(worker, job, self._on_dead, error)
 
     def _try_again(self, job: Job, delay: float, error: Exception) -> None:
-        self._engine.client.observer.retrying(
+        self._core.cluster.observer.retrying(
             f"the handler of {_place(job.record)}", job.attempts, delay, error
         )
         self._went_on = True
         self._schedule.retry(job, now() + delay)
-        self._engine.notify()
+        self._core.notify()
 
     async def _bury(
         self, worker: _Worker, job: Job, on_dead: OnDead, error: Exception

@@ -22,7 +22,7 @@ from kafkaio._machines.positions import FetchPoint, Positions, Reset
 from kafkaio._records.batch import Handout
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.batch import Batch, Piece, size_of
-from kafkaio.consumer.parallel.divider import Sharing
+from kafkaio.consumer.parallel.divider import Divider
 from kafkaio.consumer.reading.buffers import (
     Buffers,
     Failure,
@@ -70,7 +70,7 @@ class Reader:
         #: Asked for leave to hand more records out before the loop gets a turn.
         self.more_credit: Callable[[], int] = lambda: 0
         #: Who divides the records among several tasks; None while one reads alone.
-        self.sharing: Sharing | None = None
+        self.divider: Divider | None = None
         #: Who hands on elsewhere what was taken here, if anybody does.
         self.window: Window | None = None
         #: What the background reported; may be looked at in any thread.
@@ -130,16 +130,16 @@ class Reader:
         self.unassign(tp)
         number = self.positions.assign(tp, has_commits=has_commits)
         self.ledger.open(tp, number)
-        if self.sharing is not None:
-            self.sharing.assigned(tp)
+        if self.divider is not None:
+            self.divider.assigned(tp)
         self.must_look()
         self._on_change()
         return number
 
     def unassign(self, tp: TopicPartition) -> None:
         """End a partition's assignment and drop everything known of it."""
-        if self.sharing is not None and tp in self.positions:
-            self.sharing.unassigned(tp)
+        if self.divider is not None and tp in self.positions:
+            self.divider.unassigned(tp)
         self._leave_chunk(tp)
         self.positions.unassign(tp)
         self.ledger.close(tp)
@@ -150,8 +150,8 @@ class Reader:
         self._leave_chunk(tp)
         self.buffers.drop(tp)
         self.positions.revoke_requested(tp)
-        if self.sharing is not None:
-            self.sharing.revoke_requested(tp)
+        if self.divider is not None:
+            self.divider.revoke_requested(tp)
         self.tell()
 
     def pause(self, tp: TopicPartition) -> None:
@@ -186,7 +186,7 @@ class Reader:
         self.must_look()
         self._on_change()
 
-    # Reading
+    # ExclusiveReading
 
     def look(self) -> None:
         """Raise what went wrong, and look no more till something happens.
@@ -200,7 +200,7 @@ class Reader:
         self.raise_errors()
         for tp in self.positions.without_offset():
             self.raise_stranded(tp)
-        self._must_look = self.sharing is not None
+        self._must_look = self.divider is not None
 
     def raise_errors(self) -> None:
         """Raise the first error that the background reported, once."""
@@ -233,7 +233,7 @@ class Reader:
             moment: when the user said so, where it is in another thread.
         """
         self.sync()
-        if self.sharing is not None and not self.sharing.has_order:
+        if self.divider is not None and not self.divider.has_order:
             return
         ledger = self.ledger
         chosen = [
@@ -252,8 +252,8 @@ class Reader:
 
     def sync(self) -> None:
         """Bring the machines up to date with what is being handed out."""
-        if self.sharing is not None:
-            self.sharing.sync()
+        if self.divider is not None:
+            self.divider.sync()
         if self.window is not None:
             self.window.sync()
         chunk, cursor = self._chunk, self.handout.cursor

@@ -12,7 +12,6 @@ import anyio
 from kafkaio._net.transport import Dial
 from kafkaio._runtime.observer import Observer
 from kafkaio.client.broadcast import Broadcast
-from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer import Consumer
 from kafkaio.errors import BrokerError, ClosedError, KafkaError, UsageError
@@ -299,12 +298,10 @@ class Member:
         return ConsumerConfig.of(self._around.bootstrap_servers, options)
 
     def _consumer(self, config: ConsumerConfig) -> Consumer:
-        client = Client.from_config(
-            config, _Ear(self), dial=self._around.dial_of(self.client_id)
-        )
         return Consumer.from_config(
             config,
-            client=client,
+            observer=_Ear(self),
+            dial=self._around.dial_of(self.client_id),
             topics=[TOPIC],
             on_assigned=self._told(self._book.assigned, "has"),
             on_revoked=self._told(self._book.asked_back, "gives back"),

@@ -8,7 +8,6 @@ from typing import Final
 import anyio
 
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.client.client import Client
 from kafkaio.config import ProducerConfig
 from kafkaio.errors import KafkaError
 from kafkaio.producer import Producer
@@ -37,8 +36,7 @@ class Writer:
         scenario = around.scenario
         options = {"client_id": WRITER, **scenario.producer_options}
         config = ProducerConfig.of(around.bootstrap_servers, options)
-        client = Client.from_config(config, dial=around.dial_of(WRITER))
-        self._producer = Producer.from_config(config, client=client)
+        self._producer = Producer.from_config(config, dial=around.dial_of(WRITER))
         self._around = around
         self._book = around.book
         self._dice = scenario.dice(WRITER)

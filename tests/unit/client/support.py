@@ -11,4 +11,4 @@ def client_of(
     """A client of a fake cluster, not started."""
     options.setdefault("bootstrap_servers", cluster.bootstrap_servers)
     config = ClientConfig(**options)  # type: ignore[arg-type]  # checked when made
-    return Client.from_config(config, observer, cluster.dial)
+    return Client.from_config(config, observer=observer, dial=cluster.dial)

@@ -133,7 +133,7 @@ async def test_closing_in_no_time_leaves_no_task_behind(cluster: FakeCluster) ->
 
         async def connect() -> None:
             with pytest.raises(ClosedError):
-                await client.connection(2, ConnectionClass.SHARED)
+                await client._cluster.connection(2, ConnectionClass.SHARED)
 
         group.start_soon(connect)
         await anyio.sleep(1)
@@ -162,7 +162,7 @@ async def test_misuse(cluster: FakeCluster) -> None:
     with pytest.raises(ClosedError, match="not started"):
         await client.request(ListGroupsRequest())
     with pytest.raises(ClosedError):
-        client.start_soon(asyncio.Event().wait, "x")  # type: ignore[arg-type]
+        client._cluster.start_soon(asyncio.Event().wait, "x")  # type: ignore[arg-type]
     await client.close()
     await client.close()
     with pytest.raises(ClosedError, match="cannot be started"):
@@ -172,10 +172,10 @@ async def test_misuse(cluster: FakeCluster) -> None:
             await client.start()
     for use in (
         client.request(ListGroupsRequest()),
-        client.wait_for_update(),
-        client.wait_for_topics(["t"]),
-        client.coordinator(CoordinatorKind.GROUP, "g"),
-        client.connection(0, ConnectionClass.SHARED),
+        client._cluster.wait_for_update(),
+        client._cluster.wait_for_topics(["t"]),
+        client._cluster.coordinator(CoordinatorKind.GROUP, "g"),
+        client._cluster.connection(0, ConnectionClass.SHARED),
     ):
         with pytest.raises(ClosedError, match="is closed"):
             await use
@@ -194,9 +194,9 @@ async def test_closing_fails_whoever_waits(cluster: FakeCluster) -> None:
 
     async with anyio.create_task_group() as group:
         group.start_soon(fails, client.request(ListGroupsRequest()))
-        group.start_soon(fails, client.wait_for_update())
-        group.start_soon(fails, client.wait_for_topics(["?"]))
-        group.start_soon(fails, client.coordinator(CoordinatorKind.GROUP, "g"))
+        group.start_soon(fails, client._cluster.wait_for_update())
+        group.start_soon(fails, client._cluster.wait_for_topics(["?"]))
+        group.start_soon(fails, client._cluster.coordinator(CoordinatorKind.GROUP, "g"))
         await cluster.received(ApiKey.LIST_GROUPS)
         await cluster.received(ApiKey.FIND_COORDINATOR)
         with anyio.fail_after(0.1):
@@ -223,7 +223,7 @@ async def test_closing_does_not_wait_for_ever(cluster: FakeCluster) -> None:
 
     client = client_of(cluster)
     await client.start()
-    client.start_soon(child, "stubborn")
+    client._cluster.start_soon(child, "stubborn")
     await anyio.sleep(0.1)
     begin = asyncio.get_running_loop().time()
     await client.close(timeout=3)
@@ -238,8 +238,8 @@ async def test_a_crash_fails_waiters_with_its_cause(cluster: FakeCluster) -> Non
     await client.start()
     cluster.on(ApiKey.METADATA, HANG)
     heard: list[BaseException] = []
-    client.add_crash_listener(heard.append)
-    client.add_crash_listener(heard.append)()
+    client._cluster.add_crash_listener(heard.append)
+    client._cluster.add_crash_listener(heard.append)()
     bug = ZeroDivisionError("a bug")
 
     async def crash() -> None:
@@ -252,12 +252,12 @@ async def test_a_crash_fails_waiters_with_its_cause(cluster: FakeCluster) -> Non
 
     begin = asyncio.get_running_loop().time()
     async with anyio.create_task_group() as group:
-        group.start_soon(fails, client.wait_for_update())
-        group.start_soon(fails, client.wait_for_topics(["?"]))
+        group.start_soon(fails, client._cluster.wait_for_update())
+        group.start_soon(fails, client._cluster.wait_for_topics(["?"]))
         group.start_soon(fails, client.request(ListGroupsRequest()))
         await cluster.received(ApiKey.LIST_GROUPS)
         await cluster.received(ApiKey.METADATA, 2)
-        client.start_soon(crash, "crash")
+        client._cluster.start_soon(crash, "crash")
     assert asyncio.get_running_loop().time() - begin < 1
     assert heard == [bug]
     assert client.statistics().state == "CRASHED"
@@ -273,7 +273,7 @@ async def test_cancelled_from_outside(cluster: FakeCluster) -> None:
     host = next(t for t in asyncio.all_tasks() if t.get_name() == "kafkaio")
     host.cancel()
     with pytest.raises(ClosedError, match="cancelled from outside"):
-        await client.wait_for_update()
+        await client._cluster.wait_for_update()
     await client.close()
 
 
@@ -284,7 +284,7 @@ async def test_a_fork_is_noticed(cluster: FakeCluster) -> None:
         if not child:
             os._exit(_uses_in_child(client))
         assert _exit_code(child) == 0
-        await client.wait_for_topics([])  # in here it goes on
+        await client._cluster.wait_for_topics([])  # in here it goes on
 
 
 def _exit_code(child: int) -> int:
@@ -336,7 +336,7 @@ async def test_children_end_with_the_client(cluster: FakeCluster) -> None:
             ended.set()
 
     async with client_of(cluster) as client:
-        client.start_soon(child, "child")
+        client._cluster.start_soon(child, "child")
         await anyio.lowlevel.checkpoint()
     assert ended.is_set()
 
@@ -357,25 +357,25 @@ async def test_a_lost_connection_is_told(cluster: FakeCluster) -> None:
 
     observer = Observer()
     async with client_of(cluster, observer) as client:
-        client.watch_topics(client, ALL_TOPICS)
-        await client.wait_for_topics(["t"])
+        client._cluster.watch_topics(client, ALL_TOPICS)
+        await client._cluster.wait_for_topics(["t"])
         cluster.drop_connections()
-        await client.wait_for_update()
+        await client._cluster.wait_for_update()
         assert any(isinstance(c, ConnectionLost) for c in observer.lost if c) or any(
             isinstance(c, ConnectionResetError) for c in observer.lost if c
         )
         assert observer.updates >= 3
     with pytest.raises(ClosedError):
-        await client.wait_for_update()
+        await client._cluster.wait_for_update()
 
 
 async def test_waiting_for_an_update_in_vain(cluster: FakeCluster) -> None:
     async with client_of(cluster) as client:
         with pytest.raises(RequestTimeout, match=r"no metadata in time$"):
-            await client.wait_for_update(timeout=1)
+            await client._cluster.wait_for_update(timeout=1)
         for node in cluster.nodes:
             cluster.stop(node)
-        client.request_refresh()
+        client._cluster.request_refresh()
         with pytest.raises(RequestTimeout, match="connection refused") as raised:
-            await client.wait_for_update(timeout=5)
+            await client._cluster.wait_for_update(timeout=5)
         assert isinstance(raised.value.__cause__, BrokerNotAvailable)

@@ -119,9 +119,9 @@ async def test_requests_end_and_views_become_true(
             chaos.mend()
         # All was mended before any of them ran out of time.
         assert done == 15 * len(errands())
-        client.watch_topics("me", ["t"])
-        client.request_refresh()
-        await client.wait_for_update()
+        client._cluster.watch_topics("me", ["t"])
+        client._cluster.request_refresh()
+        await client._cluster.wait_for_update()
         for tp in TPS:
             assert client.cluster.leader(tp) == cluster.leader(*tp)
         for text, to in errands():

@@ -42,17 +42,17 @@ def asked(cluster: FakeCluster) -> list[set[str | None] | None]:
 async def test_a_new_topic_is_fetched_at_once_and_alone(cluster: FakeCluster) -> None:
     cluster.add_topic("u", 2)
     async with client_of(cluster) as client:
-        client.watch_topics("me", ["t"])
-        view = await client.wait_for_topics(["t"])
+        client._cluster.watch_topics("me", ["t"])
+        view = await client._cluster.wait_for_topics(["t"])
         assert view.partition_count("t") == 6
-        client.watch_topics("me", ["t", "u"])
-        await client.wait_for_topics(["u"])
+        client._cluster.watch_topics("me", ["t", "u"])
+        await client._cluster.wait_for_topics(["u"])
         assert now() < 0.05
         assert asked(cluster) == [set(), {"t"}, {"u"}]
         assert client.cluster.topics == {"t", "u"}
-        client.watch_topics("me", ["u"])
-        client.request_refresh()
-        await client.wait_for_update()
+        client._cluster.watch_topics("me", ["u"])
+        client._cluster.request_refresh()
+        await client._cluster.wait_for_update()
         # "t" was waited for, so it stays a while.
         assert client.cluster.topics == {"t", "u"}
 
@@ -67,38 +67,38 @@ async def test_metadata_ages(cluster: FakeCluster) -> None:
 async def test_all_topics(cluster: FakeCluster) -> None:
     cluster.add_topic("u")
     async with client_of(cluster) as client:
-        client.watch_topics("me", ALL_TOPICS)
-        await client.wait_for_update()
+        client._cluster.watch_topics("me", ALL_TOPICS)
+        await client._cluster.wait_for_update()
         assert client.cluster.topics == {"t", "u"}
         assert asked(cluster) == [set(), None]
         cluster.add_topic("v")
-        client.request_refresh()
-        await client.wait_for_update()
+        client._cluster.request_refresh()
+        await client._cluster.wait_for_update()
         assert "v" in client.cluster.topics
 
 
 async def test_a_refresh_at_once(cluster: FakeCluster) -> None:
     async with client_of(cluster) as client:
-        client.watch_topics("me", ALL_TOPICS)
-        assert await client.refresh(1.0)
-        assert await client.refresh(1.0)
+        client._cluster.watch_topics("me", ALL_TOPICS)
+        assert await client._cluster.refresh(1.0)
+        assert await client._cluster.refresh(1.0)
         count = len(asked(cluster))
         assert count == 2  # the second one was as good as the first
         await anyio.sleep(5)
         cluster.add_topic("v")
         start = now()
-        assert await client.refresh(1.0)
+        assert await client._cluster.refresh(1.0)
         assert "v" in client.cluster.topics
         assert now() - start < 0.1
         await anyio.sleep(5)
         cluster.on(ApiKey.METADATA, lambda *_: HANG)
-        assert not await client.refresh(2.0)
+        assert not await client._cluster.refresh(2.0)
         assert now() - start == pytest.approx(5 + 2, abs=0.2)
         cluster.reset(ApiKey.METADATA)
         for node in cluster.nodes:
             cluster.stop(node)
         stopped = now()
-        assert not await client.refresh(60.0)
+        assert not await client._cluster.refresh(60.0)
         assert now() - stopped < 10  # the first attempt that fails is the answer
 
 
@@ -106,7 +106,7 @@ async def test_refreshes_have_a_back_off_that_grows(cluster: FakeCluster) -> Non
     async with client_of(cluster) as client:
         begin = now()
         while now() < begin + 30:
-            client.request_refresh()
+            client._cluster.request_refresh()
             await anyio.sleep(0.01)
         assert 25 <= len(asked(cluster)) <= 45
 
@@ -116,9 +116,9 @@ async def test_an_unknown_topic_is_asked_for_until_it_is_there(
 ) -> None:
     async with client_of(cluster) as client:
         with pytest.raises(UnknownTopicOrPartition, match="'new'"):
-            await client.wait_for_topics(["t", "new"], timeout=2)
+            await client._cluster.wait_for_topics(["t", "new"], timeout=2)
         async with anyio.create_task_group() as group:
-            group.start_soon(client.wait_for_topics, ["new"])
+            group.start_soon(client._cluster.wait_for_topics, ["new"])
             await anyio.sleep(5)
             cluster.add_topic("new")
         assert client.cluster.partition_count("new") == 1
@@ -138,10 +138,10 @@ async def test_a_topic_that_never_will_be_described_is_told_at_once(
     async with client_of(cluster) as client:
         for _ in range(2):
             with pytest.raises(kind, match="'t'"):
-                await client.wait_for_topics(["t"])
+                await client._cluster.wait_for_topics(["t"])
             assert now() < 0.5
         cluster.topics["t"].error = 0
-        assert (await client.wait_for_topics(["t"])).partition_count("t") == 6
+        assert (await client._cluster.wait_for_topics(["t"])).partition_count("t") == 6
 
 
 async def test_a_bootstrap_server_without_an_address_is_told_at_once(
@@ -169,7 +169,7 @@ async def test_a_bootstrap_server_without_an_address_is_told_at_once(
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", unknown)
     heard, start = Hears(), now()
     config = ClientConfig(bootstrap_servers=(("no-such-host.invalid", 9092),))
-    client = Client.from_config(config, heard)
+    client = Client.from_config(config, observer=heard)
     with pytest.raises(BrokerNotAvailable, match="no-such-host"):
         await client.start(timeout=5)
     for told in heard.lost, heard.retried:
@@ -184,14 +184,14 @@ async def test_waiting_for_a_topic_without_brokers(cluster: FakeCluster) -> None
         for node in cluster.nodes:
             cluster.stop(node)
         with pytest.raises(Exception, match="connection refused"):
-            await client.wait_for_topics(["t"], timeout=3)
+            await client._cluster.wait_for_topics(["t"], timeout=3)
 
 
 @pytest.mark.parametrize("version", [0, 1, 3, 4, 8, 9, 12])
 async def test_brokers_of_all_ages(cluster: FakeCluster, version: int) -> None:
     cluster.limit_version(ApiKey.METADATA, version)
     async with client_of(cluster, allow_auto_create_topics=False) as client:
-        view = await client.wait_for_topics(["t"])
+        view = await client._cluster.wait_for_topics(["t"])
         assert view.leader(TopicPartition("t", 1)) == 1
         found = view.partition(T0)
         assert found is not None
@@ -206,13 +206,13 @@ async def test_brokers_of_all_ages(cluster: FakeCluster, version: int) -> None:
 async def test_listeners_hear_of_every_view(cluster: FakeCluster) -> None:
     heard: list[ClusterView] = []
     async with client_of(cluster) as client:
-        remove = client.add_metadata_listener(heard.append)
-        await client.wait_for_topics(["t"])
+        remove = client._cluster.add_metadata_listener(heard.append)
+        await client._cluster.wait_for_topics(["t"])
         assert heard == [client.cluster]
         remove()
         remove()
-        client.request_refresh()
-        await client.wait_for_update()
+        client._cluster.request_refresh()
+        await client._cluster.wait_for_update()
         assert len(heard) == 1
 
 
@@ -220,10 +220,10 @@ async def test_an_epoch_seen_elsewhere_asks_until_metadata_has_it(
     cluster: FakeCluster,
 ) -> None:
     async with client_of(cluster) as client:
-        await client.wait_for_topics(["t"])
-        assert not client.learned_epoch(T0, 0)
-        assert not client.learned_epoch(TopicPartition("?", 0), 5)
-        assert client.learned_epoch(T0, 1)
+        await client._cluster.wait_for_topics(["t"])
+        assert not client._cluster.learned_epoch(T0, 0)
+        assert not client._cluster.learned_epoch(TopicPartition("?", 0), 5)
+        assert client._cluster.learned_epoch(T0, 1)
         await anyio.sleep(3)
         assert len(asked(cluster)) >= 4
         assert client.cluster.leader(T0) == 0
@@ -237,25 +237,25 @@ async def test_an_epoch_seen_elsewhere_asks_until_metadata_has_it(
 
 async def test_leader_hints(cluster: FakeCluster) -> None:
     async with client_of(cluster) as client:
-        await client.wait_for_topics(["t"])
-        assert not client.apply_leader_hint(T0, 1, 0)
+        await client._cluster.wait_for_topics(["t"])
+        assert not client._cluster.apply_leader_hint(T0, 1, 0)
         node = cluster.nodes[0]
         cluster.nodes[7] = FakeNode(7, "broker7", 9099, versions=node.versions)
         cluster.start(7)
         cluster.move_leader("t", 0, 7)
         endpoints = [NodeEndpoint(node_id=7, host="broker7", port=9099)]
-        assert client.apply_leader_hint(T0, 7, 1, endpoints)
+        assert client._cluster.apply_leader_hint(T0, 7, 1, endpoints)
         assert client.cluster.leader(T0) == 7
         assert client.cluster.brokers[7] == Broker(7, "broker7", 9099)
-        await client.wait_for_update()
+        await client._cluster.wait_for_update()
         assert client.cluster.leader(T0) == 7
 
 
 async def test_an_answer_without_brokers_is_a_failure(cluster: FakeCluster) -> None:
     async with client_of(cluster) as client:
         cluster.on(ApiKey.METADATA, MetadataResponse(), times=3)
-        client.request_refresh()
-        view = await client.wait_for_update()
+        client._cluster.request_refresh()
+        view = await client._cluster.wait_for_update()
         assert len(view.brokers) == 3
         assert len(asked(cluster)) == 5
 
@@ -263,9 +263,9 @@ async def test_an_answer_without_brokers_is_a_failure(cluster: FakeCluster) -> N
 async def test_an_answer_with_an_error_is_a_failure(cluster: FakeCluster) -> None:
     async with client_of(cluster) as client:
         cluster.on(ApiKey.METADATA, MetadataResponse(error_code=31))
-        client.request_refresh()
+        client._cluster.request_refresh()
         with pytest.raises(RequestTimeout, match="CLUSTER_AUTHORIZATION_FAILED"):
-            await client.wait_for_update(timeout=3)
+            await client._cluster.wait_for_update(timeout=3)
 
 
 async def test_a_broker_that_hangs_holds_nobody_up_for_ever(
@@ -273,8 +273,8 @@ async def test_a_broker_that_hangs_holds_nobody_up_for_ever(
 ) -> None:
     async with client_of(cluster, request_timeout_ms=1_000) as client:
         cluster.on(ApiKey.METADATA, HANG, times=1)
-        client.request_refresh()
-        await client.wait_for_update(timeout=3)
+        client._cluster.request_refresh()
+        await client._cluster.wait_for_update(timeout=3)
 
 
 # ---- starting over -----------------------------------------------------------------
@@ -301,10 +301,10 @@ async def test_when_all_brokers_are_others_the_bootstrap_servers_help(
     cluster: FakeCluster,
 ) -> None:
     async with bootstrapped(cluster) as client:
-        client.watch_topics("me", ["t"])
-        await client.wait_for_topics(["t"])
+        client._cluster.watch_topics("me", ["t"])
+        await client._cluster.wait_for_topics(["t"])
         replace_all_brokers(cluster)
-        view = await client.wait_for_update()
+        view = await client._cluster.wait_for_update()
         assert set(view.brokers) == {10}
         assert view.leader(T0) == 10
         assert now() < 2
@@ -313,9 +313,9 @@ async def test_when_all_brokers_are_others_the_bootstrap_servers_help(
 async def test_unless_that_is_not_wanted(cluster: FakeCluster) -> None:
     async with bootstrapped(cluster, metadata_recovery_strategy="none") as client:
         replace_all_brokers(cluster)
-        client.request_refresh()
+        client._cluster.request_refresh()
         with pytest.raises(RequestTimeout, match="no broker can be reached"):
-            await client.wait_for_update(timeout=400)
+            await client._cluster.wait_for_update(timeout=400)
         assert set(client.cluster.brokers) == {0, 1, 2}
 
 
@@ -329,8 +329,8 @@ async def test_starting_over_when_brokers_answer_nothing(cluster: FakeCluster) -
         cluster.start(10)
         cluster._listen(replace(new, host="boot", port=1))
         begin = now()
-        client.request_refresh()
-        view = await client.wait_for_update()
+        client._cluster.request_refresh()
+        view = await client._cluster.wait_for_update()
         assert 10 in view.brokers
         assert now() - begin == pytest.approx(10, abs=0.5)
 
@@ -340,8 +340,8 @@ async def test_starting_over_when_a_broker_says_so(cluster: FakeCluster) -> None
         accepted = cluster.connections_accepted
         refused = MetadataResponse(error_code=E.REBOOTSTRAP_REQUIRED)
         cluster.on(ApiKey.METADATA, refused, times=2)
-        client.request_refresh()
-        view = await client.wait_for_update()
+        client._cluster.request_refresh()
+        view = await client._cluster.wait_for_update()
         assert set(view.brokers) == {0, 1, 2}
         # Each time through the bootstrap address, each time after a pause.
         assert cluster.connections_accepted >= accepted + 2
@@ -350,8 +350,8 @@ async def test_starting_over_when_a_broker_says_so(cluster: FakeCluster) -> None
 
 async def test_a_refresh_may_name_topics(cluster: FakeCluster) -> None:
     async with client_of(cluster, metadata_max_idle_ms=60_000) as client:
-        client.request_refresh("t")
-        assert (await client.wait_for_update()).partition_count("t") == 6
+        client._cluster.request_refresh("t")
+        assert (await client._cluster.wait_for_update()).partition_count("t") == 6
         await anyio.sleep(120)
-        client.request_refresh()
-        assert (await client.wait_for_update()).partition_count("t") is None
+        client._cluster.request_refresh()
+        assert (await client._cluster.wait_for_update()).partition_count("t") is None

@@ -166,7 +166,7 @@ async def test_a_timeout_while_the_first_attempt_hangs(cluster: FakeCluster) -> 
         ):
             await client.request(ListGroupsRequest(), Broker(1), timeout=1)
         # Nobody else lost the connection by that.
-        assert client.ready_connection(1, ConnectionClass.SHARED) is not None
+        assert client._cluster.ready_connection(1, ConnectionClass.SHARED) is not None
 
 
 async def test_a_cancelled_request_leaves_nothing(cluster: FakeCluster) -> None:
@@ -211,8 +211,8 @@ async def test_a_broker_that_comes_back(cluster: FakeCluster) -> None:
     cluster.on(ApiKey.LIST_GROUPS, ListGroupsResponse())
     async with client_of(cluster) as client, anyio.create_task_group() as group:
         cluster.stop(2)
-        client.request_refresh()
-        await client.wait_for_update()
+        client._cluster.request_refresh()
+        await client._cluster.wait_for_update()
         group.start_soon(client.request, ListGroupsRequest(), Broker(2))
         await anyio.sleep(3)
         cluster.start(2)
@@ -245,7 +245,7 @@ async def test_a_leader_that_moved(cluster: FakeCluster) -> None:
     cluster.on(ApiKey.LIST_OFFSETS, offsets(E.NONE))
     cluster.on(ApiKey.LIST_OFFSETS, offsets(E.NOT_LEADER_OR_FOLLOWER), node=1)
     async with client_of(cluster) as client:
-        await client.wait_for_topics(["t"])
+        await client._cluster.wait_for_topics(["t"])
         cluster.move_leader("t", 1, 2)
         response = await client.request(ListOffsetsRequest(), Leader(T1))
         assert response == offsets(E.NONE)
@@ -335,7 +335,7 @@ async def test_finding_coordinators(cluster: FakeCluster, version: int) -> None:
         found: dict[str, int] = {}
 
         async def find(key: str) -> None:
-            found[key] = await client.coordinator(GROUP, key, timeout=5)
+            found[key] = await client._cluster.coordinator(GROUP, key, timeout=5)
 
         async with anyio.create_task_group() as group:
             for key in "abcdef":
@@ -343,7 +343,7 @@ async def test_finding_coordinators(cluster: FakeCluster, version: int) -> None:
         assert found == {key: cluster.coordinator(key) for key in "abcdef"}
         lookups = cluster.requests(FindCoordinatorRequest)
         assert len(lookups) == (1 if version >= 4 else 6)
-        await client.coordinator(GROUP, "a", timeout=5)
+        await client._cluster.coordinator(GROUP, "a", timeout=5)
         assert len(cluster.requests(FindCoordinatorRequest)) == len(lookups)
 
 
@@ -352,13 +352,13 @@ async def test_keys_that_come_during_a_lookup_share_the_next(
 ) -> None:
     gate = cluster.hold(ApiKey.FIND_COORDINATOR)
     async with client_of(cluster) as client, anyio.create_task_group() as group:
-        group.start_soon(lambda: client.coordinator(GROUP, "a"))
+        group.start_soon(lambda: client._cluster.coordinator(GROUP, "a"))
         await cluster.received(ApiKey.FIND_COORDINATOR)
         for key in "bcd":
-            group.start_soon(lambda key=key: client.coordinator(GROUP, key))
-        group.start_soon(lambda: client.coordinator(TRANSACTION, "e"))
+            group.start_soon(lambda key=key: client._cluster.coordinator(GROUP, key))
+        group.start_soon(lambda: client._cluster.coordinator(TRANSACTION, "e"))
         with anyio.move_on_after(1):
-            await client.coordinator(GROUP, "gone")
+            await client._cluster.coordinator(GROUP, "gone")
         for count in (2, 3):
             gate.release()
             await cluster.received(ApiKey.FIND_COORDINATOR, count)
@@ -373,7 +373,7 @@ async def test_a_coordinator_that_moved(cluster: FakeCluster, code: E) -> None:
     cluster.on(ApiKey.HEARTBEAT, HeartbeatResponse())
     cluster.on(ApiKey.HEARTBEAT, HeartbeatResponse(error_code=code), node=1)
     async with client_of(cluster) as client:
-        await client.coordinator(GROUP, "g")
+        await client._cluster.coordinator(GROUP, "g")
         cluster.move_coordinator("g", 2)
         answer = await client.request(HeartbeatRequest(), GroupCoordinator("g"))
         assert answer.error_code == 0
@@ -398,7 +398,7 @@ async def test_a_coordinator_that_died_is_found_anew(cluster: FakeCluster) -> No
         cluster.stop(1)
         cluster.move_coordinator("g", 0)
         await client.request(HeartbeatRequest(), GroupCoordinator("g"))
-        assert await client.coordinator(GROUP, "g") == 0
+        assert await client._cluster.coordinator(GROUP, "g") == 0
     assert nodes_of(cluster, ApiKey.HEARTBEAT) == [1, 0]
     assert now() < 1
 
@@ -408,23 +408,23 @@ async def test_a_coordinator_no_longer_listed_is_forgotten(
 ) -> None:
     cluster.move_coordinator("g", 1)
     async with client_of(cluster) as client:
-        await client.coordinator(GROUP, "g")
+        await client._cluster.coordinator(GROUP, "g")
         assert client.statistics().coordinators == 1
         cluster.stop(1)
-        client.request_refresh()
-        await client.wait_for_update()
+        client._cluster.request_refresh()
+        await client._cluster.wait_for_update()
         assert client.statistics().coordinators == 0
 
 
 async def test_forgetting(cluster: FakeCluster) -> None:
     cluster.move_coordinator("g", 1)
     async with client_of(cluster) as client:
-        assert await client.coordinator(GROUP, "g") == 1
+        assert await client._cluster.coordinator(GROUP, "g") == 1
         cluster.move_coordinator("g", 2)
-        client.forget_coordinator(GROUP, "g", 0)
-        assert await client.coordinator(GROUP, "g") == 1
-        client.forget_coordinator(GROUP, "g", 1)
-        assert await client.coordinator(GROUP, "g") == 2
+        client._cluster.forget_coordinator(GROUP, "g", 0)
+        assert await client._cluster.coordinator(GROUP, "g") == 1
+        client._cluster.forget_coordinator(GROUP, "g", 1)
+        assert await client._cluster.coordinator(GROUP, "g") == 2
 
 
 async def test_who_may_not_know_is_told_at_once(cluster: FakeCluster) -> None:
@@ -433,7 +433,7 @@ async def test_who_may_not_know_is_told_at_once(cluster: FakeCluster) -> None:
     cluster.on(ApiKey.FIND_COORDINATOR, answer)
     async with client_of(cluster) as client:
         with pytest.raises(AuthorizationError, match=r"group 'g'.*: no"):
-            await client.coordinator(GROUP, "g")
+            await client._cluster.coordinator(GROUP, "g")
         with pytest.raises(AuthorizationError):
             await client.request(HeartbeatRequest(), GroupCoordinator("g"))
 
@@ -442,14 +442,14 @@ async def test_brokers_without_such_coordinators(cluster: FakeCluster) -> None:
     cluster.limit_version(ApiKey.FIND_COORDINATOR, 5)
     async with client_of(cluster) as client:
         with pytest.raises(UnsupportedVersion, match="share"):
-            await client.coordinator(SHARE, "g")
+            await client._cluster.coordinator(SHARE, "g")
 
 
 async def test_a_coordinator_that_is_not_found_in_time(cluster: FakeCluster) -> None:
     cluster.on(ApiKey.FIND_COORDINATOR, DISCONNECT)
     async with client_of(cluster) as client:
         with pytest.raises(RequestTimeout, match="coordinator of group 'g'") as raised:
-            await client.coordinator(GROUP, "g", timeout=2)
+            await client._cluster.coordinator(GROUP, "g", timeout=2)
         assert isinstance(raised.value.__cause__, ConnectionLost)
 
 
@@ -463,18 +463,18 @@ async def test_a_coordinator_that_metadata_does_not_list_yet(
         cluster.start(2)
         cluster.move_coordinator("g", 2)
         await client.request(HeartbeatRequest(), GroupCoordinator("g"))
-        await client.wait_for_update()
+        await client._cluster.wait_for_update()
         assert set(client.cluster.brokers) == {0, 1, 2}
     assert nodes_of(cluster, ApiKey.HEARTBEAT) == [2]
 
 
 async def test_connections_for_upper_layers(cluster: FakeCluster) -> None:
     async with client_of(cluster) as client:
-        assert client.ready_connection(1, ConnectionClass.FETCH) is None
-        connection = await client.connection(1, ConnectionClass.FETCH)
-        assert client.ready_connection(1, ConnectionClass.FETCH) is connection
+        assert client._cluster.ready_connection(1, ConnectionClass.FETCH) is None
+        connection = await client._cluster.connection(1, ConnectionClass.FETCH)
+        assert client._cluster.ready_connection(1, ConnectionClass.FETCH) is connection
         with pytest.raises(BrokerNotAvailable):
-            await client.connection(9, ConnectionClass.FETCH)
+            await client._cluster.connection(9, ConnectionClass.FETCH)
 
 
 def test_clients_say_what_they_are_of() -> None:

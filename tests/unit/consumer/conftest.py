@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer import Consumer
 from tests.fakes.broker import FakeCluster
@@ -39,8 +38,9 @@ async def make(cluster: FakeCluster, logs: FakeLogs) -> AsyncIterator[MakeConsum
             if name in options
         }
         config = ConsumerConfig.of(cluster.bootstrap, options)
-        client = Client.from_config(config, observer, dial=cluster.dial)
-        made.append(Consumer.from_config(config, client=client, **own))
+        made.append(
+            Consumer.from_config(config, observer=observer, dial=cluster.dial, **own)
+        )
         return made[-1]
 
     yield make

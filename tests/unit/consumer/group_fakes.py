@@ -16,7 +16,7 @@ from typing import Any
 from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.commits.committer import OffsetCommitter
-from kafkaio.consumer.group.member import GroupCoordinator
+from kafkaio.consumer.group.member import GroupMember
 from kafkaio.errors import KafkaError
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
@@ -490,13 +490,15 @@ class Member:
             "max_poll_interval_ms": 60_000,
         }
         self.config = ConsumerConfig(**(settings | options))
-        self.client = Client.from_config(self.config, observer, cluster.dial)
+        self.client = Client.from_config(
+            self.config, observer=observer, dial=cluster.dial
+        )
         self.host = FakeHost()
         self.committer = OffsetCommitter(
-            self.client, self.config, lambda: self.group.metadata
+            self.client._cluster, self.config, lambda: self.group.metadata
         )
-        self.group = GroupCoordinator(
-            self.client, self.config, self.host, self.committer
+        self.group = GroupMember(
+            self.client._cluster, self.config, self.host, self.committer
         )
         self.topics = topics
         self.error: BaseException | None = None
@@ -509,7 +511,7 @@ class Member:
     async def start(self) -> Member:
         await self.client.start()
         self.group.subscribe(self.topics)
-        self.client.start_soon(self._run, "group")
+        self.client._cluster.start_soon(self._run, "group")
         return self
 
     async def _run(self) -> None:

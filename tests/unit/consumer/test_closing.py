@@ -48,8 +48,9 @@ class Scene:
             self.broker.bootstrap_servers,
             {"auto_offset_reset": "earliest", **self.protocol, **more},
         )
-        client = Client.from_config(config, dial=dial or self.broker.dial)
-        return Consumer.from_config(config, client=client, topics="t", **callbacks)
+        return Consumer.from_config(
+            config, dial=dial or self.broker.dial, topics="t", **callbacks
+        )
 
     async def started(self, **more: Any) -> Consumer:
         consumer = self.consumer(**more)
@@ -399,8 +400,7 @@ PRODUCER_STATES = [
 def producer_of(at: Scene) -> Producer:
     options = {"buffer_memory": 200_000, "request_timeout_ms": 5_000}
     config = ProducerConfig.of(at.broker.bootstrap_servers, options)
-    client = Client.from_config(config, dial=at.broker.dial)
-    return Producer.from_config(config, client=client)
+    return Producer.from_config(config, dial=at.broker.dial)
 
 
 @pytest.mark.parametrize("limit", [0.0, 2.0])
@@ -491,7 +491,7 @@ async def test_a_producer_whose_close_is_cancelled_ends_even_so(
                 await producer.close()
             await quiet(before)
             await producer.close()
-            assert not producer._client.statistics().connections
+            assert not producer._cluster.statistics().connections
 
 
 @virtual

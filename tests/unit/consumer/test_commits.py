@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kafkaio.client.client import Client
+from kafkaio.client.cluster import Cluster
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.commits.committer import OffsetCommitter
 from kafkaio.errors import (
@@ -103,8 +104,12 @@ async def alone(
 ) -> AsyncIterator[OffsetCommitter]:
     """A committer without a membership."""
     config = ConsumerConfig(bootstrap_servers=cluster.bootstrap_servers, group_id="g")
-    async with Client.from_config(config, observer, cluster.dial) as client:
-        yield OffsetCommitter(client, config, lambda: GroupMetadata(group_id="g"))
+    async with Client.from_config(
+        config, observer=observer, dial=cluster.dial
+    ) as client:
+        yield OffsetCommitter(
+            client._cluster, config, lambda: GroupMetadata(group_id="g")
+        )
 
 
 @virtual
@@ -690,7 +695,7 @@ async def test_offsets_in_every_version(version: int) -> None:
 class Losing:
     """A client that takes long to find the coordinator: so long that all is lost."""
 
-    def __init__(self, client: Client, member: Owner) -> None:
+    def __init__(self, client: Cluster, member: Owner) -> None:
         self.client = client
         self.member = member
 
@@ -724,8 +729,8 @@ async def test_what_is_lost_on_the_way_to_the_coordinator_is_not_committed(
             bootstrap_servers=cluster.bootstrap_servers, group_id="g"
         )
         owner = Owner(is_subscribed=is_subscribed)
-        async with Client.from_config(config, None, cluster.dial) as client:
-            losing: Any = Losing(client, owner)
+        async with Client.from_config(config, dial=cluster.dial) as client:
+            losing: Any = Losing(client._cluster, owner)
             committer = OffsetCommitter(
                 losing, config, lambda: GroupMetadata(group_id="g")
             )

@@ -18,7 +18,7 @@ from kafkaio._machines.membership.subscription import Subscription
 from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.commits.committer import OffsetCommitter
-from kafkaio.consumer.group.member import GroupCoordinator
+from kafkaio.consumer.group.member import GroupMember
 from kafkaio.errors import (
     AuthorizationError,
     BrokerError,
@@ -691,11 +691,11 @@ def test_a_group_needs_a_name() -> None:
     config = ConsumerConfig(bootstrap_servers=(("h", 1),))
     client = Client.from_config(config)
     with pytest.raises(UsageError, match="group_id"):
-        OffsetCommitter(client, config, GroupMetadata)
+        OffsetCommitter(client._cluster, config, GroupMetadata)
     named = ConsumerConfig(bootstrap_servers=(("h", 1),), group_id="g")
-    committer = OffsetCommitter(client, named, GroupMetadata)
+    committer = OffsetCommitter(client._cluster, named, GroupMetadata)
     with pytest.raises(UsageError, match="group_id"):
-        GroupCoordinator(client, config, FakeHost(), committer)
+        GroupMember(client._cluster, config, FakeHost(), committer)
 
 
 @virtual

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer import Consumer
 from kafkaio.errors import ClosedError
@@ -24,8 +23,7 @@ READS: dict[str, Callable[[Consumer], Awaitable[object]]] = {
 async def opened() -> tuple[Broker, Consumer]:
     broker = await Broker(topics={"t": 1}, memory_transport=True).__aenter__()
     config = ConsumerConfig.of(broker.bootstrap_servers, {"group_id": "g"})
-    client = Client.from_config(config, dial=broker.dial)
-    consumer = Consumer.from_config(config, client=client, topics="t")
+    consumer = Consumer.from_config(config, dial=broker.dial, topics="t")
     await consumer.start()
     return broker, consumer
 

@@ -199,8 +199,8 @@ async def test_a_store_that_fails_or_hangs() -> None:
         config = ConsumerConfig.of(
             cluster.bootstrap, {"group_id": "g", "offset_store": store}
         )
-        client = Client.from_config(config, None, dial=cluster.dial)
-        one = OffsetCommitter(client, config, lambda: GROUP)
+        client = Client.from_config(config, dial=cluster.dial)
+        one = OffsetCommitter(client._cluster, config, lambda: GROUP)
         store.failure = ZeroDivisionError("oops")
         with pytest.raises(
             OffsetStoreError, match=r"MemoryStore.*write.*oops"

@@ -25,15 +25,12 @@ CLOSED = "was started and never closed: use `async with`, or close"
 def consumer(broker: Broker) -> Consumer:
     options: Any = {"group_id": "g"}
     config = ConsumerConfig.of(broker.bootstrap_servers, options)
-    client = Client.from_config(config, dial=broker.dial)
-    return Consumer.from_config(config, client=client, topics="t")
+    return Consumer.from_config(config, dial=broker.dial, topics="t")
 
 
 def producer(broker: Broker) -> Producer:
     config = ProducerConfig.of(broker.bootstrap_servers, {"client_id": "p"})
-    return Producer.from_config(
-        config, client=Client.from_config(config, dial=broker.dial)
-    )
+    return Producer.from_config(config, dial=broker.dial)
 
 
 def client(broker: Broker) -> Client:
@@ -93,11 +90,10 @@ class Owner:
     def __init__(self, broker: Broker, **options: Any) -> None:
         config = ConsumerConfig.of(broker.bootstrap_servers, options)
         dial = None if config.io_thread else broker.dial
-        client = Client.from_config(config, dial=dial)
         self.called = 0
         self.consumer = Consumer.from_config(
             config,
-            client=client,
+            dial=dial,
             topics="t",
             on_assigned=self.call,
             on_revoked=self.wait,
@@ -201,7 +197,7 @@ def test_on_a_shared_client_only_what_is_forgotten_ends(make: Make) -> None:
             if make is producer:
                 await it[0].send("t", b"x")
             await forget(it, kept)
-            assert not shared._life._listeners
+            assert not shared._cluster._life._listeners
             async with Producer(shared) as other:
                 await other.send("t", b"y")
 
@@ -285,10 +281,10 @@ def test_nor_does_it_in_another_process() -> None:
             it = client(broker)
             await it.start()
             assert it._left_open()
-            assert it._life.home is not None
-            it._life.home.forked()  # as the interpreter calls it
+            assert it._cluster._life.home is not None
+            it._cluster._life.home.forked()  # as the interpreter calls it
             word = it._left_open()
-            it._life.home.is_elsewhere = False
+            it._cluster._life.home.is_elsewhere = False
             await it.close()
             return word is None
 

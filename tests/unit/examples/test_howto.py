@@ -22,7 +22,6 @@ import trustme
 
 import kafkaio
 from kafkaio import TopicPartition
-from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
 from kafkaio.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -375,11 +374,10 @@ async def test_the_end_is_a_marker(isolation: str) -> None:
             log.append([b"open"])
         options = {"auto_offset_reset": "earliest", "isolation_level": isolation}
         config = ConsumerConfig.of(cluster.bootstrap, options)
-        client = Client.from_config(config, dial=cluster.dial)
         async with (
             asyncio.timeout(10),
             kafkaio.Consumer.from_config(
-                config, client=client, topics="one"
+                config, dial=cluster.dial, topics="one"
             ) as consumer,
         ):
             found = [record.value async for record in names["read_to_end"](consumer)]

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from kafkaio.client.client import Client
 from kafkaio.config import ProducerConfig
 from kafkaio.producer import Producer
 from tests.fakes.broker import FakeCluster
@@ -34,8 +33,7 @@ async def make(cluster: FakeCluster, logs: Logs) -> AsyncIterator[MakeProducer]:
 
     def make(observer: object | None = None, **options: Any) -> Producer:
         config = ProducerConfig.of(cluster.bootstrap, options)
-        client = Client.from_config(config, observer, dial=cluster.dial)
-        made.append(Producer.from_config(config, client=client))
+        made.append(Producer.from_config(config, observer=observer, dial=cluster.dial))
         return made[-1]
 
     yield make

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkaio.client.client import Client
 from kafkaio.config import ProducerConfig
 from kafkaio.errors import ClosedError, KafkaError
 from kafkaio.producer import Producer
@@ -97,9 +96,8 @@ async def produce(
                 **options,
             },
         )
-        client = Client.from_config(config, dial=cluster.dial)
         sent: list[tuple[int, int, Delivery]] = []
-        async with Producer.from_config(config, client=client) as producer:
+        async with Producer.from_config(config, dial=cluster.dial) as producer:
             for number, pause in enumerate(pauses):
                 partition = number % 2
                 value = b"%05d" % number
@@ -208,8 +206,7 @@ async def produce_kinds(kinds: list[str], schedule: list[str]) -> set[int]:
         # State exists before the first refusal, as on a partition written before.
         Chaos(cluster, logs, ["fine", *schedule])
         config = ProducerConfig.of(cluster.bootstrap, {"batch_size": 600})
-        client = Client.from_config(config, dial=cluster.dial)
-        async with Producer.from_config(config, client=client) as producer:
+        async with Producer.from_config(config, dial=cluster.dial) as producer:
             await producer.send("t", b"warm up", partition=0)
             deliveries = [
                 await producer.enqueue(
@@ -232,8 +229,7 @@ def test_cancelling_a_send_anywhere_writes_the_record_at_most_once(turns: int) -
         async with FakeCluster(nodes=2, topics={"t": 2}) as cluster:
             logs = Logs(cluster)
             config = ProducerConfig.of(cluster.bootstrap, {})
-            client = Client.from_config(config, dial=cluster.dial)
-            async with Producer.from_config(config, client=client) as producer:
+            async with Producer.from_config(config, dial=cluster.dial) as producer:
                 task = asyncio.create_task(producer.send("t", b"c", partition=0))
                 for _ in range(turns):
                     await asyncio.sleep(0)
@@ -251,8 +247,7 @@ def test_closing_anywhere_ends_every_delivery(turns: int) -> None:
         async with FakeCluster(nodes=2, topics={"t": 2}) as cluster:
             Logs(cluster)
             config = ProducerConfig.of(cluster.bootstrap, {})
-            client = Client.from_config(config, dial=cluster.dial)
-            async with Producer.from_config(config, client=client) as producer:
+            async with Producer.from_config(config, dial=cluster.dial) as producer:
                 deliveries = [producer.enqueue_nowait("t", b"c") for _ in range(10)]
                 for _ in range(turns):
                     await asyncio.sleep(0)

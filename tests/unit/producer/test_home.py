@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kafkaio.client.client import Client
 from kafkaio.config import ProducerConfig
 from kafkaio.errors import ClosedError
 from kafkaio.producer import Producer
@@ -24,8 +23,7 @@ FORKED = "the producer 'p' was started in another process: make a new one after 
 async def started(broker: Broker) -> Producer:
     options: Any = {"client_id": "p"}
     config = ProducerConfig.of(broker.bootstrap_servers, options)
-    client = Client.from_config(config, dial=broker.dial)
-    producer = Producer.from_config(config, client=client)
+    producer = Producer.from_config(config, dial=broker.dial)
     await producer.start()
     return producer
 

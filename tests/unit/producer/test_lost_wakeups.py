@@ -8,7 +8,6 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkaio.client.client import Client
 from kafkaio.config import ProducerConfig
 from kafkaio.errors import BufferFull
 from kafkaio.producer import Producer
@@ -124,8 +123,7 @@ async def go_through(
         }
         options["enable_idempotence"] = "acks" not in options
         config = ProducerConfig.of(cluster.bootstrap, options)
-        client = Client.from_config(config, dial=cluster.dial)
-        async with Producer.from_config(config, client=client) as producer:
+        async with Producer.from_config(config, dial=cluster.dial) as producer:
             case = Case(cluster, producer, answers)
             for number, step in enumerate(steps):
                 await case.step(step, number)

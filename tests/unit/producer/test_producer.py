@@ -1316,7 +1316,9 @@ async def test_a_shared_client_is_left_open(cluster: FakeCluster, logs: Logs) ->
             await two.send("one", b"b")
             lanes = [c.lane for c in client.statistics().connections]
             assert lanes.count(ConnectionClass.PRODUCE) == 1
-        assert (await client.wait_for_topics(["one"], 1)).partition_count("one") == 1
+        assert (await client._cluster.wait_for_topics(["one"], 1)).partition_count(
+            "one"
+        ) == 1
     assert logs.values("one") == [b"a", b"b"]
 
 
@@ -1384,9 +1386,8 @@ async def test_a_subclass_may_put_its_own_in_the_place(
 
     options = {} if is_plain else {"value_serializer": str.encode}
     config = ProducerConfig.of(cluster.bootstrap, options)
-    client = Client.from_config(config, dial=cluster.dial)
     value = b"v" if is_plain else "v"
-    async with Counting.from_config(config, client=client) as producer:
+    async with Counting.from_config(config, dial=cluster.dial) as producer:
         deliveries = [producer.enqueue_nowait("one", value) for _ in range(3)]
         assert [(await each).offset for each in deliveries] == [0, 1, 2]
     assert producer.count == 3

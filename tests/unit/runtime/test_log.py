@@ -292,7 +292,7 @@ async def test_the_log_is_switched_off(caplog: pytest.LogCaptureFixture) -> None
     async with Broker(topics={"one": 1}) as broker:
         await work(broker.bootstrap_servers, log=False)
         async with kafkaio.Client(broker.bootstrap_servers, log=False) as client:
-            assert vars(client.observer) == {}
+            assert vars(client._cluster.observer) == {}
             await work(client)
     assert caplog.records == []
 
