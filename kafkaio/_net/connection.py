@@ -41,7 +41,7 @@ class ConnectionStatistics:
 
     Attributes:
         node_id: the broker; negative for a bootstrap server.
-        lane: what the connection is for.
+        connection_class: what the connection is for.
         host: where the broker was reached.
         port: its port.
         state: name of the state it is in.
@@ -53,7 +53,7 @@ class ConnectionStatistics:
     """
 
     node_id: int
-    lane: ConnectionClass
+    connection_class: ConnectionClass
     host: str
     port: int
     state: str
@@ -84,7 +84,7 @@ class Connection:
 
     Args:
         broker: the broker to connect to.
-        lane: what the connection is for.
+        connection_class: what the connection is for.
         identity: how the client presents itself.
         observer: told of requests, answers and throttling; must not raise.
         on_lost: called once when the connection, if it was ready, has ended.
@@ -93,7 +93,7 @@ class Connection:
     def __init__(
         self,
         broker: Broker,
-        lane: ConnectionClass,
+        connection_class: ConnectionClass,
         identity: Identity,
         observer: Observer,
         on_lost: OnLost,
@@ -101,7 +101,7 @@ class Connection:
         self.broker = broker
         #: The broker's id; negative for a bootstrap server.
         self.node_id = broker.node_id
-        self.lane = lane
+        self.connection_class = connection_class
         self._observer = observer
         self._on_lost = on_lost
         self._machine = ConnectionMachine(identity, now())
@@ -122,8 +122,8 @@ class Connection:
 
     def __repr__(self) -> str:
         return (
-            f"<Connection {self._peer} {self.lane.kind} {self._machine.state.name} | "
-            f"{self.in_flight} in flight>"
+            f"<Connection {self._peer} {self.connection_class.kind} "
+            f"{self._machine.state.name} | {self.in_flight} in flight>"
         )
 
     @property
@@ -151,7 +151,7 @@ class Connection:
         transport = self._transport
         return ConnectionStatistics(
             node_id=self.node_id,
-            lane=self.lane,
+            connection_class=self.connection_class,
             host=self.broker.host,
             port=self.broker.port,
             state=self._machine.state.name,

@@ -77,7 +77,7 @@ class ClassicRequests:
         # timeout would take a group that rebalances for a coordinator that hangs.
         patience = self._config.max_poll_interval_ms / 1000 + _JOIN_MARGIN
         connection = await self._rpc.connection(
-            self._rpc.lane,
+            self._rpc.connection_class,
             now() + min(self._timeout, self._member.config.answer_timeout),
         )
         self._check_static(connection)
@@ -139,7 +139,7 @@ class ClassicRequests:
                     for member, blob in effect.assignments
                 ],
             ),
-            self._rpc.lane,
+            self._rpc.connection_class,
             timeout=self._timeout,
         )
         return self._member.sync_answered(effect.ticket, reply, now(), roll())
@@ -158,7 +158,7 @@ class ClassicRequests:
                 member_id=effect.member_id,
                 group_instance_id=self._config.group_instance_id,
             ),
-            self._rpc.lane,
+            self._rpc.connection_class,
             timeout=min(self._timeout, effect.timeout),
             is_vital=True,
         )
@@ -167,8 +167,8 @@ class ClassicRequests:
         )
 
     async def _leave(self, effect: fx.SendLeave) -> Effects:
-        # Not on the coordinator's lane: there it would wait behind a JoinGroup that
-        # waits for us.
+        # Not on the member's own connection: there it would wait behind a JoinGroup,
+        # which waits for this member.
         deadline = now() + self._timeout
         connection = await self._rpc.connection(ConnectionClass.SHARED, deadline)
         request = self._leave_request(effect, connection)
@@ -179,7 +179,7 @@ class ClassicRequests:
     def send_at_once(self, leave: fx.Send) -> None:
         """Send a request to leave if a connection is open; its answer is dropped."""
         assert isinstance(leave, fx.SendLeave)
-        connection = self._rpc.ready(ConnectionClass.SHARED, self._rpc.lane)
+        connection = self._rpc.ready(ConnectionClass.SHARED, self._rpc.connection_class)
         if connection is not None:
             request = self._leave_request(leave, connection)
             self._rpc.sending(leave.ticket)

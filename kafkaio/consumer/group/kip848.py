@@ -53,7 +53,9 @@ class Kip848Requests:
 
     async def _heartbeat(self, effect: fx.SendConsumerGroupHeartbeat) -> Effects:
         timeout = min(self._timeout, effect.timeout)
-        connection = await self._rpc.connection(self._rpc.lane, now() + timeout)
+        connection = await self._rpc.connection(
+            self._rpc.connection_class, now() + timeout
+        )
         if effect.is_new:
             self._check_offered(connection)
         version = connection.versions.usable(ConsumerGroupHeartbeatRequest)
@@ -70,7 +72,7 @@ class Kip848Requests:
     def send_at_once(self, leave: fx.Send) -> None:
         """Send a request to leave if a connection is open; its answer is dropped."""
         assert isinstance(leave, fx.SendConsumerGroupHeartbeat)
-        connection = self._rpc.ready(self._rpc.lane)
+        connection = self._rpc.ready(self._rpc.connection_class)
         if connection is not None:
             version = connection.versions.usable(ConsumerGroupHeartbeatRequest)
             request = self._request(leave, version)

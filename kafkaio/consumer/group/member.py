@@ -99,9 +99,9 @@ class GroupMember:
         return self._rpc.group_id
 
     @property
-    def lane(self) -> ConnectionClass:
+    def connection_class(self) -> ConnectionClass:
         """The connections that are this member's alone."""
-        return self._rpc.lane
+        return self._rpc.connection_class
 
     @property
     def state(self) -> Enum:
