@@ -19,13 +19,13 @@ from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
 
 __all__ = ["ApiVersions", "software_version"]
 
-# Versions that a broker advertises but does not serve to clients: 4.x names Produce
-# 0-2 only for the sake of an old librdkafka; AddPartitionsToTxn 4 and 5 are for
-# brokers among themselves.
+# Versions that a broker announces but does not serve to clients: 4.x announces Produce
+# 0-2 only because old versions of librdkafka check for them; AddPartitionsToTxn 4 and 5
+# are for requests between brokers.
 _FLOORS: Final[Mapping[int, int]] = MappingProxyType(
     {
         ApiKey.PRODUCE: 3,
-        # Before, only who may act on the cluster was allowed to ask (KIP-320).
+        # Before, this request needed the right of a broker (KIP-320).
         ApiKey.OFFSET_FOR_LEADER_EPOCH: 3,
     }
 )
@@ -42,14 +42,14 @@ class ApiVersions:
         ranges: lowest and highest version by API key.
         finalized_features: version levels in force in the whole cluster, by name.
         finalized_features_epoch: grows whenever those change; -1 if unknown.
-        supported_features: highest version level this broker supports, by name.
+        supported_features: highest version level that this broker supports, by name.
     """
 
     ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     finalized_features: Mapping[str, int] = field(default_factory=dict)
     finalized_features_epoch: int = -1
     supported_features: Mapping[str, int] = field(default_factory=dict)
-    # What usable() found: every request asks it.
+    # The results of usable(), which every request calls.
     _usable: dict[tuple[type[Request[Response]], int | None], int] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -81,11 +81,11 @@ class ApiVersions:
     def usable(
         self, request_type: type[Request[Response]], max_version: int | None = None
     ) -> int:
-        """The highest version of a request that both sides know.
+        """The highest version of a request that both sides support.
 
         Args:
             request_type: class of the request.
-            max_version: an upper limit of the caller's own.
+            max_version: the caller's upper limit; None for none.
 
         Raises:
             UnsupportedVersion: there is none.
@@ -119,9 +119,9 @@ class ApiVersions:
 
 
 def software_version(version: str) -> str:
-    """Make a version presentable to brokers, which refuse ``1.0+local`` and ``1_0``.
+    """Turn a version into one that brokers accept; they refuse ``1.0+local``, ``1_0``.
 
-    They want letters, digits, dots and hyphens, beginning and ending with a letter or
-    digit (KIP-511).
+    A version consists of letters, digits, dots and hyphens, and begins and ends with a
+    letter or digit (KIP-511).
     """
     return _SOFTWARE.sub("-", version).strip("-.") or "unknown"

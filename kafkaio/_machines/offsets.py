@@ -5,9 +5,9 @@ A record is finished once the application has asked for the next one, or has cal
 finished records are ever committed. So each partition has three offsets, each of them
 the offset of the next record::
 
-    committed <= finished <= handed
+    committed <= finished <= handed      (except after a seek back)
 
-A seek back is the exception: it sets ``handed`` and ``finished`` below ``committed``.
+A seek back sets ``handed`` and ``finished`` below ``committed``.
 
 A partition is opened with the number of its assignment. What arrives late for an
 assignment that has ended is ignored: the partition may belong to another member.

@@ -258,7 +258,7 @@ _REJOIN = Reaction(retry=True, step=Step.REJOIN)
 _NEW_GENERATION = Reaction(step=Step.RESET_GENERATION)
 _NEW_MEMBER = Reaction(step=Step.RESET_MEMBER)
 
-#: Refused for good by a group, whatever the request was.
+#: Refused permanently by a group, whatever the request was.
 _GROUP_FATAL = {
     _E.INVALID_GROUP_ID: _FATAL,
     _E.GROUP_AUTHORIZATION_FAILED: _FATAL,

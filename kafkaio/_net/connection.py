@@ -403,10 +403,10 @@ class Connection:
             transport.abort()
 
     def _handshake_failed(self, cause: BaseException | None) -> BrokerNotAvailable:
-        told = "closed" if cause is None else str(cause) or type(cause).__name__
+        reason = "closed" if cause is None else str(cause) or type(cause).__name__
         error = BrokerNotAvailable(
             f"{self.broker.host}:{self.broker.port}: "
-            f"{self._machine.handshake_step}: {told}"
+            f"{self._machine.handshake_step}: {reason}"
         )
         error.__cause__ = cause
         return error

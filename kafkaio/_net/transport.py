@@ -165,7 +165,7 @@ class TcpTransport(asyncio.BufferedProtocol):
         if self._sink is not None:
             self._sink.connection_lost(self._broken or exc)
 
-    # ---- what we call ------------------------------------------------------------
+    # ---- Transport ---------------------------------------------------------------
 
     def write(self, parts: Sequence[Buffer]) -> None:
         """See Transport."""

@@ -1,6 +1,6 @@
 """What a connection exchanges with the broker before it carries requests.
 
-The handshake is a row of steps, one after another. A `HandshakeStep` tells which
+The handshake is a sequence of steps. A `HandshakeStep` decides which
 request to send next and takes its answer; the machine sends, waits and throttles as for
 any other request. The first step is `VersionNegotiation` (KIP-35, KIP-511). A step that
 authenticates may follow: it is given the broker's versions, and the machine knows

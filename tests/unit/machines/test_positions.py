@@ -174,7 +174,7 @@ def test_a_revoke_keeps_the_position():
     assert made.is_settled()
 
 
-def test_a_reset_of_what_is_asked_back_is_looked_up():
+def test_a_reset_during_a_requested_revocation_is_looked_up():
     made = fetching(10)
     made.revoke_requested(A)
     made.seek_to(A, EARLIEST)
@@ -219,7 +219,7 @@ def test_what_was_buffered_can_be_fetched_again():
     assert [p.offset for p in made.fetchable(0)] == [12]
 
 
-def test_where_to_fetch_is_told_anew_only_when_it_changes():
+def test_a_fetch_point_is_new_only_when_it_changes():
     made = fetching(10)
     (point,) = made.fetchable(0)
     assert made.fetchable(0)[0] is point
@@ -299,7 +299,7 @@ def test_a_log_that_knows_nothing_of_what_was_read_is_reset():
 
 
 @pytest.mark.parametrize("end", [6, -1])
-def test_a_cut_log_without_a_policy_strands(end: int):
+def test_a_truncated_log_without_a_policy_leaves_no_offset(end: int):
     made = fetching(10, policy=None)
     made.leader_seen(A, 4)
     assert made.diverged(A, made[A].token, end, 1, 4) == Truncation(10, end)

@@ -45,6 +45,13 @@ def offsets(jobs: Iterable[Job]) -> list[int]:
     return [job.record.offset for job in jobs]
 
 
+def test_what_waited_for_a_key_comes_before_other_ready_records() -> None:
+    schedule = opened()
+    schedule.add(A, [record(n, key) for n, key in enumerate((b"a", b"b", b"a"))])
+    schedule.finished(begin(schedule))
+    assert offsets(begin_all(schedule)) == [2, 1]
+
+
 def test_records_of_a_key_run_one_after_the_other() -> None:
     schedule = opened()
     keys = [b"a", b"b", b"a", None, b"a", None]
@@ -266,7 +273,8 @@ class Model(RuleBasedStateMachine):
         self.last_begun[tp] = max(self.last_begun[tp], job.record.offset)
         if key is not None:
             assert all(
-                j.strand != key or j.line is not job.assignment for j in self.running
+                j.strand != key or j.assignment is not job.assignment
+                for j in self.running
             )
             begun = self.begun.setdefault((tp, key), [])
             if job.attempts == 1:

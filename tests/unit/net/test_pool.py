@@ -319,7 +319,7 @@ async def test_a_moved_broker_gets_a_new_connection(side: Side) -> None:
     assert new.is_ready
 
 
-async def test_an_attempt_to_the_old_address_is_given_up(side: Side) -> None:
+async def test_an_attempt_to_the_old_address_is_cancelled(side: Side) -> None:
     side.cluster.on(ApiKey.API_VERSIONS, HANG)
     task = asyncio.create_task(side.connect())
     await side.cluster.received(ApiKey.API_VERSIONS)

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.connection.handshake import (
     Handshake,
-    Identity,
     VersionNegotiation,
     next_attempt,
 )
@@ -18,15 +17,7 @@ from kafkaio.protocol.messages.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,
 )
-
-IDENTITY = Identity(
-    peer="broker 1 (host:9092)",
-    client_id="me",
-    software_name="kafkaio",
-    software_version="1.0",
-    request_timeout=30.0,
-    idle_timeout=540.0,
-)
+from tests.unit.machines.connection.support import IDENTITY
 
 
 def test_the_step_ends_when_the_versions_are_known() -> None:

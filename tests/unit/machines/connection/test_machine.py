@@ -15,7 +15,7 @@ from hypothesis.stateful import (
 )
 
 from kafkaio._machines.api_versions import ApiVersions
-from kafkaio._machines.connection.handshake import Exchange, Identity
+from kafkaio._machines.connection.handshake import Exchange
 from kafkaio._machines.connection.machine import Answer, Closing, ConnectionMachine
 from kafkaio._machines.connection.pipeline import (
     RESERVED_IDS,
@@ -48,15 +48,8 @@ from kafkaio.protocol.messages.sasl_handshake import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
+from tests.unit.machines.connection.support import IDENTITY
 
-IDENTITY = Identity(
-    peer="broker 1 (host:9092)",
-    client_id="me",
-    software_name="kafkaio",
-    software_version="1.0",
-    request_timeout=30.0,
-    idle_timeout=540.0,
-)
 VERSIONS = ApiVersionsResponse(
     api_keys=[
         ApiVersion(api_key=ApiKey.PRODUCE, min_version=0, max_version=13),
