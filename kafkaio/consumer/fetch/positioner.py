@@ -123,7 +123,7 @@ class Positioner:
                 await self._wakeup.wait(positions.next_retry(now()))
 
     def _ask(self, kind: str, leader: int, question: Child) -> None:
-        # One question of a kind at a time; partitions that come later wait for the next.
+        # One question of a kind at a time: partitions that come later wait.
         if (kind, leader) in self._busy:
             return
         self._busy.add((kind, leader))

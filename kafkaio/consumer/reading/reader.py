@@ -22,7 +22,6 @@ from kafkaio._machines.positions import FetchPoint, Positions, Reset
 from kafkaio._records.batch import Handout
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.batch import Batch, Piece, size_of
-from kafkaio.consumer.parallel.divider import Divider
 from kafkaio.consumer.reading.buffers import (
     Buffers,
     Failure,
@@ -31,6 +30,7 @@ from kafkaio.consumer.reading.buffers import (
     PartitionBuffer,
 )
 from kafkaio.consumer.reading.deserializing import deserializing
+from kafkaio.consumer.reading.divider import Divider
 from kafkaio.consumer.reading.opening import open_batch, placed
 from kafkaio.consumer.reading.stranded import stranded
 from kafkaio.errors import CorruptRecord
