@@ -127,6 +127,7 @@ class Core:
         self._assigner = GrouplessAssigner(self.assigned)
         self._positioner = Positioner(
             cluster,
+            config,
             self.reader,
             self.lookup,
             None if config.group_id is None else self._fetch_committed,
