@@ -9,7 +9,8 @@ synchronous. A crash of any of them fails whoever waits, at once and with the ca
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -19,6 +20,7 @@ from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.offsets import Commit
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.ending import Ending
+from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.thread import caller
 from kafkaio._runtime.turns import Turns
@@ -34,8 +36,8 @@ from kafkaio.consumer.fetch.lookup import OffsetLookup
 from kafkaio.consumer.fetch.positioner import Positioner
 from kafkaio.consumer.group.member import GroupMember
 from kafkaio.consumer.group.rewind import Rewinder
-from kafkaio.consumer.parallel.divider import drained
 from kafkaio.consumer.presence import wait_for_partitions
+from kafkaio.consumer.reading.divider import Divider
 from kafkaio.consumer.reading.exclusive import ExclusiveReading, Insiders
 from kafkaio.consumer.reading.reader import Reader
 from kafkaio.consumer.rebalance.assignment import GrouplessAssigner, PartitionAssignment
@@ -64,6 +66,8 @@ _LEAVING_AT_ONCE: Final = 0.5
 #: Seconds that one without time has for it. Without any, brokers may not read what was
 #: written before the connection was closed (Kafka 2.1: every second time).
 _LEAVING_AT_LEAST: Final = 0.04
+#: How much of the time to close may be spent on work that was begun.
+_DRAINING: Final = 0.8
 #: Records handed out before the iterator looks at the clock.
 _CREDIT: Final = 64
 
@@ -123,6 +127,7 @@ class Core:
         self._assigner = GrouplessAssigner(self.assigned)
         self._positioner = Positioner(
             cluster,
+            config,
             self.reader,
             self.lookup,
             None if config.group_id is None else self._fetch_committed,
@@ -347,7 +352,7 @@ class Core:
             self.cluster.end_class(self.member.connection_class)
 
     async def _part(self, deadline: float) -> None:
-        await drained(self.reader.divider, deadline - now())
+        await self._drain(deadline - now())
         with anyio.CancelScope(deadline=deadline):
             self.fetcher.close_sessions()
             await self._autocommit.commit_quietly()
@@ -530,7 +535,62 @@ class Core:
     def _more_credit(self) -> int:
         return 0 if self.turns.is_due else _CREDIT
 
-    # For whoever divides the records
+    # For what divides the records
+
+    @contextmanager
+    def dividing(self, divider: Divider) -> Iterator[None]:
+        """Let the records be divided within the block; nobody else may read.
+
+        What was handed out before counts as finished. What was handed out within the
+        block and is not finished at its end is read again.
+
+        Raises:
+            UsageError: another task reads already.
+        """
+        with self.reading:
+            reader = self.reader
+            self.step(polls=False)
+            reader.set_aside()
+            reader.divider = divider
+            for tp in reader.positions:
+                divider.assigned(tp)
+            try:
+                yield
+            finally:
+                reader.sync()
+                reader.divider = None
+                reader.take_back()
+
+    def release(self, tp: TopicPartition) -> None:
+        """Release a partition that was requested back, unless the user holds it."""
+        if self.member is not None:
+            self.member.release(frozenset({tp}))
+
+    async def _drain(self, within: float) -> None:
+        # Let what several tasks work on be finished, as far as time allows.
+        divider = self.reader.divider
+        if divider is not None:
+            try:
+                with anyio.move_on_after(_DRAINING * within):
+                    await divider.drain()
+            finally:
+                divider.stop()
+
+    @property
+    def observer(self) -> Observer:
+        """Hears what happens."""
+        return self.cluster.observer
+
+    @property
+    def may_read(self) -> bool:
+        """Whether the consumer is running and something is to be read."""
+        return self.state == "running" and not self.wanted.is_nothing
+
+    def awaits_commit(self, tp: TopicPartition) -> bool:
+        """Whether finished records of a partition wait for the user to commit them."""
+        if self.auto_commits or self.committer is None:
+            return False
+        return self.reader.ledger.is_due(tp)
 
     def notify(self) -> None:
         """Wake who waits for news."""
