@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Self, TypeVar, Unpack
+from typing import Self, Unpack
 from uuid import UUID
 
 import anyio
@@ -35,7 +35,6 @@ from kafkaio.client.statistics import ClientStatistics
 from kafkaio.config import ClientConfig, ClientOptions
 from kafkaio.errors import (
     BrokerNotAvailable,
-    ConfigurationError,
     KafkaError,
     RequestTimeout,
 )
@@ -44,8 +43,6 @@ from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestT
 from kafkaio.types import TopicPartition
 
 __all__ = ["Client"]
-
-ConfigT = TypeVar("ConfigT", bound=ClientConfig)
 
 #: Seconds that closing may take where the caller sets no other limit.
 CLOSE_TIMEOUT = 10.0
@@ -201,16 +198,15 @@ class Client(Closeable):
             ClosedError: the client was started before.
         """
         self._life.begin()
+        servers = ", ".join(self.config.addresses)
         if self.config.log:
-            is_debugging = attach_log(
-                self.observer, self.config.client_id, self._servers
-            )
+            is_debugging = attach_log(self.observer, self.config.client_id, servers)
             self._is_watched = self._is_watched or is_debugging
         try:
             self._supervisor.start(self._metadata.run, self._finder.run)
             if self._is_watched:
                 self._supervisor.start_soon(partial(watch_loop, self.observer), "watch")
-            await self._first_answer(self._deadline(timeout))
+            await self._first_answer(self._deadline(timeout), servers)
             self._life.check()
             self._life.state = State.RUNNING
         except BaseException:
@@ -218,11 +214,7 @@ class Client(Closeable):
             raise
         self.observer.started("client", self.config.client_id)
 
-    @property
-    def _servers(self) -> str:
-        return ", ".join(f"{h}:{p}" for h, p in self.config.bootstrap_servers)
-
-    async def _first_answer(self, deadline: float) -> None:
+    async def _first_answer(self, deadline: float, servers: str) -> None:
         with anyio.CancelScope(deadline=deadline):
             while not self._metadata.view.number:
                 await self._metadata.attempted.wait()
@@ -231,7 +223,7 @@ class Client(Closeable):
                     raise failure
             return
         failure = self._metadata.failure
-        why = str(failure) if failure else f"no answer yet from {self._servers}"
+        why = str(failure) if failure else f"no answer yet from {servers}"
         raise BrokerNotAvailable(f"the cluster did not answer: {why}") from failure
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
@@ -323,24 +315,6 @@ class Client(Closeable):
         return await self._requester.request(request, to, self._deadline(timeout))
 
     # ---- for upper layers: the cluster -------------------------------------------
-
-    def config_to_share(
-        self,
-        kind: type[ConfigT],
-        options: Mapping[str, object],
-        observer: object | None,
-    ) -> ConfigT:
-        """Make the configuration of a producer or consumer that shares this client.
-
-        Raises:
-            ConfigurationError: an option is unknown, impossible or the client's, or an
-                observer is given: the client has its own, and it would hear nothing.
-        """
-        if observer is not None:
-            raise ConfigurationError(
-                "observer: a shared client has its own: give it to Client(...)"
-            )
-        return kind.sharing(self.config, options)
 
     @property
     def cluster(self) -> ClusterView:

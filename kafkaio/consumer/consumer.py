@@ -116,7 +116,7 @@ class Consumer(Places, InParallel):
         is_shared = isinstance(bootstrap_servers, Client)
         if isinstance(bootstrap_servers, Client):
             client = bootstrap_servers
-            config = client.config_to_share(ConsumerConfig, options, observer)
+            config = ConsumerConfig.sharing(client.config, options, observer)
         else:
             config = ConsumerConfig.of(bootstrap_servers, options)
             client = Client.from_config(config, observer)

@@ -74,7 +74,7 @@ class Producer(ProducerLife):
     ) -> None:
         if isinstance(bootstrap_servers, Client):
             client = bootstrap_servers
-            config = client.config_to_share(ProducerConfig, options, observer)
+            config = ProducerConfig.sharing(client.config, options, observer)
             self._set_up(config, client, owns_client=False)
         else:
             config = ProducerConfig.of(bootstrap_servers, options)
