@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
@@ -10,6 +11,7 @@ from uuid import UUID
 
 import anyio
 
+from kafkaio._arguments import seconds_of, topics_of, type_name
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.metadata import ClusterView, Endpoint
 from kafkaio._machines.refresh import Topics
@@ -24,7 +26,7 @@ from kafkaio._runtime.observer import Observer, guarded
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.unclosed import Closeable, weakly
 from kafkaio._runtime.watchdog import TOLERANCE, watch_loop
-from kafkaio.client.destinations import ANY, Destination
+from kafkaio.client.destinations import ANY, Destination, check_destination
 from kafkaio.client.finder import CoordinatorFinder
 from kafkaio.client.life import CrashListener, Life, State
 from kafkaio.client.metadata import MetadataKeeper
@@ -34,6 +36,7 @@ from kafkaio.client.signature import OptionsSignature
 from kafkaio.client.statistics import ClientStatistics
 from kafkaio.config import ClientConfig, ClientOptions
 from kafkaio.errors import (
+    ArgumentTypeError,
     BrokerNotAvailable,
     KafkaError,
     RequestTimeout,
@@ -235,11 +238,16 @@ class Client(Closeable):
 
         Args:
             timeout: seconds after which to leave those tasks to end by themselves.
+
+        Raises:
+            ArgumentTypeError: the timeout is no number.
+            ArgumentValueError: it is negative or not a number; nothing was closed.
+            ClosedError: the client belongs to another event loop or process.
         """
+        limit = CLOSE_TIMEOUT if timeout is None else seconds_of("timeout", timeout)
         was_open = self._life.is_open
         self._life.close()
         self._fail_waiters()
-        limit = CLOSE_TIMEOUT if timeout is None else timeout
         with anyio.CancelScope(shield=True, deadline=now() + limit):
             try:
                 await self._pool.aclose()
@@ -272,7 +280,8 @@ class Client(Closeable):
     def _deadline(self, timeout: float | None) -> float:
         if timeout is None:
             timeout = self.config.default_api_timeout_ms / 1000
-        return now() + timeout
+        # A negative one is no mistake: the caller's own time limit is over.
+        return now() + seconds_of("timeout", timeout, -math.inf)
 
     # ---- requests ------------------------------------------------------------------
 
@@ -306,12 +315,15 @@ class Client(Closeable):
         Raises:
             RequestTimeout: no answer in time; the message and the cause say what the
                 last attempt failed with.
+            ArgumentTypeError: an argument has the wrong type.
             UnsupportedVersion: the broker cannot take the request as it is.
             AuthorizationError: the coordinator or leader may not be told to us.
             AuthenticationError: the brokers refuse who we are.
             ClosedError: the client is closed, or not started.
         """
         self._life.check()
+        _check_request(request)
+        check_destination(to)
         return await self._requester.request(request, to, self._deadline(timeout))
 
     # ---- for upper layers: the cluster -------------------------------------------
@@ -388,12 +400,15 @@ class Client(Closeable):
 
         Raises:
             UnknownTopicOrPartition: the cluster still has no such topic.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: a name is empty.
             AuthorizationError: a topic may not be described to us; raised at once.
             BrokerError: a name is none that a topic can have; raised at once.
             RequestTimeout: nobody could be asked in time.
             ClosedError: the client is closed.
         """
         self._life.check()
+        topics = topics_of(topics)
         with anyio.CancelScope(deadline=self._deadline(timeout)):
             return await self._metadata.wait_for_topics(topics)
         raise self._metadata.why_missing(topics)
@@ -546,6 +561,13 @@ class Client(Closeable):
 
     def _view_changed(self, view: ClusterView) -> None:
         self._finder.cache.retain(view.brokers.keys())
+
+
+def _check_request(request: object) -> None:
+    if not isinstance(request, Request):
+        raise ArgumentTypeError(
+            f"request must be a request of kafkaio.messages, not {type_name(request)}"
+        )
 
 
 def _end(life: Life, pool: Pool, supervisor: Supervisor) -> None:
