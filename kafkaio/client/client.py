@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Self, TypeVar, Unpack
+from typing import Self, Unpack
 
+from kafkaio._arguments import type_name
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._net.transport import Dial
-from kafkaio._runtime.unclosed import Closeable
+from kafkaio._runtime.lifecycle import Closeable, State
 from kafkaio.client.cluster import Cluster
-from kafkaio.client.destinations import ANY, Destination
+from kafkaio.client.destinations import ANY, Destination, check_destination
 from kafkaio.client.signature import OptionsSignature
 from kafkaio.client.statistics import ClientStatistics
 from kafkaio.config import ClientConfig, ClientOptions
-from kafkaio.errors import ConfigurationError
+from kafkaio.errors import ArgumentTypeError
 from kafkaio.protocol.message import Request, ResponseT
 
-__all__ = ["Client", "shared"]
-
-ConfigT = TypeVar("ConfigT", bound=ClientConfig)
+__all__ = ["Client", "cluster_of"]
 
 
 class Client(Closeable):
@@ -50,7 +48,11 @@ class Client(Closeable):
         **options: Unpack[ClientOptions],
     ) -> None:
         config = ClientConfig.of(bootstrap_servers, options)
-        self._cluster = Cluster(config, observer)
+        self._set_up(Cluster(config, observer))
+
+    def _set_up(self, cluster: Cluster) -> None:
+        self._life = cluster.life
+        self._cluster = cluster
 
     @classmethod
     def from_config(
@@ -68,7 +70,7 @@ class Client(Closeable):
             dial: makes transports; None for TCP and TLS.
         """
         client = cls.__new__(cls)
-        client._cluster = Cluster(config, observer, dial)
+        client._set_up(Cluster(config, observer, dial))
         return client
 
     @classmethod
@@ -106,25 +108,8 @@ class Client(Closeable):
         """The client as it is now."""
         return self._cluster.statistics()
 
-    def _left_open(self) -> str | None:
-        cluster: Cluster | None = getattr(self, "_cluster", None)
-        return None if cluster is None else cluster.left_open
-
-    def _forgotten(self) -> None:
-        if self._cluster.home is not None:
-            self._cluster.home.soon(self._cluster.abandon)
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
+    def _abandon(self) -> None:
+        self._life.soon(self._cluster.abandon)
 
     async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Connect to the cluster; returns when it has answered.
@@ -151,6 +136,11 @@ class Client(Closeable):
 
         Args:
             timeout: seconds after which to leave those tasks to end by themselves.
+
+        Raises:
+            ArgumentTypeError: the timeout is no number.
+            ArgumentValueError: it is negative or not a number; nothing was closed.
+            ClosedError: the client belongs to another event loop or process.
         """
         await self._cluster.close(timeout)
 
@@ -184,40 +174,29 @@ class Client(Closeable):
         Raises:
             RequestTimeout: no answer in time; the message and the cause say what the
                 last attempt failed with.
+            ArgumentTypeError: an argument has the wrong type.
             UnsupportedVersion: the broker cannot take the request as it is.
             AuthorizationError: the coordinator or leader may not be told to us.
             AuthenticationError: the brokers refuse who we are.
             ClosedError: the client is closed, or not started.
         """
+        self._life.check(State.STARTING)
+        _check_request(request)
+        check_destination(to)
         return await self._cluster.request(request, to, timeout=timeout)
 
 
-def shared(
-    client: Client,
-    kind: type[ConfigT],
-    options: Mapping[str, object],
-    observer: object | None,
-) -> tuple[Cluster, ConfigT]:
-    """Share a client's cluster with a producer or a consumer.
-
-    Whoever shares it refers to the client as well: a client that nobody refers to
-    ends its cluster.
-
-    Args:
-        client: the client.
-        kind: class of the configuration to make.
-        options: options that are not the client's, by name.
-        observer: what the user gave; must be None.
-
-    Returns:
-        The cluster, and the configuration.
-
-    Raises:
-        ConfigurationError: an option is unknown, impossible or the client's, or an
-            observer is given: the client has its own, and it would hear nothing.
-    """
-    if observer is not None:
-        raise ConfigurationError(
-            "observer: a shared client has its own: give it to Client(...)"
+def _check_request(request: object) -> None:
+    if not isinstance(request, Request):
+        raise ArgumentTypeError(
+            f"request must be a request of kafkaio.messages, not {type_name(request)}"
         )
-    return client._cluster, kind.sharing(client.config, options)  # the same module
+
+
+def cluster_of(client: Client) -> Cluster:
+    """Return the cluster of a client, for a producer or a consumer that shares it.
+
+    Whoever shares the cluster refers to the client as well: a client that nothing
+    refers to ends its cluster.
+    """
+    return client._cluster  # the same module

@@ -8,6 +8,7 @@ to any more is collected, warns and ends its cluster.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Hashable, Iterable
 from functools import partial
 from typing import TypeVar
@@ -15,6 +16,7 @@ from uuid import UUID
 
 import anyio
 
+from kafkaio._arguments import seconds_of
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.metadata import ClusterView, Endpoint
 from kafkaio._machines.refresh import Topics
@@ -24,16 +26,15 @@ from kafkaio._net.pool import Pool
 from kafkaio._net.settings import NetSettings
 from kafkaio._net.transport import Dial
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.lifecycle import CrashListener, Lifecycle, State
 from kafkaio._runtime.log import attach_log
 from kafkaio._runtime.observer import Observer, guarded
 from kafkaio._runtime.supervisor import Child, Supervisor
-from kafkaio._runtime.unclosed import Home
 from kafkaio._runtime.watchdog import TOLERANCE, watch_loop
 from kafkaio.client.broadcast import Broadcast
 from kafkaio.client.destinations import ANY, Destination
 from kafkaio.client.fanout import Fanout, Operation, Results
 from kafkaio.client.finder import CoordinatorFinder
-from kafkaio.client.life import CrashListener, Life, State
 from kafkaio.client.metadata import MetadataKeeper
 from kafkaio.client.nodes import Nodes
 from kafkaio.client.requester import Requester
@@ -68,6 +69,7 @@ class Cluster:
     Attributes:
         config: the options.
         observer: hears what happens.
+        life: whether it can be used, and why not.
         retry_policy: the back-off of all retries, for `kafkaio.client.retry.Attempts`.
     """
 
@@ -81,8 +83,10 @@ class Cluster:
         self.observer: Observer = guarded(observer)
         # A thread looks at the loop only for those who want to hear what it finds.
         self._is_watched = "loop_blocked" in vars(self.observer)
-        self._life = Life(config.client_id)
-        self._supervisor = Supervisor(config.client_id, self._crashed)
+        self.life = Lifecycle("client", config.client_id)
+        # Those who wait for an answer learn of a crash before the listeners of users.
+        self.life.add_crash_listener(self._crashed)
+        self._supervisor = Supervisor(config.client_id, self.life.crashed)
         self._pool = Pool(
             NetSettings.from_config(config),
             config.bootstrap_servers,
@@ -115,7 +119,7 @@ class Cluster:
         """The connections, and what is known of the cluster, as they are now."""
         view = self._metadata.view
         return ClientStatistics(
-            state=self._life.state.name,
+            state=self.life.state.value,
             cluster_id=view.cluster_id,
             brokers=len(view.brokers),
             topics=len(view.topics),
@@ -125,16 +129,6 @@ class Cluster:
         )
 
     # ---- life ----------------------------------------------------------------------
-
-    @property
-    def home(self) -> Home | None:
-        """The event loop and process that it was started in; None before."""
-        return self._life.home
-
-    @property
-    def left_open(self) -> str | None:
-        """What is open, in words; None where it is not, or not in this process."""
-        return self._life.left_open
 
     async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Connect to the cluster; returns when it has answered.
@@ -150,29 +144,23 @@ class Cluster:
             AuthenticationError: the servers refuse who we are.
             ClosedError: the client was started before.
         """
-        self._life.begin()
+        self.life.begin()
+        servers = ", ".join(self.config.addresses)
         if self.config.log:
-            is_debugging = attach_log(
-                self.observer, self.config.client_id, self._servers
-            )
+            is_debugging = attach_log(self.observer, self.config.client_id, servers)
             self._is_watched = self._is_watched or is_debugging
         try:
             self._supervisor.start(self._metadata.run, self._finder.run)
             if self._is_watched:
                 self._supervisor.start_soon(partial(watch_loop, self.observer), "watch")
-            await self._first_answer(self._deadline(timeout))
-            self._life.check()
-            self._life.state = State.RUNNING
+            await self._first_answer(self._deadline(timeout), servers)
+            self.life.started()
         except BaseException:
             await self.close()
             raise
         self.observer.started("client", self.config.client_id)
 
-    @property
-    def _servers(self) -> str:
-        return ", ".join(f"{h}:{p}" for h, p in self.config.bootstrap_servers)
-
-    async def _first_answer(self, deadline: float) -> None:
+    async def _first_answer(self, deadline: float, servers: str) -> None:
         with anyio.CancelScope(deadline=deadline):
             while not self._metadata.view.number:
                 await self._metadata.attempted.wait()
@@ -181,7 +169,7 @@ class Cluster:
                     raise failure
             return
         failure = self._metadata.failure
-        why = str(failure) if failure else f"no answer yet from {self._servers}"
+        why = str(failure) if failure else f"no answer yet from {servers}"
         raise BrokerNotAvailable(f"the cluster did not answer: {why}") from failure
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
@@ -194,43 +182,46 @@ class Cluster:
         Args:
             timeout: seconds after which to leave those tasks to end by themselves.
         """
-        was_open = self._life.is_open
-        self._life.close()
+        limit = CLOSE_TIMEOUT if timeout is None else seconds_of("timeout", timeout)
+        if self.life.begin_close() is None:
+            await self.life.closed()
+            return
         self._fail_waiters()
-        limit = CLOSE_TIMEOUT if timeout is None else timeout
-        with anyio.CancelScope(shield=True, deadline=now() + limit):
+        await self.life.close(None, partial(self._end, now() + limit))
+
+    async def _end(self, deadline: float) -> None:
+        with anyio.CancelScope(shield=True, deadline=deadline):
             try:
                 await self._pool.aclose()
             finally:
-                if was_open:
+                if self.life.ended():
                     self.observer.closed("client", self.config.client_id)
                 # Also when time is up: nobody else would ever end the tasks.
                 await self._supervisor.aclose()
 
     def _fail_waiters(self) -> None:
-        why = self._life.why_ended
+        why = self.life.why_unusable
         self._metadata.updated.fail(why)
         self._metadata.attempted.fail(why)
         self._finder.fail(why)
         self._ended.fail(why)
 
     def _crashed(self, cause: BaseException) -> None:
-        self._life.crashed(cause)
+        del cause
         self._fail_waiters()
         for node_id in (*self._nodes.known, *self._pool.bootstrap):
             # Whoever waits for an answer learns it now, not when it is too late.
             self._pool.close_node(node_id)
-        self._life.tell_crash(cause)
 
     def abandon(self) -> None:
         """Begin to end everything, and wait for nothing: its owner was collected."""
-        self._life.abandon()
+        self.life.abandon()
         self._pool.close()
         self._supervisor.cancel()
         self._fail_waiters()
 
     def _check(self) -> None:
-        self._life.check()
+        self.life.check(State.STARTING)
 
     def loop_was_late(self, seconds: float) -> None:
         """Note that the loop was late for somebody's timer, where no thread watches."""
@@ -242,7 +233,10 @@ class Cluster:
             await self._ended.wait()
 
     def _seconds(self, timeout: float | None) -> float:
-        return self.config.default_api_timeout_ms / 1000 if timeout is None else timeout
+        if timeout is None:
+            return self.config.default_api_timeout_ms / 1000
+        # A negative one is no mistake: the caller's own time limit is over.
+        return seconds_of("timeout", timeout, -math.inf)
 
     def _deadline(self, timeout: float | None) -> float:
         return now() + self._seconds(timeout)
@@ -508,7 +502,7 @@ class Cluster:
         Returns:
             What takes the listener back.
         """
-        return self._life.listen(listener)
+        return self.life.add_crash_listener(listener)
 
     # ---- what the parts report ---------------------------------------------------
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final, Literal, TypeAlias
 
+from kafkaio._arguments import type_name
 from kafkaio._dataclass import dataclass
+from kafkaio.errors import ArgumentTypeError
 from kafkaio.types import Broker, TopicPartition
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "GroupCoordinator",
     "Leader",
     "TransactionCoordinator",
+    "check_destination",
 ]
 
 
@@ -68,3 +71,26 @@ Destination: TypeAlias = (
     | GroupCoordinator
     | TransactionCoordinator
 )
+
+_KINDS: Final = (
+    AnyBroker,
+    ControllerType,
+    Broker,
+    Leader,
+    GroupCoordinator,
+    TransactionCoordinator,
+)
+
+
+def check_destination(to: object) -> None:
+    """Check where a request is to be sent to.
+
+    Raises:
+        ArgumentTypeError: it is no destination.
+    """
+    if not isinstance(to, _KINDS):
+        raise ArgumentTypeError(
+            "to must be ANY, Controller, Broker(...), Leader(...), "
+            "GroupCoordinator(...) or TransactionCoordinator(...), not "
+            f"{type_name(to)}"
+        )

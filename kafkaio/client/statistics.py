@@ -13,7 +13,8 @@ class ClientStatistics:
     """A client at one moment.
 
     Attributes:
-        state: ``NEW``, ``STARTING``, ``RUNNING``, ``CRASHED`` or ``CLOSED``.
+        state: ``new``, ``starting``, ``running``, ``failed``, ``closing`` or
+            ``closed``.
         cluster_id: the cluster's own id, None while unknown.
         brokers: how many brokers the cluster has.
         topics: how many topics are described in the view.

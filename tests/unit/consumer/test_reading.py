@@ -434,7 +434,7 @@ async def test_sharing_a_client(cluster: FakeCluster, logs: FakeLogs):
                 client, assign=[ONE], auto_offset_reset="earliest"
             ) as consumer:
                 assert (await anext(consumer)).value == b"x"
-        assert client.statistics().state == "RUNNING"
+        assert client.statistics().state == "running"
         epochs = [r.session_epoch for r in cluster.requests(FetchRequest)]
         assert epochs.count(0) == 2
 
