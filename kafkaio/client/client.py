@@ -32,9 +32,9 @@ from kafkaio.client.life import CrashListener, Life, State
 from kafkaio.client.metadata import MetadataKeeper
 from kafkaio.client.nodes import Nodes
 from kafkaio.client.requester import Errand, Requester
-from kafkaio.client.signature import OptionsSignature
 from kafkaio.client.statistics import ClientStatistics
 from kafkaio.config import ClientConfig, ClientOptions
+from kafkaio.config.signature import OptionsSignature
 from kafkaio.errors import (
     ArgumentTypeError,
     BrokerNotAvailable,

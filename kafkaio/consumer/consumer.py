@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Final, Self, Unpack
 
 from kafkaio._runtime.clock import now
 from kafkaio.client.client import Client
-from kafkaio.client.signature import OptionsSignature
 from kafkaio.config import ConsumerConfig, ConsumerOptions
+from kafkaio.config.signature import OptionsSignature
 from kafkaio.consumer.arguments import most_of, seconds_of
 from kafkaio.consumer.core import Engine
 from kafkaio.consumer.parallel.offers import InParallel

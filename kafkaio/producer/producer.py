@@ -13,8 +13,8 @@ from kafkaio._records._impl import Enqueuer
 from kafkaio._records.batch import Rows
 from kafkaio._runtime.clock import wall_ms
 from kafkaio.client.client import Client
-from kafkaio.client.signature import OptionsSignature
 from kafkaio.config import ProducerConfig, ProducerOptions
+from kafkaio.config.signature import OptionsSignature
 from kafkaio.errors import BufferFull, KafkaTimeout
 from kafkaio.producer.arguments import check_destination
 from kafkaio.producer.delivery import Delivery
