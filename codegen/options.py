@@ -12,6 +12,7 @@ from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from codegen.pages import with_part
 from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.config.declaration import option_of
 
@@ -139,13 +140,7 @@ def _bounds(declared: Field[Any]) -> Iterable[str]:
 def updated(page: str) -> str:
     """Return the page with its tables as they are to be."""
     for config in (ClientConfig, ProducerConfig, ConsumerConfig):
-        name = config.__name__
-        begin, end = f"<!-- options: {name} -->", "<!-- end -->"
-        before, found, rest = page.partition(begin)
-        _, closed, after = rest.partition(end)
-        if not found or not closed:
-            raise SystemExit(f"the page has no place for the options of {name}")
-        page = f"{before}{begin}\n{table(config)}\n{end}{after}"
+        page = with_part(page, "options", config.__name__, table(config))
     return page
 
 

@@ -11,9 +11,9 @@ from kafkaio._net.transport import Dial
 from kafkaio._runtime.lifecycle import Closeable, State
 from kafkaio.client.cluster import Cluster
 from kafkaio.client.destinations import ANY, Destination, check_destination
-from kafkaio.client.signature import OptionsSignature
 from kafkaio.client.statistics import ClientStatistics
 from kafkaio.config import ClientConfig, ClientOptions
+from kafkaio.config.signature import OptionsSignature
 from kafkaio.errors import ArgumentTypeError
 from kafkaio.protocol.message import Request, ResponseT
 

@@ -6,7 +6,7 @@ everything that is known of the option, and everything else is derived from it:
 - the field of the configuration class, with its default and its checks;
 - the names and the text values that ``from_properties`` reads;
 - the docstring of the configuration class (`documented`);
-- the signatures of ``Client``, ``Producer`` and ``Consumer``;
+- the signatures of ``Client``, ``Producer`` and ``Consumer`` (`signature`);
 - the keyword types in ``kafkaio/config/options.py`` and the table in
   ``docs/reference/options.md``, which ``python -m codegen.options`` writes.
 """
@@ -44,6 +44,8 @@ _FLAGS = {"true": True, "false": False}
 class Option:
     """The declaration of one option, apart from its name, its type and its default.
 
+    Only `option` makes one.
+
     Attributes:
         doc: what the option means: one or more sentences.
         bounds: the least and the greatest value.
@@ -64,24 +66,13 @@ class Option:
         "keyword_type",
     )
 
-    def __init__(  # noqa: PLR0913 - one for each fact
-        self,
-        doc: str,
-        *,
-        bounds: tuple[float, float] | None = None,
-        choices: tuple[str | int, ...] = (),
-        function: str = "",
-        aliases: tuple[str, ...] = (),
-        is_own: bool = False,
-        keyword_type: str = "",
-    ) -> None:
-        self.doc = doc
-        self.bounds = bounds
-        self.choices = choices
-        self.function = function
-        self.aliases = aliases
-        self.is_own = is_own
-        self.keyword_type = keyword_type
+    doc: str
+    bounds: tuple[float, float] | None
+    choices: tuple[str | int, ...]
+    function: str
+    aliases: tuple[str, ...]
+    is_own: bool
+    keyword_type: str
 
 
 def option(  # noqa: PLR0913 - one for each fact
@@ -107,15 +98,14 @@ def option(  # noqa: PLR0913 - one for each fact
         is_own: likewise.
         keyword_type: likewise.
     """
-    declared = Option(
-        doc,
-        bounds=bounds,
-        choices=choices,
-        function=function,
-        aliases=aliases,
-        is_own=is_own,
-        keyword_type=keyword_type,
-    )
+    declared = Option()
+    declared.doc = doc
+    declared.bounds = bounds
+    declared.choices = choices
+    declared.function = function
+    declared.aliases = aliases
+    declared.is_own = is_own
+    declared.keyword_type = keyword_type
     return field(default=default, metadata={"option": declared})
 
 

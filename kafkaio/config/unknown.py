@@ -22,9 +22,9 @@ _TLS = (
     "use ssl_context=ssl.create_default_context(...) with security_protocol='SSL' "
     "instead"
 )
-_VERSIONS = "leave it out: kafkaio agrees on versions with every broker"
+_VERSIONS = "leave it out: kafkaio negotiates versions with every broker"
 _LOG = "use logging.getLogger('kafkaio') instead"
-_SEEN = "use observer=, statistics() and logging.getLogger('kafkaio') instead"
+_OBSERVERS = "use observer=, statistics() and logging.getLogger('kafkaio') instead"
 #: Options of other clients, and those of Kafka that kafkaio does not have yet.
 FOREIGN: Mapping[str, str] = {
     "transactional_id": _TRANSACTIONS,
@@ -56,13 +56,13 @@ FOREIGN: Mapping[str, str] = {
     ),
     "default_partitioner": "use partitioner instead",
     "partitioner_class": "use partitioner instead",
-    "error_cb": _SEEN,
-    "stats_cb": _SEEN,
-    "statistics_interval_ms": _SEEN,
-    "throttle_cb": _SEEN,
-    "metric_reporters": _SEEN,
-    "metrics_num_samples": _SEEN,
-    "metrics_sample_window_ms": _SEEN,
+    "error_cb": _OBSERVERS,
+    "stats_cb": _OBSERVERS,
+    "statistics_interval_ms": _OBSERVERS,
+    "throttle_cb": _OBSERVERS,
+    "metric_reporters": _OBSERVERS,
+    "metrics_num_samples": _OBSERVERS,
+    "metrics_sample_window_ms": _OBSERVERS,
     "on_delivery": "await send(), or the delivery that enqueue() returns, instead",
     "dr_cb": "await send(), or the delivery that enqueue() returns, instead",
     "delivery_report_only_error": "await the delivery that enqueue() returns instead",
@@ -105,7 +105,7 @@ def _foreign_option(name: str) -> str | None:
 def wrong_choice(
     name: str, value: object, choices: Collection[str | int]
 ) -> ConfigurationError:
-    """Return the error for a value that is not one of the choices of its option."""
+    """Return the error for a value that is no choice of its option."""
     text = str(value)
     if name == "security_protocol" and text.upper().startswith("SASL"):
         return ConfigurationError(f"{name}={value!r}: {_SASL}; use PLAINTEXT or SSL")

@@ -18,8 +18,8 @@ from kafkaio._net.transport import Dial
 from kafkaio._runtime.clock import now
 from kafkaio.client.client import Client, cluster_of
 from kafkaio.client.cluster import Cluster
-from kafkaio.client.signature import OptionsSignature
 from kafkaio.config import ConsumerConfig, ConsumerOptions
+from kafkaio.config.signature import OptionsSignature
 from kafkaio.consumer.arguments import most_of, seconds_of
 from kafkaio.consumer.core import Engine
 from kafkaio.consumer.parallel.offers import InParallel

@@ -21,7 +21,7 @@ from kafkaio._runtime.clock import now
 from kafkaio._runtime.ending import Ending
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.thread import caller
-from kafkaio._runtime.turns import Turns
+from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio._runtime.unclosed import Home
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
@@ -132,7 +132,7 @@ class Engine:
         self._keeper = Keeper(self)
         self._state = "new"
         self._fatal: BaseException | None = None
-        self.turns = Turns()
+        self.time_slice = TimeSlice()
         self._takes_part = False
         self._undo: list[Callable[[], None]] = []
         self._is_looking = False
@@ -191,7 +191,7 @@ class Engine:
             raise ClosedError(f"the consumer is {self._state}: it starts once")
         self._state = "starting"
         self.home = Home("the consumer")
-        self.turns.start()
+        self.time_slice.start()
         try:
             limit = self.config.default_api_timeout_ms / 1000
             deadline = now() + (limit if within is None else within)
@@ -488,8 +488,8 @@ class Engine:
         """
         with self.reading:
             self.reader.must_look()  # nobody else may take a record meanwhile
-            if self.turns.is_due:
-                await self.turns.give_way()
+            if self.time_slice.is_over:
+                await self.time_slice.give_way()
             self.step(polls=polls)
             while True:
                 self.check()
@@ -504,7 +504,7 @@ class Engine:
     async def wait_for_news(self, until: float | None) -> bool:
         """Wait until there is something to look at; returns whether time is up."""
         has_news = await self._news.wait(until)
-        moment = self.turns.had_one()
+        moment = self.time_slice.renew()
         return not has_news and until is not None and moment >= until
 
     def step(self, *, polls: bool) -> None:
@@ -526,7 +526,7 @@ class Engine:
         return record
 
     def _more_credit(self) -> int:
-        return 0 if self.turns.is_due else _CREDIT
+        return 0 if self.time_slice.is_over else _CREDIT
 
     # For whoever divides the records
 

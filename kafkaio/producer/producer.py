@@ -15,8 +15,8 @@ from kafkaio._records.batch import Rows
 from kafkaio._runtime.clock import wall_ms
 from kafkaio.client.client import Client, cluster_of
 from kafkaio.client.cluster import Cluster
-from kafkaio.client.signature import OptionsSignature
 from kafkaio.config import ProducerConfig, ProducerOptions
+from kafkaio.config.signature import OptionsSignature
 from kafkaio.errors import BufferFull, KafkaTimeout
 from kafkaio.producer.arguments import check_destination
 from kafkaio.producer.delivery import Delivery

@@ -57,8 +57,8 @@ class Track:
         self.is_waiting = False
         #: The task that was the first to take something, or the last that waited.
         self.taker: asyncio.Task[object] | None = None
-        #: The turns of the loop, which a body with records at hand must leave.
-        self.turns = lanes.engine.turns
+        #: When a body with records at hand must yield to the loop.
+        self.time_slice = lanes.engine.time_slice
         self._wakeup = Wakeup()
 
     def wake(self) -> None:
@@ -233,8 +233,8 @@ class Lane:
             UsageError: another task reads this lane.
         """
         track = self._track
-        if track.turns.is_due:
-            await track.turns.give_way()
+        if track.time_slice.is_over:
+            await track.time_slice.give_way()
         while True:
             track.step()
             piece = track.take(1)
@@ -301,8 +301,8 @@ class LaneBatches:
     async def __anext__(self) -> Batch:
         """The next batch. If cancelled, nothing was taken."""
         track, until = self._track, None
-        if track.turns.is_due:
-            await track.turns.give_way()
+        if track.time_slice.is_over:
+            await track.time_slice.give_way()
         while True:
             track.step()
             at_hand = track.lanes.engine.reader.buffers.at_hand(track.tp)

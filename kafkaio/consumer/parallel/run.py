@@ -269,7 +269,7 @@ class Runner:
         self._is_waking = False
 
     async def _take_jobs(self, worker: _Worker) -> None:
-        turns, schedule = self._engine.turns, self._schedule
+        time_slice, schedule = self._engine.time_slice, self._schedule
         handler, convert = self._handler, self._convert
         # Handlers that do not wait leave a cancellation no turn to stop them.
         while self._failure is None and (job := schedule.next()) is not None:
@@ -289,8 +289,8 @@ class Runner:
             worker.job = None
             if worker.scope.cancel_called:
                 return  # its handler would not be cancelled: the next one must not be
-            if turns.is_due:
-                await turns.give_way()
+            if time_slice.is_over:
+                await time_slice.give_way()
 
     def _finished(self, job: Job) -> None:
         self._went_on = True

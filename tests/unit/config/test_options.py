@@ -39,7 +39,7 @@ def test_a_difference_is_named_or_repaired(
 
 
 def test_a_page_without_a_place_is_an_error() -> None:
-    with pytest.raises(SystemExit, match="no place for the options of ClientConfig"):
+    with pytest.raises(SystemExit, match="no place for the options 'ClientConfig'"):
         options.updated("nothing")
 
 
