@@ -4,6 +4,7 @@ from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.metadata import ClusterView, PartitionView
 from kafkaio._machines.refresh import ALL_TOPICS
 from kafkaio.client.client import Client
+from kafkaio.client.cluster import ClientStatistics
 from kafkaio.client.destinations import (
     ANY,
     Broker,
@@ -13,7 +14,6 @@ from kafkaio.client.destinations import (
     Leader,
     TransactionCoordinator,
 )
-from kafkaio.client.statistics import ClientStatistics
 
 __all__ = [
     "ALL_TOPICS",

@@ -9,9 +9,8 @@ from kafkaio._arguments import type_name
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._net.transport import Dial
 from kafkaio._runtime.lifecycle import Closeable, State
-from kafkaio.client.cluster import Cluster
+from kafkaio.client.cluster import ClientStatistics, Cluster
 from kafkaio.client.destinations import ANY, Destination, check_destination
-from kafkaio.client.statistics import ClientStatistics
 from kafkaio.config import ClientConfig, ClientOptions
 from kafkaio.config.signature import OptionsSignature
 from kafkaio.errors import ArgumentTypeError

@@ -35,7 +35,6 @@ from kafkaio.consumer.fetch.positioner import Positioner
 from kafkaio.consumer.group.member import GroupCoordinator
 from kafkaio.consumer.group.rewind import Rewinder
 from kafkaio.consumer.parallel.divider import drained
-from kafkaio.consumer.presence import wait_for_partitions
 from kafkaio.consumer.reading.exclusive import Insiders, Reading
 from kafkaio.consumer.reading.reader import Reader
 from kafkaio.consumer.rebalance.assignment import Assigner, Host
@@ -217,7 +216,7 @@ class Engine:
 
     async def _begin(self, wish: Wish, deadline: float, within: float | None) -> None:
         if wish.partitions:
-            await wait_for_partitions(self.cluster, wish.partitions, deadline - now())
+            await self.cluster.wait_for_partitions(wish.partitions, deadline - now())
         self.apply(wish)
         if wish.is_subscription and self.coordinator is not None:
             await self._wait_joined(self.coordinator, within)

@@ -15,7 +15,6 @@ from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.core import Engine
 from kafkaio.consumer.fetch.fetcher import LogEnds
 from kafkaio.consumer.fetch.lookup import EARLIEST, LATEST
-from kafkaio.consumer.presence import wait_for_partitions
 from kafkaio.errors import ClosedError, PartitionLost, RequestTimeout, UsageError
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
@@ -443,7 +442,7 @@ class Places(Closeable):
             else:
                 raise UsageError(f"{place!r} is no place to rewind to")
         engine, wanted = self._engine, [*offsets, *resets]
-        await wait_for_partitions(engine.cluster, wanted, deadline - now())
+        await engine.cluster.wait_for_partitions(wanted, deadline - now())
         found = await engine.lookup.places(resets, within=deadline - now())
         return offsets | {tp: OffsetAndMetadata(at) for tp, at in found.items()}
 
@@ -477,7 +476,7 @@ class Places(Closeable):
         engine = self._engine
         engine.check(is_parting_ok=True)
         deadline = now() + within
-        await wait_for_partitions(engine.cluster, times, within)
+        await engine.cluster.wait_for_partitions(times, within)
         return await engine.lookup.offsets(times, within=deadline - now())
 
     async def _ends(

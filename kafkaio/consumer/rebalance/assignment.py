@@ -18,7 +18,6 @@ import anyio
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._machines.refresh import ALL_TOPICS
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.consumer.presence import wait_for_partitions
 from kafkaio.consumer.rebalance.callbacks import Callbacks
 from kafkaio.consumer.rebalance.events import RebalanceFeed
 from kafkaio.consumer.wanted import Wish
@@ -501,7 +500,7 @@ class Assigner:
         engine = self._host.engine
         cluster = engine.cluster
         if wish.partitions is not None:
-            await wait_for_partitions(engine.cluster, wish.partitions, within)
+            await engine.cluster.wait_for_partitions(wish.partitions, within)
             return
         names = wish.topics
         if wish.pattern is not None:

@@ -53,7 +53,7 @@ async def live(make: Make, how: str) -> None:
         await it.start()
         if how == "crashed, and closed":
             task = next(
-                t for t in asyncio.all_tasks() if "MetadataKeeper" in t.get_name()
+                t for t in asyncio.all_tasks() if "MetadataUpdater" in t.get_name()
             )
             task.cancel()
             await asyncio.sleep(0.1)
