@@ -1,4 +1,9 @@
-"""The low-level client: any request of the protocol, sent to where it belongs."""
+"""The low-level client: sends any request of the protocol to the right broker.
+
+Users see `Client`. Producers and consumers use `kafkaio.client.cluster.Cluster`, with
+`kafkaio.client.retry` for repeated attempts and `kafkaio.client.fanout` for operations
+on many partitions, groups or brokers.
+"""
 
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.metadata import ClusterView, PartitionView

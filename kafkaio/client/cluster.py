@@ -163,6 +163,7 @@ class Cluster:
 
     async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Connect to the cluster, as `kafkaio.Client.start` does."""
+        deadline = self._deadline(timeout)
         self.life.begin()
         servers = ", ".join(self.config.addresses)
         if self.config.log:
@@ -172,7 +173,7 @@ class Cluster:
             self._supervisor.start(self._metadata.run, self._finder.run)
             if self._is_watched:
                 self._supervisor.start_soon(partial(watch_loop, self.observer), "watch")
-            await self._first_answer(self._deadline(timeout), servers)
+            await self._first_answer(deadline, servers)
             self.life.started()
         except BaseException:
             await self.close()

@@ -451,9 +451,12 @@ class Fanout:
         run = _Run(self, self._routing, operation, progress)
         with anyio.CancelScope(deadline=deadline):
             await run.drive(stops_at_failure=stops_at_failure)
+        stages = run.in_flight()
         return progress.expire(
             lambda item, last: timed_out(
-                operation.named([item]), timeout, last or run.stage(item)
+                operation.named([item]),
+                timeout,
+                last or stages.get(item, _UNLOCATED),
             )
         )
 
@@ -641,12 +644,13 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
                 await self._wakeup.wait(None if due == inf else due)
             group.cancel_scope.cancel()
 
-    def stage(self, item: ItemT) -> str:
-        """How far an item that never failed has come."""
-        for node_id, items in self._in_flight.items():
-            if item in items:
-                return f"broker {node_id} has not answered"
-        return _UNLOCATED
+    def in_flight(self) -> dict[ItemT, str]:
+        """Return the items that brokers were asked for, with words that say so."""
+        return {
+            item: f"broker {node_id} has not answered"
+            for node_id, items in self._in_flight.items()
+            for item in items
+        }
 
     def _route(self, group: TaskGroup) -> None:
         due = self._progress.take_due(now())
