@@ -35,7 +35,7 @@ CLIENT = [
 CONSUMER = [
     *CLIENT,
     "kafkaio consumer",
-    "kafkaio consumer: Keeper.run",
+    "kafkaio consumer: AutoCommitter.run",
     "kafkaio consumer: Positioner.run",
     "kafkaio consumer: assign",
     "kafkaio consumer: catch up with broker 0",
