@@ -235,8 +235,14 @@ class Cluster:
     def _check(self) -> None:
         self.life.check(State.STARTING)
 
-    def loop_was_late(self, seconds: float) -> None:
-        """Note that the loop was late for somebody's timer, where no thread watches."""
+    def report_late_timer(self, seconds: float) -> None:
+        """Report to the observer that the event loop ran a timer late.
+
+        Nothing is reported while a thread watches the loop, since that reports it.
+
+        Args:
+            seconds: how late the timer was.
+        """
         if not self._is_watched and seconds > TOLERANCE:
             self.observer.loop_blocked(seconds, "")
 
@@ -482,7 +488,7 @@ class Cluster:
     async def connection(
         self, node_id: int, connection_class: ConnectionClass
     ) -> Connection:
-        """A connection of that class to a broker, opened if there is none.
+        """Return a connection of that class to a broker; opens it if there is none.
 
         Raises:
             BrokerNotAvailable: it cannot be made; names host, step and cause.
@@ -492,11 +498,16 @@ class Cluster:
         self._check()
         return await self._pool.connection(node_id, connection_class)
 
-    def hang_up(self, node_id: int, cause: KafkaError) -> None:
-        """A broker is silent: close what it answers at once, or parks, on.
+    def close_connections(self, node_id: int, cause: KafkaError) -> None:
+        """Close the shared and the coordinator connections to a silent broker.
 
-        What is in flight there fails with ConnectionLost, and other brokers are asked
-        what any of them knows. Reading and writing have time limits of their own.
+        Requests in flight on them fail with ConnectionLost, and requests that any
+        broker can answer go to others. The connections that fetch and produce stay:
+        their requests have time limits of their own.
+
+        Args:
+            node_id: the broker.
+            cause: why the connections are closed.
         """
         self._pool.close_classes(
             node_id, (ConnectionClass.SHARED, ConnectionClass.COORDINATOR), cause
@@ -509,7 +520,7 @@ class Cluster:
     def ready_connection(
         self, node_id: int, connection_class: ConnectionClass
     ) -> Connection | None:
-        """The open connection of that class to a broker, or None; opens nothing."""
+        """Return the open connection of that class to a broker, or None."""
         return self._pool.ready(node_id, connection_class)
 
     async def coordinator(
