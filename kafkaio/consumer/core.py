@@ -23,7 +23,7 @@ from kafkaio._runtime.ending import Ending
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.thread import caller
-from kafkaio._runtime.turns import Turns
+from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio._runtime.unclosed import Home
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
@@ -36,7 +36,6 @@ from kafkaio.consumer.fetch.lookup import OffsetLookup
 from kafkaio.consumer.fetch.positioner import Positioner
 from kafkaio.consumer.group.member import GroupMember
 from kafkaio.consumer.group.rewind import Rewinder
-from kafkaio.consumer.presence import wait_for_partitions
 from kafkaio.consumer.reading.divider import Divider
 from kafkaio.consumer.reading.exclusive import ExclusiveReading, Insiders
 from kafkaio.consumer.reading.reader import Reader
@@ -137,7 +136,7 @@ class Core:
         self._autocommit = AutoCommitter(self)
         self._state = "new"
         self._fatal: BaseException | None = None
-        self.turns = Turns()
+        self.time_slice = TimeSlice()
         self._takes_part = False
         self._undo: list[Callable[[], None]] = []
         self._is_looking = False
@@ -196,7 +195,7 @@ class Core:
             raise ClosedError(f"the consumer is {self._state}: it starts once")
         self._state = "starting"
         self.home = Home("the consumer")
-        self.turns.start()
+        self.time_slice.start()
         try:
             limit = self.config.default_api_timeout_ms / 1000
             deadline = now() + (limit if within is None else within)
@@ -224,7 +223,7 @@ class Core:
         self, wanted: Wanted, deadline: float, within: float | None
     ) -> None:
         if wanted.partitions:
-            await wait_for_partitions(self.cluster, wanted.partitions, deadline - now())
+            await self.cluster.wait_for_partitions(wanted.partitions, deadline - now())
         self.apply(wanted)
         if wanted.is_subscription and self.member is not None:
             await self._wait_joined(self.member, within)
@@ -495,8 +494,8 @@ class Core:
         """
         with self.reading:
             self.reader.must_look()  # nobody else may take a record meanwhile
-            if self.turns.is_due:
-                await self.turns.give_way()
+            if self.time_slice.is_over:
+                await self.time_slice.give_way()
             self.step(polls=polls)
             while True:
                 self.check()
@@ -511,7 +510,7 @@ class Core:
     async def wait_for_news(self, until: float | None) -> bool:
         """Wait until there is something to look at; returns whether time is up."""
         has_news = await self._news.wait(until)
-        moment = self.turns.had_one()
+        moment = self.time_slice.renew()
         return not has_news and until is not None and moment >= until
 
     def step(self, *, polls: bool) -> None:
@@ -533,7 +532,7 @@ class Core:
         return record
 
     def _more_credit(self) -> int:
-        return 0 if self.turns.is_due else _CREDIT
+        return 0 if self.time_slice.is_over else _CREDIT
 
     # For what divides the records
 

@@ -89,7 +89,7 @@ class GroupCluster(Protocol):
         """The open connection to the node, or None; opens nothing."""
         ...
 
-    def hang_up(self, node_id: int, cause: KafkaError) -> None:
+    def close_connections(self, node_id: int, cause: KafkaError) -> None:
         """The node does not answer: fail what is in flight to it."""
         ...
 
@@ -232,7 +232,7 @@ class GroupRpc:
             if not took_too_long and not isinstance(error, RequestTimeout):
                 return True
         self.forget()
-        self._cluster.hang_up(node_id, silence)
+        self._cluster.close_connections(node_id, silence)
         return False
 
     async def call(
@@ -283,5 +283,5 @@ class GroupRpc:
         except (ConnectionLost, RequestTimeout) as error:
             self.forget()
             if is_vital and node_id is not None and isinstance(error, RequestTimeout):
-                self._cluster.hang_up(node_id, error)
+                self._cluster.close_connections(node_id, error)
             raise

@@ -18,7 +18,6 @@ import anyio
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._machines.refresh import ALL_TOPICS
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.consumer.presence import wait_for_partitions
 from kafkaio.consumer.rebalance.callbacks import Callbacks
 from kafkaio.consumer.rebalance.events import RebalanceFeed
 from kafkaio.consumer.wanted import Wanted
@@ -501,7 +500,7 @@ class GrouplessAssigner:
         core = self._host.core
         cluster = core.cluster
         if wanted.partitions is not None:
-            await wait_for_partitions(core.cluster, wanted.partitions, within)
+            await core.cluster.wait_for_partitions(wanted.partitions, within)
             return
         names = wanted.topics
         if wanted.pattern is not None:
