@@ -20,9 +20,9 @@ from kafkaio.config import (
     ProducerConfig,
     ProducerOptions,
 )
+from kafkaio.config.configs import parse_servers
 from kafkaio.config.declaration import option_of
 from kafkaio.config.unknown import FOREIGN
-from kafkaio.config.values import parse_servers
 from kafkaio.errors import ConfigurationError
 
 CONFIGS = [
