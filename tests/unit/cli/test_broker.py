@@ -133,7 +133,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         (["--port", "65535", "--nodes", "2"], "no 2 ports from 65535 on"),
         (["--nodes", "0"], "'0' is not a number from 1 on"),
         (["--nodes", "many"], "'many' is not a number from 1 on"),
-        (["--as-version", "9.9"], "it has to be one of 2.1, 2.8"),
+        (["--as-version", "9.9"], "must be one of 2.1, 2.8"),
         (["--host", "192.0.2.1"], "192.0.2.1: "),
         (["--host", "host.invalid"], "host.invalid: "),
         (["--topic", "a/b"], "invalid name 'a/b'"),

@@ -472,12 +472,12 @@ async def test_replicas_fall_out_of_sync_and_come_back() -> None:
         answer = await produced(caller, "t", 0, batch())
         assert answer.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
         for node in (0, 1):
-            with pytest.raises(ValueError, match="no follower in sync"):
+            with pytest.raises(ValueError, match="not an in-sync follower"):
                 broker.control.shrink_isr(("t", 0), node)
         broker.control.expand_isr(("t", 0), 1)
         assert (await produced(caller, "t", 0, batch())).error_code == 0
         await broker.control.stop(1)
-        with pytest.raises(ValueError, match="no replica of"):
+        with pytest.raises(ValueError, match="is down, or has no replica"):
             broker.control.expand_isr(("t", 0), 1)
 
 
@@ -543,7 +543,7 @@ async def test_time_is_skipped() -> None:
         other = await connect(broker)
         asked = MetadataRequest(topics=[MetadataRequestTopic(name="new")])
         await other.call(asked, 9)
-        with pytest.raises(ValueError, match="does not go back"):
+        with pytest.raises(ValueError, match="cannot go back"):
             broker.control.skip_time(-1)
         broker.control.skip_time(100)
         partition = broker.topics["t"].partitions[0]

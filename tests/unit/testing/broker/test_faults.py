@@ -255,9 +255,11 @@ async def test_errors_of_what_is_no_partition(
         assert rule.count == 1
 
 
-async def test_what_has_no_room_for_an_error() -> None:
+async def test_an_api_without_error_codes_is_refused() -> None:
     async with started() as (broker, _):
-        with pytest.raises(ValueError, match="DESCRIBE_TOPIC_PARTITIONS has no room"):
+        with pytest.raises(
+            ValueError, match="answer of DESCRIBE_TOPIC_PARTITIONS has no error code"
+        ):
             broker.faults.on("DescribeTopicPartitions", error(ErrorCode.NOT_CONTROLLER))
 
 
@@ -268,7 +270,7 @@ def test_an_error_that_is_none(code: Any) -> None:
 
 
 def strikes(faults: Faults, count: int) -> list[bool]:
-    return [bool(faults.striking(0, 0, None, lambda *_: True)) for _ in range(count)]
+    return [bool(faults.matching(0, 0, None, lambda *_: True)) for _ in range(count)]
 
 
 def test_a_seeded_rate_repeats_itself() -> None:

@@ -9,7 +9,7 @@ from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
 from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.classic_member import Joining, State, Syncing
+from kafkaio.testing.groups.classic_member import JoinRequest, State, SyncRequest
 from kafkaio.testing.groups.config import GroupConfig
 
 
@@ -28,7 +28,7 @@ class Driver:
 
     def join(self, member_id: str = "", **fields: object) -> int:
         self.count += 1
-        joining = Joining(
+        joining = JoinRequest(
             member_id=member_id,
             instance_id=None,
             client_id="c",
@@ -56,7 +56,7 @@ class Driver:
 
     def sync(self, member_id: str, **fields: object) -> int:
         self.count += 1
-        syncing = Syncing(
+        syncing = SyncRequest(
             member_id=member_id, instance_id=None, generation=self.group.generation
         )
         self.group.sync(replace(syncing, **fields), self.count, self.now)  # type: ignore[arg-type]
@@ -551,11 +551,11 @@ def test_who_waits_is_let_go_where_the_group_is_not_the_one() -> None:
     driver = Driver()
     leader, follower = driver.pair()
     join = driver.join(leader)
-    driver.group.release(ErrorCode.NOT_COORDINATOR)
+    driver.group.fail_waiting(ErrorCode.NOT_COORDINATOR)
     assert driver.answers()[join].error_code == ErrorCode.NOT_COORDINATOR
     driver.join(leader)
     driver.join(follower)
     driver.answers()
     sync = driver.sync(follower)
-    driver.group.release(ErrorCode.NOT_COORDINATOR)
+    driver.group.fail_waiting(ErrorCode.NOT_COORDINATOR)
     assert driver.answers()[sync].error_code == ErrorCode.NOT_COORDINATOR

@@ -230,7 +230,7 @@ async def test_what_concerns_another_node(asker: Asker) -> None:
 async def test_while_a_coordinator_loads(asker: Asker) -> None:
     await asker.member()
     coordinator = coordinator_of(asker.broker.nodes[0].cluster)
-    coordinator._ready_at[coordinator.home.shard_of("g")] = coordinator.now() + 60
+    coordinator._ready_at[coordinator.cluster.shard_of("g")] = coordinator.now() + 60
     loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert (await asker.join()).error_code == loading
     beat = await asker.ask(HeartbeatRequest(group_id="g"), 4)

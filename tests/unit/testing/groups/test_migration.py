@@ -23,14 +23,14 @@ from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups import mixed
 from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.classic_member import Joining, State, Syncing
+from kafkaio.testing.groups.classic_member import JoinRequest, State, SyncRequest
 from kafkaio.testing.groups.config import GroupConfig
-from kafkaio.testing.groups.describe import consumer_member
+from kafkaio.testing.groups.describe import describe_kip848_member
 from kafkaio.testing.groups.embedded_protocol import read_assignment
 from kafkaio.testing.groups.kip848 import Downgrade
 from kafkaio.testing.groups.migration import downgraded, upgraded
-from tests.unit.testing.groups.fake_home import FakeHome
-from tests.unit.testing.groups.test_consumer import Driver, numbers
+from tests.unit.testing.groups.fake_cluster_port import FakeClusterPort
+from tests.unit.testing.groups.test_kip848 import Driver, numbers
 
 UUIDS = [f"00000000-0000-0000-0000-00000000000{number}" for number in range(10)]
 
@@ -61,8 +61,8 @@ def assignment(
 
 def joining(
     member_id: str = "c", said: bytes | None = None, **fields: object
-) -> Joining:
-    told = Joining(
+) -> JoinRequest:
+    told = JoinRequest(
         member_id=member_id,
         instance_id=None,
         client_id="client",
@@ -89,7 +89,7 @@ class MixedDriver(Driver):
         return answer
 
     def sync(self, member_id: str = "c", **fields: object) -> set[int]:
-        request = Syncing(
+        request = SyncRequest(
             member_id=member_id,
             instance_id=None,
             generation=self.epochs[member_id],
@@ -176,7 +176,7 @@ def test_an_eager_member_owns_nothing_when_it_joins(driver: MixedDriver) -> None
 
 
 def test_what_a_classic_member_reads_moves_the_group_on(driver: MixedDriver) -> None:
-    driver.home.topics["u"] = 2
+    driver.cluster.topics["u"] = 2
     settled(driver)
     epoch = driver.group.epoch
     said = subscription("t", "u", version=3, rack_id="r1", owned=driver.sync())
@@ -255,7 +255,9 @@ def test_commits_of_a_classic_member(driver: MixedDriver) -> None:
 def test_a_description_tells_the_kind_of_each_member(driver: MixedDriver) -> None:
     settled(driver)
     members = driver.group.members.values()
-    told = [consumer_member(driver.group, one, driver.home) for one in members]
+    told = [
+        describe_kip848_member(driver.group, one, driver.cluster) for one in members
+    ]
     assert [(one.member_id, one.member_type) for one in told] == [("a", 1), ("c", 0)]
 
 
@@ -335,7 +337,7 @@ def test_a_new_static_member_of_the_classic_protocol(driver: MixedDriver) -> Non
 def test_the_last_member_of_the_protocol_is_replaced(
     topic: str, driver: MixedDriver
 ) -> None:
-    driver.home.topics["u"] = 1
+    driver.cluster.topics["u"] = 1
     driver.join("a", instance_id="i")
     driver.classic()
     driver.settle()
@@ -372,7 +374,7 @@ def stable(*members: str, partitions: int = 4, **config: object) -> ClassicGroup
         for place, name in enumerate(group.members)
     }
     group.sync(
-        Syncing(
+        SyncRequest(
             member_id=group.leader, instance_id=None, generation=1, assignments=shares
         ),
         99,
@@ -384,11 +386,11 @@ def stable(*members: str, partitions: int = 4, **config: object) -> ClassicGroup
 
 
 def test_a_classic_group_is_taken_over_as_it_is() -> None:
-    group, home = stable("1"), FakeHome(t=4)
-    found = upgraded(group, GroupConfig(), home, 5.0)
+    group, cluster = stable("1"), FakeClusterPort(t=4)
+    found = upgraded(group, GroupConfig(), cluster, 5.0)
     assert (found.epoch, found.target_epoch, found.state) == (1, 1, "Stable")
     member = found.members["client-1"]
-    slot = home.topic_id("t"), 0
+    slot = cluster.topic_id("t"), 0
     assert member.assigned == {slot: 1}
     assert found.target == {"client-1": {slot}}
     assert (member.epoch, member.previous_epoch) == (1, 1)
@@ -399,7 +401,7 @@ def test_a_classic_group_is_taken_over_as_it_is() -> None:
 def impossible(group: ClassicGroup, **config: object) -> ErrorCode:
     settings = GroupConfig(**config)  # type: ignore[arg-type]
     with pytest.raises(Refusal) as refusal:
-        upgraded(group, settings, FakeHome(t=4), 0.0)
+        upgraded(group, settings, FakeClusterPort(t=4), 0.0)
     return refusal.value.code
 
 
@@ -432,7 +434,7 @@ def test_a_partition_that_two_have_is_nothing_to_go_on_with() -> None:
 def test_a_member_that_never_synced_has_nothing() -> None:
     group = stable("1")
     group.members["client-1"].assignment = b""
-    found = upgraded(group, GroupConfig(), FakeHome(t=4), 0.0)
+    found = upgraded(group, GroupConfig(), FakeClusterPort(t=4), 0.0)
     assert not found.members["client-1"].assigned
 
 
@@ -451,7 +453,7 @@ def test_the_last_member_of_the_protocol_leaves(driver: MixedDriver) -> None:
     assert classic.state is State.STABLE
     told = read_assignment(classic.members["c"].assignment)
     assert {
-        (driver.home.topic_id(one.topic), number)
+        (driver.cluster.topic_id(one.topic), number)
         for one in told.assigned_partitions
         for number in one.partitions
     } == target
@@ -493,11 +495,11 @@ def test_a_group_is_downgraded_by_a_session_that_ends(driver: MixedDriver) -> No
 
 
 def test_what_a_leader_gave_beyond_a_subscription_is_given_up() -> None:
-    group, home = stable("1"), FakeHome(t=4, u=2)
+    group, cluster = stable("1"), FakeClusterPort(t=4, u=2)
     group.members["client-1"].instance_id = "i"
     group.static["i"] = "client-1"
     group.members["client-1"].assignment = assignment({"t": [0, 1], "u": [0, 1]})
-    found = upgraded(group, GroupConfig(), home, 0.0)
+    found = upgraded(group, GroupConfig(), cluster, 0.0)
     driver = MixedDriver()
     driver.group = found
     reply = driver.join("a", instance_id="i")

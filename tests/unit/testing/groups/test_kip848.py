@@ -7,9 +7,9 @@ import pytest
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing.groups.assignors import Slot
 from kafkaio.testing.groups.config import GroupConfig
-from kafkaio.testing.groups.kip848 import ConsumerGroup, Reply
-from kafkaio.testing.groups.kip848_member import Beat
-from tests.unit.testing.groups.fake_home import FakeHome
+from kafkaio.testing.groups.kip848 import Kip848Group, Reply
+from kafkaio.testing.groups.kip848_member import Kip848Heartbeat
+from tests.unit.testing.groups.fake_cluster_port import FakeClusterPort
 
 TOPIC = frozenset({"t"})
 
@@ -18,20 +18,20 @@ class Driver:
     """Members that do what a client does, by name."""
 
     def __init__(self, *, partitions: int = 4, **config: float | str) -> None:
-        self.home = FakeHome(t=partitions)
+        self.cluster = FakeClusterPort(t=partitions)
         settings = GroupConfig(**config)  # type: ignore[arg-type]
-        self.group = ConsumerGroup("g", settings, self.home)
+        self.group = Kip848Group("g", settings, self.cluster)
         self.now = 0.0
         self.epochs: dict[str, int] = {}
         self.owned: dict[str, set[int]] = {}
 
     def slots(self, numbers: set[int] | range, topic: str = "t") -> frozenset[Slot]:
-        topic_id = self.home.topic_id(topic)
+        topic_id = self.cluster.topic_id(topic)
         assert topic_id is not None
         return frozenset((topic_id, one) for one in numbers)
 
     def send(self, member: str, epoch: int, **fields: object) -> Reply:
-        beat = replace(Beat(member_id=member, epoch=epoch), **fields)  # type: ignore[arg-type]
+        beat = replace(Kip848Heartbeat(member_id=member, epoch=epoch), **fields)  # type: ignore[arg-type]
         reply = self.group.heartbeat(beat, self.now)
         if not reply.error:
             self.epochs[member] = reply.epoch
@@ -195,14 +195,14 @@ def test_the_previous_epoch_is_forgotten_while_a_member_waits_for_others() -> No
 
 def test_what_is_unsubscribed_is_given_up_though_something_else_is_not_yet() -> None:
     driver = Driver()
-    driver.home.topics["u"] = 2
+    driver.cluster.topics["u"] = 2
     driver.join("a", names=frozenset({"t", "u"}))
     driver.join("b", names=frozenset({"u"}))
     kept = driver.beat("a").assignment
     assert kept is not None
     reply = driver.beat("a", names=frozenset({"u"}))
     assert reply.epoch == 2
-    only = frozenset(one for one in kept if one[0] == driver.home.topic_id("u"))
+    only = frozenset(one for one in kept if one[0] == driver.cluster.topic_id("u"))
     assert reply.assignment == only
     assert driver.beat("a", names=frozenset({"u"})).assignment is None
 
@@ -237,7 +237,7 @@ def test_joining_anew_acknowledges_what_was_to_be_revoked() -> None:
 
 def test_a_subscription_that_changes_moves_the_group_on() -> None:
     driver = Driver()
-    driver.home.topics["u"] = 1
+    driver.cluster.topics["u"] = 1
     driver.join("a")
     driver.beat("a", names=frozenset({"u"}))
     reply = driver.beat("a", owned=frozenset())
@@ -248,9 +248,9 @@ def test_a_subscription_that_changes_moves_the_group_on() -> None:
 def test_a_topic_that_grows_or_comes_moves_the_group_on() -> None:
     driver = Driver()
     driver.join("a", names=frozenset({"t", "later"}))
-    driver.home.topics["t"] = 5
+    driver.cluster.topics["t"] = 5
     assert numbers(driver.beat("a")) == {0, 1, 2, 3, 4}
-    driver.home.topics["later"] = 1
+    driver.cluster.topics["later"] = 1
     driver.group.tick(0.0)
     found = driver.beat("a").assignment
     assert found is not None
@@ -309,7 +309,7 @@ def test_a_target_by_hand() -> None:
 
 def test_a_pattern_is_matched_after_the_answer() -> None:
     driver = Driver()
-    driver.home.topics |= {"tt": 1, "x": 1}
+    driver.cluster.topics |= {"tt": 1, "x": 1}
     reply = driver.join("a", names=None, regex="t+")
     assert reply.assignment == frozenset()
     assert driver.group.deadline == 0.0
@@ -325,7 +325,7 @@ def test_a_pattern_is_matched_again_later_and_cleared_by_an_empty_one() -> None:
     driver.join("a", names=frozenset(), regex="t.*")
     driver.group.tick(0.0)
     driver.beat("a")
-    driver.home.topics["tt"] = 1
+    driver.cluster.topics["tt"] = 1
     driver.now = 599.0
     driver.group.tick(599.0)
     assert driver.beat("a").assignment is None
@@ -452,7 +452,7 @@ def test_fetches_of_members() -> None:
 
 def test_what_is_unsubscribed_is_given_up_before_there_is_a_new_target() -> None:
     driver = Driver(assignment_interval=1.0)
-    driver.home.topics["u"] = 1
+    driver.cluster.topics["u"] = 1
     both = frozenset({"t", "u"})
     driver.join("a", names=both)
     driver.join("i", instance_id="i", names=both)
@@ -465,7 +465,7 @@ def test_what_is_unsubscribed_is_given_up_before_there_is_a_new_target() -> None
         4,
     )
     other = Driver(assignment_interval=1.0)
-    other.home.topics["u"] = 1
+    other.cluster.topics["u"] = 1
     other.join("a", names=both)
     reply = other.beat("a", names=frozenset({"u"}), owned=frozenset())
     member = other.group.members["a"]
