@@ -65,7 +65,7 @@ def test_with_the_plugin_of_anyio(pytester: pytest.Pytester) -> None:
 def test_without_anything_to_run_a_loop(pytester: pytest.Pytester) -> None:
     result = run(pytester, "def test_it(kafka_broker): pass", "-p", "no:asyncio")
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*needs pytest-asyncio, or anyio's plugin*"])
+    result.stdout.fnmatch_lines(["*needs pytest-asyncio or anyio's plugin*"])
 
 
 def test_what_the_marker_says(pytester: pytest.Pytester) -> None:
