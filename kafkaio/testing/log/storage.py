@@ -137,7 +137,7 @@ class _MemoryFile:
 
 
 class MemoryStorage:
-    """Files in memory, as long as this object lives. A log can be opened on it again."""
+    """Files in memory, as long as this object lives. A log can be reopened on it."""
 
     __slots__ = ("_files",)
 

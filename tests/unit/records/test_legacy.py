@@ -17,7 +17,7 @@ from kafkaio._records.batch import (
     first_batch_size,
     read_batches,
 )
-from kafkaio._records.legacy import _mend_lz4_header
+from kafkaio._records.legacy import _fix_lz4_header
 from kafkaio.errors import CorruptRecord
 from kafkaio.types import Record, TimestampType
 
@@ -170,7 +170,7 @@ def test_lz4_of_format_0_has_a_wrong_header_checksum(content_size: bool) -> None
     end = 14 if content_size else 6
     broken = bytearray(frame)
     broken[end] ^= 0x5A
-    assert _mend_lz4_header(bytes(broken)) == frame
+    assert _fix_lz4_header(bytes(broken)) == frame
     data = message(0, 3, bytes(broken), attributes=Compression.LZ4)
     (record,) = only(data).decode("t", 0)
     assert record.value == b"v" * 100
@@ -183,7 +183,7 @@ def test_lz4_of_format_0_has_a_wrong_header_checksum(content_size: bool) -> None
 @law
 @given(data=st.binary(max_size=20))
 def test_mending_never_changes_more_than_one_byte(data: bytes) -> None:
-    mended = _mend_lz4_header(data)
+    mended = _fix_lz4_header(data)
     assert len(mended) == len(data)
     assert sum(a != b for a, b in zip(data, mended, strict=True)) <= 1
 
