@@ -343,13 +343,13 @@ def test_columns_that_cannot_be_sent() -> None:
         arrow.split_by_key(table, "y", 3)
 
 
-def test_what_is_no_table() -> None:
+def test_what_is_not_a_table() -> None:
     with pytest.raises(TypeError, match=r"RecordBatch of pyarrow: .*dict"):
         list(arrow.rows_from_table({"value": [b"v"]}, now=NOW))
 
 
 def test_split_by_key() -> None:
-    # 21 and foobar are of Kafka's own tests of murmur2.
+    # 21 and foobar are from Kafka's own tests of murmur2.
     keys = ["21", None, "foobar", "21", None, "abc"]
     table = pa.table({"k": keys, "n": range(6)})
     chunked = pa.concat_tables([table.slice(0, 4), table.slice(4)])

@@ -1,4 +1,4 @@
-"""``kafkaio log``: what it prints of good files, and what it says of bad ones."""
+"""``kafkaio log``: its output for good files and for bad ones."""
 
 import struct
 from pathlib import Path
@@ -183,7 +183,7 @@ def test_no_file_at_all_is_an_error(
 
 
 @pytest.mark.parametrize("action", ["verify", "dump"])
-def test_a_path_that_is_not_there(
+def test_a_path_that_does_not_exist(
     action: str, partition: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing = partition / "none"

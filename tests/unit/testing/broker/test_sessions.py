@@ -22,7 +22,7 @@ def refused(sessions: FetchSessions, number: int, epoch: int) -> ErrorCode:
     return caught.value.code
 
 
-def test_a_session_goes_on_from_epoch_to_epoch() -> None:
+def test_a_session_continues_from_epoch_to_epoch() -> None:
     sessions = FetchSessions()
     session = begin(sessions, 0, 1)
     assert session.session_id > 0
@@ -40,7 +40,7 @@ def test_a_session_goes_on_from_epoch_to_epoch() -> None:
     sessions.find(session.session_id, 2, [], [], by_id=False)
 
 
-def test_an_update_keeps_what_the_client_was_told() -> None:
+def test_an_update_keeps_what_the_client_was_sent() -> None:
     sessions = FetchSessions()
     session = begin(sessions, 0)
     session.partitions["t", 0].sent_watermark = 9
@@ -50,7 +50,7 @@ def test_an_update_keeps_what_the_client_was_told() -> None:
     assert session.partitions["t", 0] == SessionPartition(4, 100, sent_watermark=9)
 
 
-def test_what_is_asked_for_and_forgotten_at_once_is_answered_once() -> None:
+def test_a_partition_both_named_and_forgotten_is_answered_once() -> None:
     sessions = FetchSessions()
     session = begin(sessions, 0)
     key, asked = ("t", 0), SessionPartition(4, 100)
@@ -81,7 +81,7 @@ def test_epoch_zero_replaces() -> None:
     assert len(sessions) == 1
 
 
-def test_nothing_asked_is_no_session() -> None:
+def test_a_request_without_partitions_opens_no_session() -> None:
     assert begin(FetchSessions()).session_id == 0
 
 
@@ -93,7 +93,7 @@ def test_names_and_ids_do_not_mix() -> None:
         sessions.find(session.session_id, 1, changed, [], by_id=True)
 
 
-def test_the_one_used_longest_ago_makes_room() -> None:
+def test_the_least_recently_used_session_is_replaced() -> None:
     sessions = FetchSessions(slots=2)
     first, second = begin(sessions, 0), begin(sessions, 0)
     sessions.find(first.session_id, 1, [], [], by_id=False)

@@ -236,7 +236,7 @@ async def test_topics_that_members_read_do_not_expire(
 
 
 @pytest.mark.parametrize("fields", [{"protocol_type": "connect"}, {}])
-async def test_members_that_do_not_say_what_they_read_keep_all_offsets(
+async def test_members_with_malformed_subscriptions_keep_all_offsets(
     cluster: FakeClusterPort, clock: Clock, fields: dict[str, object]
 ) -> None:
     coordinator = made(cluster, clock, offsets_retention=1.0)
@@ -290,7 +290,7 @@ async def test_a_group_without_members_may_change_its_protocol(
     assert isinstance(coordinator.classic("g"), ClassicGroup)
 
 
-async def test_no_timer_runs_while_nobody_coordinates(
+async def test_no_timer_runs_without_a_coordinator(
     cluster: FakeClusterPort, clock: Clock
 ) -> None:
     coordinator = made(cluster, clock)
@@ -325,7 +325,7 @@ async def test_a_target_by_hand(cluster: FakeClusterPort, clock: Clock) -> None:
     coordinator.close()
 
 
-async def test_what_was_committed_expires_by_itself(
+async def test_committed_offsets_expire_by_a_timer(
     cluster: FakeClusterPort, clock: Clock
 ) -> None:
     coordinator = made(cluster, clock, offsets_retention=1.0)
@@ -347,7 +347,7 @@ def said() -> tuple[tuple[str, bytes], ...]:
     return (("range", b"\x00\x00" + encode(subscription, 0)),)
 
 
-async def test_who_waits_in_a_group_that_is_upgraded_has_to_join_again(
+async def test_waiting_members_of_an_upgraded_group_have_to_join_again(
     cluster: FakeClusterPort, clock: Clock
 ) -> None:
     coordinator = made(cluster, clock)
@@ -420,7 +420,7 @@ async def test_a_group_goes_from_one_protocol_to_the_other_and_back(
     assert coordinator.heartbeat("g", member, None, 8) == (
         ErrorCode.REBALANCE_IN_PROGRESS
     )
-    # What was kept when it changed is there though it has not come to rest.
+    # What was written at the change is there, although the group is not stable.
     again = made(cluster, clock)
     assert again.refuse(0, "g") == ErrorCode.NONE
     found = again.find("g")
@@ -430,7 +430,7 @@ async def test_a_group_goes_from_one_protocol_to_the_other_and_back(
     again.close()
 
 
-async def test_a_coordinator_that_moves_knows_what_was_written(
+async def test_a_coordinator_that_moves_has_what_was_written(
     cluster: FakeClusterPort, clock: Clock
 ) -> None:
     coordinator = made(cluster, clock, load_time=2.0)
@@ -442,7 +442,7 @@ async def test_a_coordinator_that_moves_knows_what_was_written(
     assert (await waiting).error_code == ErrorCode.NOT_COORDINATOR
     group = coordinator.find("g")
     assert isinstance(group, ClassicGroup)
-    # The rebalance is forgotten, and so is who joined for it.
+    # The rebalance is lost, with the members that joined in it.
     assert (group.state, list(group.members)) == (State.STABLE, [member])
     assert group.members[member].session_deadline == 12.0
     assert CoordinatorControl(coordinator).committed("g", "t", 0) == 7
@@ -453,7 +453,7 @@ async def test_a_coordinator_that_moves_knows_what_was_written(
     coordinator.close()
 
 
-async def test_requests_to_groups_that_are_not_there(
+async def test_requests_to_unknown_groups(
     cluster: FakeClusterPort, clock: Clock
 ) -> None:
     coordinator = made(cluster, clock)
@@ -482,13 +482,13 @@ async def test_a_member_that_is_told_to_join_is_waited_for(
     )
     with pytest.raises(Refusal, match="REBALANCE_IN_PROGRESS"):
         await coordinator.sync("g", syncing)
-    # Though the request failed, the timer runs.
+    # The timer runs, although the request failed.
     assert group.members["c"].join_deadline < 1000.0
     assert coordinator._timers
     coordinator.close()
 
 
-async def test_a_group_of_those_who_know_only_their_ids_is_taken_over(
+async def test_a_group_with_only_pending_members_is_replaced(
     cluster: FakeClusterPort, clock: Clock
 ) -> None:
     coordinator = made(cluster, clock)
@@ -498,7 +498,7 @@ async def test_a_group_of_those_who_know_only_their_ids_is_taken_over(
     )
     assert told.error_code == ErrorCode.MEMBER_ID_REQUIRED
     assert coordinator.leave("g", [(member, None)]) == [ErrorCode.NONE]
-    # It goes on counting where the classic group was.
+    # Its epoch continues from the generation of the classic group.
     assert coordinator.kip848_heartbeat("g", joining_beat()).epoch == 2
     group = coordinator.find("g")
     assert isinstance(group, Kip848Group)

@@ -1,4 +1,4 @@
-"""Groups of the consumer protocol in the offsets topic, and back."""
+"""KIP-848 groups in the offsets topic: written and read again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.unit.testing.groups.test_migration import MixedDriver, settled
 
 
 def kinds(cluster: FakeClusterPort) -> list[tuple[int, str, bool]]:
-    """Return kind and part of each record, and whether it takes something back."""
+    """Return kind and part of each record, and whether it is a tombstone."""
     told = [(key_parts(key), value) for key, value in cluster.records]
     return [(kind, part, value is None) for (kind, _, part), value in told]
 
@@ -96,7 +96,7 @@ def test_a_group_that_is_removed_leaves_nothing(driver: MixedDriver) -> None:
     ]
 
 
-def test_a_group_is_what_it_was(driver: MixedDriver) -> None:
+def test_a_group_is_restored_as_it_was(driver: MixedDriver) -> None:
     journal = journal_of(driver)
     settled(driver)
     driver.join("i", instance_id="i", rack="r", assignor="range", regex="t.*")
@@ -111,7 +111,7 @@ def test_a_group_is_what_it_was(driver: MixedDriver) -> None:
     assert group.static == {"i": "i"}
     assert group.subscriptions.matches == {"t.*": {"t"}}
     assert group.subscriptions.due == 605.0
-    # Sessions begin anew, and so does the time for what has to be given up.
+    # Sessions are renewed, and so is the time to revoke.
     assert {one.session_deadline for one in group.members.values()} == {50.0}
     assert group.members["a"].revoke_deadline == 65.0
     # Nothing is written for a group that was only read.
@@ -122,7 +122,7 @@ def test_a_group_is_what_it_was(driver: MixedDriver) -> None:
     assert len(driver.cluster.records) == written
 
 
-def test_members_go_on_with_their_epochs(driver: MixedDriver) -> None:
+def test_members_continue_with_their_epochs(driver: MixedDriver) -> None:
     journal = journal_of(driver)
     driver.join("a")
     driver.join("b")
@@ -134,7 +134,7 @@ def test_members_go_on_with_their_epochs(driver: MixedDriver) -> None:
         assert (reply.error, reply.epoch, reply.assignment) == (0, 3, None)
 
 
-def test_topics_that_changed_meanwhile_move_the_group_on(driver: MixedDriver) -> None:
+def test_topics_that_changed_meanwhile_start_a_new_epoch(driver: MixedDriver) -> None:
     journal = journal_of(driver)
     driver.join("a")
     journal.save(driver.group)
@@ -192,7 +192,7 @@ def test_what_brokers_before_4_3_wrote_has_the_epoch_of_the_member(
     }
 
 
-def test_kinds_that_are_not_known_are_passed_over(driver: MixedDriver) -> None:
+def test_unknown_kinds_are_ignored(driver: MixedDriver) -> None:
     journal = journal_of(driver)
     driver.join("a")
     journal.save(driver.group)
@@ -211,7 +211,7 @@ def test_a_group_without_its_own_record_is_none(driver: MixedDriver) -> None:
 
 @given(STEPS)
 @settings(deadline=None, max_examples=40)
-def test_whatever_happened_the_records_tell_it(steps: list[tuple[str, str]]) -> None:
+def test_records_restore_a_group_in_any_state(steps: list[tuple[str, str]]) -> None:
     driver = Driver(partitions=3)
     journal = journal_of(driver)
     compact: dict[bytes, bytes | None] = {}
@@ -229,8 +229,8 @@ def test_whatever_happened_the_records_tell_it(steps: list[tuple[str, str]]) -> 
         assert image_of(restored(cluster)) == image_of(driver.group)
 
 
-def test_that_a_member_is_no_classic_one_is_told() -> None:
-    # As Kafka, which takes a record without the tag for one of a classic member.
+def test_a_member_that_is_not_classic_is_marked_so() -> None:
+    # As Kafka, which reads a record without the tag as that of a classic member.
     value = encode(MemberValue(classic_member_metadata=None), 0)
     assert value.endswith(b"\x01\x00\x01\x00")
     assert decode(MemberValue, 0, value).classic_member_metadata is None

@@ -81,7 +81,7 @@ def test_one_member_has_everything_at_once() -> None:
     assert driver.beat("a").assignment is None
 
 
-def test_a_full_request_is_told_its_assignment_again() -> None:
+def test_a_full_request_gets_its_assignment_again() -> None:
     driver = Driver()
     driver.join("a")
     reply = driver.beat(
@@ -90,7 +90,7 @@ def test_a_full_request_is_told_its_assignment_again() -> None:
     assert numbers(reply) == {0, 1, 2, 3}
 
 
-def test_a_member_gets_nothing_before_the_other_gives_it_up() -> None:
+def test_a_member_gets_nothing_before_the_other_has_revoked_it() -> None:
     driver = Driver()
     driver.join("a")
     second = driver.join("b")
@@ -108,7 +108,7 @@ def test_a_member_gets_nothing_before_the_other_gives_it_up() -> None:
     assert driver.group.state == "Stable"
 
 
-def test_an_acknowledgement_is_for_all_or_for_nothing() -> None:
+def test_a_revocation_is_acknowledged_as_a_whole() -> None:
     driver = Driver()
     driver.join("a")
     driver.join("b")
@@ -119,7 +119,7 @@ def test_an_acknowledgement_is_for_all_or_for_nothing() -> None:
     assert driver.beat("b").assignment is None
 
 
-def test_who_does_not_revoke_in_time_loses_everything() -> None:
+def test_a_member_that_does_not_revoke_in_time_is_removed() -> None:
     driver = Driver()
     driver.join("a", rebalance_timeout=4.0)
     driver.join("b")
@@ -137,7 +137,7 @@ def test_who_does_not_revoke_in_time_loses_everything() -> None:
     assert numbers(driver.beat("b")) == {0, 1, 2, 3}
 
 
-def test_who_is_not_heard_of_is_removed() -> None:
+def test_a_member_whose_session_ends_is_removed() -> None:
     driver = Driver()
     driver.join("a")
     driver.now = 44.0
@@ -193,7 +193,9 @@ def test_the_previous_epoch_is_forgotten_while_a_member_waits_for_others() -> No
     assert fenced.error == ErrorCode.FENCED_MEMBER_EPOCH
 
 
-def test_what_is_unsubscribed_is_given_up_though_something_else_is_not_yet() -> None:
+def test_unsubscribed_partitions_are_revoked_before_an_earlier_revocation_ends() -> (
+    None
+):
     driver = Driver()
     driver.cluster.topics["u"] = 2
     driver.join("a", names=frozenset({"t", "u"}))
@@ -207,7 +209,7 @@ def test_what_is_unsubscribed_is_given_up_though_something_else_is_not_yet() -> 
     assert driver.beat("a", names=frozenset({"u"})).assignment is None
 
 
-def test_a_member_that_reads_nothing_does_not_move_the_group_on() -> None:
+def test_a_member_without_topics_starts_no_new_epoch() -> None:
     driver = Driver()
     assert driver.join("a", names=frozenset()).epoch == 1
     assert driver.join("b", names=frozenset()).epoch == 1
@@ -215,7 +217,7 @@ def test_a_member_that_reads_nothing_does_not_move_the_group_on() -> None:
     assert (driver.group.epoch, driver.group.state) == (2, "Assigning")
 
 
-def test_a_member_may_join_anew_and_keeps_its_target() -> None:
+def test_a_member_that_joins_again_keeps_its_target() -> None:
     driver = Driver()
     driver.join("a")
     driver.join("b")
@@ -226,7 +228,7 @@ def test_a_member_may_join_anew_and_keeps_its_target() -> None:
     assert driver.group.epoch == epoch
 
 
-def test_joining_anew_acknowledges_what_was_to_be_revoked() -> None:
+def test_joining_again_acknowledges_a_revocation() -> None:
     driver = Driver()
     driver.join("a")
     driver.join("b")
@@ -235,7 +237,7 @@ def test_joining_anew_acknowledges_what_was_to_be_revoked() -> None:
     assert (reply.epoch, len(numbers(reply))) == (3, 2)
 
 
-def test_a_subscription_that_changes_moves_the_group_on() -> None:
+def test_a_changed_subscription_starts_a_new_epoch() -> None:
     driver = Driver()
     driver.cluster.topics["u"] = 1
     driver.join("a")
@@ -245,7 +247,7 @@ def test_a_subscription_that_changes_moves_the_group_on() -> None:
     assert driver.group.epoch == 3
 
 
-def test_a_topic_that_grows_or_comes_moves_the_group_on() -> None:
+def test_a_topic_that_grows_or_is_created_starts_a_new_epoch() -> None:
     driver = Driver()
     driver.join("a", names=frozenset({"t", "later"}))
     driver.cluster.topics["t"] = 5
@@ -340,7 +342,7 @@ def test_a_pattern_is_matched_again_later_and_cleared_by_an_empty_one() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["(", "a(?=b)", r"(a)\1", "(?<!a)b"])
-def test_patterns_that_re2_does_not_take(pattern: str) -> None:
+def test_patterns_that_re2_refuses(pattern: str) -> None:
     driver = Driver()
     reply = driver.join("a", regex=pattern)
     assert reply.error == ErrorCode.INVALID_REGULAR_EXPRESSION
@@ -374,7 +376,7 @@ def test_a_static_member_may_return_under_its_id() -> None:
     assert numbers(driver.join("a", instance_id="i")) == {0, 1, 2, 3}
 
 
-def test_the_place_of_a_static_member_is_its_own_until_it_left() -> None:
+def test_a_static_member_cannot_be_replaced_before_it_left() -> None:
     driver = Driver()
     driver.join("a", instance_id="i")
     for member_id in ("a", "a2"):
@@ -450,7 +452,7 @@ def test_fetches_of_members() -> None:
     assert check("a", 1) == ErrorCode.STALE_MEMBER_EPOCH
 
 
-def test_what_is_unsubscribed_is_given_up_before_there_is_a_new_target() -> None:
+def test_unsubscribed_partitions_are_revoked_before_there_is_a_new_target() -> None:
     driver = Driver(assignment_interval=1.0)
     driver.cluster.topics["u"] = 1
     both = frozenset({"t", "u"})

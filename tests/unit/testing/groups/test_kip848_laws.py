@@ -1,4 +1,4 @@
-"""Whatever members do, a partition has one owner, and the group comes to rest."""
+"""Whatever members do, a partition has one owner, and the group becomes stable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fixtures, as the tests of a user have them: each run is a pytest of its own."""
+"""The fixtures as a user's tests use them: each run is a separate pytest."""
 
 import asyncio
 from pathlib import Path
@@ -68,7 +68,7 @@ def test_without_anything_to_run_a_loop(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*needs pytest-asyncio or anyio's plugin*"])
 
 
-def test_what_the_marker_says(pytester: pytest.Pytester) -> None:
+def test_settings_of_the_marker(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,
         """
@@ -216,7 +216,7 @@ def test_two(kafka_topic):
 """
 
 
-def test_topics_on_somebody_elses_cluster_are_deleted(
+def test_topics_on_an_external_cluster_are_deleted(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = ClusterOptions()
@@ -229,7 +229,7 @@ def test_topics_on_somebody_elses_cluster_are_deleted(
         assert topics(theirs) == {"theirs", "of-the-test"}
 
 
-def test_topics_that_cannot_be_deleted_are_told(
+def test_topics_that_cannot_be_deleted_are_reported(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = ClusterOptions()
