@@ -103,7 +103,7 @@ def delay(
 ) -> Fault:
     """Serve the request ``seconds`` later; the next ones on its connection wait.
 
-    ``times``, ``rate`` and ``seed`` are those of `error`, here and below.
+    ``times``, ``rate`` and ``seed`` are as for `error`.
     """
     return Fault(Action.DELAY, times, rate, seed, seconds=seconds)
 
@@ -113,7 +113,8 @@ def throttle(
 ) -> Fault:
     """Answer with a throttle time of ``seconds``, then serve nothing for as long.
 
-    The pause is that of the connection, as since KIP-219.
+    Only this connection is throttled, as in Kafka since KIP-219. ``times``, ``rate``
+    and ``seed`` are as for `error`.
     """
     return Fault(Action.THROTTLE, times, rate, seed, seconds=seconds)
 
@@ -121,34 +122,52 @@ def throttle(
 def disconnect_before_write(
     times: int | None = None, rate: float = 1.0, seed: int = 0
 ) -> Fault:
-    """Close the connection; the request has no effect."""
+    """Close the connection; the request has no effect.
+
+    ``times``, ``rate`` and ``seed`` are as for `error`.
+    """
     return Fault(Action.DISCONNECT_BEFORE, times, rate, seed)
 
 
 def disconnect_after_write(
     times: int | None = None, rate: float = 1.0, seed: int = 0
 ) -> Fault:
-    """Serve the request, then close the connection instead of answering."""
+    """Serve the request, then close the connection instead of answering.
+
+    ``times``, ``rate`` and ``seed`` are as for `error`.
+    """
     return Fault(Action.DISCONNECT_AFTER, times, rate, seed)
 
 
 def drop(times: int | None = None, rate: float = 1.0, seed: int = 0) -> Fault:
-    """Serve the request, but answer neither it nor any later one on the connection."""
+    """Serve the request, but answer neither it nor any later one on the connection.
+
+    ``times``, ``rate`` and ``seed`` are as for `error`.
+    """
     return Fault(Action.DROP, times, rate, seed)
 
 
 def half_frame(times: int | None = None, rate: float = 1.0, seed: int = 0) -> Fault:
-    """Serve the request, send half of the answer, then close the connection."""
+    """Serve the request, send half of the answer, then close the connection.
+
+    ``times``, ``rate`` and ``seed`` are as for `error`.
+    """
     return Fault(Action.HALF_FRAME, times, rate, seed)
 
 
 def corrupt_bytes(times: int | None = None, rate: float = 1.0, seed: int = 0) -> Fault:
-    """Serve the request, and invert a byte in the middle of the answer."""
+    """Serve the request, and invert a byte in the middle of the answer.
+
+    ``times``, ``rate`` and ``seed`` are as for `error`.
+    """
     return Fault(Action.CORRUPT, times, rate, seed)
 
 
 def duplicate(times: int | None = None, rate: float = 1.0, seed: int = 0) -> Fault:
-    """Serve the request twice, as if it had arrived twice; answer once."""
+    """Serve the request twice, as if it had arrived twice; answer once.
+
+    ``times``, ``rate`` and ``seed`` are as for `error`.
+    """
     return Fault(Action.DUPLICATE, times, rate, seed)
 
 
@@ -158,6 +177,7 @@ def reorder(
     """Serve the connection's next request first, if it arrives within ``seconds``.
 
     The answers still come in the order of the requests, as Kafka's protocol demands.
+    ``times``, ``rate`` and ``seed`` are as for `error`.
     """
     return Fault(Action.REORDER, times, rate, seed, seconds=seconds)
 
@@ -168,7 +188,8 @@ def metadata_lag(
     """Hide a created topic from clients for ``seconds`` after the answer.
 
     For CreateTopics only. Until then, a request about the topic is answered as if it
-    did not exist, as by a broker that is behind with the cluster's metadata.
+    did not exist, as by a broker that is behind with the cluster's metadata. ``times``,
+    ``rate`` and ``seed`` are as for `error`.
     """
     return Fault(Action.METADATA_LAG, times, rate, seed, seconds=seconds)
 

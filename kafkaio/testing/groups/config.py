@@ -40,7 +40,7 @@ _OF_A_GROUP: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
-    """The group settings of a `Broker`. Durations are in seconds.
+    """The group settings of a ``Broker``. Durations are in seconds.
 
     The defaults are Kafka's, except for two pauses that only cost time in a test: the
     initial rebalance delay (Kafka: 3 s) and the pause between two target assignments
