@@ -1,10 +1,9 @@
 """The five compression codecs, with a limit on what they decompress.
 
-The settings are chosen so that Java can read what is written here: its consumers and
-brokers refuse LZ4 frames with linked blocks, and expect snappy in the framing of
-snappy-java ("xerial"). What any client writes is read, such as librdkafka's raw snappy
-blocks. Any batch can be a decompression bomb, so no codec produces more output than the
-limit and one chunk.
+The settings follow what Java writes and accepts. Its consumers and brokers refuse LZ4
+frames with linked blocks. It writes snappy in the framing of snappy-java ("xerial"),
+while librdkafka writes a raw block; both are read. Any batch can be a decompression
+bomb, so no codec produces more output than the limit and one chunk.
 """
 
 from __future__ import annotations

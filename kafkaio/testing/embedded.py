@@ -56,8 +56,7 @@ class Broker:
 
     For development and tests only: the replicas of a partition share one log, so no
     replica can lag or lose records as it could in production. There are no
-    transactions, no TLS and no authentication. It is an async context manager, to be
-    entered once::
+    transactions, no TLS and no authentication. It runs as an async context manager::
 
         async with Broker(nodes=3, topics={"orders": 6}) as broker:
             async with kafkaio.Producer(broker.bootstrap_servers) as producer:
@@ -315,7 +314,7 @@ class Broker:
             host: the node's host.
             port: the node's port.
             sink: receives the frames that the node sends.
-            options: as for any connection; they do not matter in memory.
+            options: only ``max_frame_size`` applies in memory.
 
         Raises:
             BrokerNotAvailable: no node listens at this address, for example because it
