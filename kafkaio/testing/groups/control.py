@@ -1,58 +1,55 @@
-"""What a test does to groups that no client can."""
+"""What ``broker.control`` does to groups: look into them and change them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from kafkaio.testing.groups.classic import ClassicGroup
+from kafkaio.testing.groups.coordinator import GroupCoordinator
 from kafkaio.testing.groups.embedded_protocol import slots_of
-from kafkaio.testing.groups.kip848 import ConsumerGroup
+from kafkaio.testing.groups.kip848 import Kip848Group
 
-if TYPE_CHECKING:
-    from kafkaio.testing.groups.coordinator import GroupCoordinator
-
-__all__ = ["Levers"]
+__all__ = ["CoordinatorControl"]
 
 
-class Levers:
-    """Looks into groups, and moves them by hand."""
+class CoordinatorControl:
+    """Shows and changes the groups of a coordinator; a `GroupControl`."""
 
     def __init__(self, coordinator: GroupCoordinator) -> None:
         self._coordinator = coordinator
 
     def members(self, group_id: str) -> list[str]:
-        """Ids of a group's members; none if there is no such group."""
+        """Return the ids of a group's members; empty if there is no such group."""
         group = self._coordinator.groups.get(group_id)
         return [] if group is None else list(group.members)
 
     def committed(self, group_id: str, topic: str, partition: int) -> int | None:
-        """The offset that a group has committed, None for none."""
+        """Return the offset that a group committed for a partition; None for none."""
         offsets = self._coordinator.offsets.get(group_id)
         found = None if offsets is None else offsets.get((topic, partition))
         return None if found is None else found.offset
 
     def expel(self, group_id: str, member_id: str) -> None:
-        """Remove a member as if its session had ended.
+        """Remove a member as if its session had timed out.
 
         Raises:
-            KeyError: no such group or member.
+            KeyError: there is no such group or member.
         """
         group = self._coordinator.groups[group_id]
-        with self._coordinator.at_work(group) as now:
+        with self._coordinator.changing(group) as now:
             if isinstance(group, ClassicGroup):
                 group.remove(group.members[member_id], now)
             else:
                 group.fence(group.members[member_id])
 
     def rebalance(self, group_id: str) -> None:
-        """Force a rebalance of a group.
+        """Start a rebalance of a group.
 
         Raises:
-            KeyError: no such group.
+            KeyError: there is no such group.
         """
         group = self._coordinator.groups[group_id]
-        with self._coordinator.at_work(group) as now:
+        with self._coordinator.changing(group) as now:
             if isinstance(group, ClassicGroup):
                 group.rebalance(now)
             else:
@@ -61,32 +58,32 @@ class Levers:
     def assign(
         self, group_id: str, targets: Mapping[str, Mapping[str, Iterable[int]]] | None
     ) -> None:
-        """Say by hand what the members of a consumer protocol's group shall have.
+        """Set the target assignment of the members of a KIP-848 group.
 
         Args:
             group_id: the group.
-            targets: partitions by member id and topic; None lets the assignor decide
-                again.
+            targets: partition numbers by member id and topic; None returns the choice
+                to the group's assignor.
 
         Raises:
-            KeyError: no such group or topic.
-            TypeError: the group is of the classic protocol: its leader assigns.
+            KeyError: there is no such group or topic.
+            TypeError: it is a classic group, whose leader assigns.
         """
         group = self._coordinator.groups[group_id]
-        if not isinstance(group, ConsumerGroup):
-            raise TypeError(f"the leader of the classic group {group_id} assigns")
-        home = self._coordinator.home
+        if not isinstance(group, Kip848Group):
+            raise TypeError(f"{group_id} is a classic group: its leader assigns")
+        cluster = self._coordinator.cluster
         for name in frozenset[str]().union(*(targets or {}).values()):
-            if home.topic_id(name) is None:
+            if cluster.topic_id(name) is None:
                 raise KeyError(name)
         group.manual = None
         if targets is not None:
             group.manual = {
-                member_id: frozenset(slots_of(topics.items(), home))
+                member_id: frozenset(slots_of(topics.items(), cluster))
                 for member_id, topics in targets.items()
             }
         self.rebalance(group_id)
 
     def clock_moved(self) -> None:
-        """Let happen what is due by a clock that jumped."""
+        """Handle every deadline that a jump of the clock has passed."""
         self._coordinator.clock_moved()

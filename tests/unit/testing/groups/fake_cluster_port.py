@@ -3,12 +3,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from uuid import UUID, uuid5
 
-from kafkaio.testing.groups.home import KeyValue
+from kafkaio.testing.groups.cluster_port import KeyValue
 
 NAMESPACE = UUID(int=1)
 
 
-class FakeHome:
+class FakeClusterPort:
     """A cluster of one shard, led by node 0, with topics by name."""
 
     def __init__(self, **topics: int) -> None:

@@ -7,9 +7,9 @@ import pytest
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing.groups.assignors import Slot
 from kafkaio.testing.groups.config import GroupConfig
-from kafkaio.testing.groups.kip848 import ConsumerGroup, Reply
-from kafkaio.testing.groups.kip848_member import Beat
-from tests.unit.testing.groups.fake_home import FakeHome
+from kafkaio.testing.groups.kip848 import Kip848Group, Reply
+from kafkaio.testing.groups.kip848_member import Kip848Heartbeat
+from tests.unit.testing.groups.fake_cluster_port import FakeClusterPort
 
 TOPIC = frozenset({"t"})
 
@@ -18,20 +18,20 @@ class Driver:
     """Members that do what a client does, by name."""
 
     def __init__(self, *, partitions: int = 4, **config: float | str) -> None:
-        self.home = FakeHome(t=partitions)
+        self.cluster = FakeClusterPort(t=partitions)
         settings = GroupConfig(**config)  # type: ignore[arg-type]
-        self.group = ConsumerGroup("g", settings, self.home)
+        self.group = Kip848Group("g", settings, self.cluster)
         self.now = 0.0
         self.epochs: dict[str, int] = {}
         self.owned: dict[str, set[int]] = {}
 
     def slots(self, numbers: set[int] | range, topic: str = "t") -> frozenset[Slot]:
-        topic_id = self.home.topic_id(topic)
+        topic_id = self.cluster.topic_id(topic)
         assert topic_id is not None
         return frozenset((topic_id, one) for one in numbers)
 
     def send(self, member: str, epoch: int, **fields: object) -> Reply:
-        beat = replace(Beat(member_id=member, epoch=epoch), **fields)  # type: ignore[arg-type]
+        beat = replace(Kip848Heartbeat(member_id=member, epoch=epoch), **fields)  # type: ignore[arg-type]
         reply = self.group.heartbeat(beat, self.now)
         if not reply.error:
             self.epochs[member] = reply.epoch
@@ -81,7 +81,7 @@ def test_one_member_has_everything_at_once() -> None:
     assert driver.beat("a").assignment is None
 
 
-def test_a_full_request_is_told_its_assignment_again() -> None:
+def test_a_full_request_gets_its_assignment_again() -> None:
     driver = Driver()
     driver.join("a")
     reply = driver.beat(
@@ -90,7 +90,7 @@ def test_a_full_request_is_told_its_assignment_again() -> None:
     assert numbers(reply) == {0, 1, 2, 3}
 
 
-def test_a_member_gets_nothing_before_the_other_gives_it_up() -> None:
+def test_a_member_gets_nothing_before_the_other_has_revoked_it() -> None:
     driver = Driver()
     driver.join("a")
     second = driver.join("b")
@@ -108,7 +108,7 @@ def test_a_member_gets_nothing_before_the_other_gives_it_up() -> None:
     assert driver.group.state == "Stable"
 
 
-def test_an_acknowledgement_is_for_all_or_for_nothing() -> None:
+def test_a_revocation_is_acknowledged_as_a_whole() -> None:
     driver = Driver()
     driver.join("a")
     driver.join("b")
@@ -119,7 +119,7 @@ def test_an_acknowledgement_is_for_all_or_for_nothing() -> None:
     assert driver.beat("b").assignment is None
 
 
-def test_who_does_not_revoke_in_time_loses_everything() -> None:
+def test_a_member_that_does_not_revoke_in_time_is_removed() -> None:
     driver = Driver()
     driver.join("a", rebalance_timeout=4.0)
     driver.join("b")
@@ -137,7 +137,7 @@ def test_who_does_not_revoke_in_time_loses_everything() -> None:
     assert numbers(driver.beat("b")) == {0, 1, 2, 3}
 
 
-def test_who_is_not_heard_of_is_removed() -> None:
+def test_a_member_whose_session_ends_is_removed() -> None:
     driver = Driver()
     driver.join("a")
     driver.now = 44.0
@@ -193,21 +193,23 @@ def test_the_previous_epoch_is_forgotten_while_a_member_waits_for_others() -> No
     assert fenced.error == ErrorCode.FENCED_MEMBER_EPOCH
 
 
-def test_what_is_unsubscribed_is_given_up_though_something_else_is_not_yet() -> None:
+def test_unsubscribed_partitions_are_revoked_before_an_earlier_revocation_ends() -> (
+    None
+):
     driver = Driver()
-    driver.home.topics["u"] = 2
+    driver.cluster.topics["u"] = 2
     driver.join("a", names=frozenset({"t", "u"}))
     driver.join("b", names=frozenset({"u"}))
     kept = driver.beat("a").assignment
     assert kept is not None
     reply = driver.beat("a", names=frozenset({"u"}))
     assert reply.epoch == 2
-    only = frozenset(one for one in kept if one[0] == driver.home.topic_id("u"))
+    only = frozenset(one for one in kept if one[0] == driver.cluster.topic_id("u"))
     assert reply.assignment == only
     assert driver.beat("a", names=frozenset({"u"})).assignment is None
 
 
-def test_a_member_that_reads_nothing_does_not_move_the_group_on() -> None:
+def test_a_member_without_topics_starts_no_new_epoch() -> None:
     driver = Driver()
     assert driver.join("a", names=frozenset()).epoch == 1
     assert driver.join("b", names=frozenset()).epoch == 1
@@ -215,7 +217,7 @@ def test_a_member_that_reads_nothing_does_not_move_the_group_on() -> None:
     assert (driver.group.epoch, driver.group.state) == (2, "Assigning")
 
 
-def test_a_member_may_join_anew_and_keeps_its_target() -> None:
+def test_a_member_that_joins_again_keeps_its_target() -> None:
     driver = Driver()
     driver.join("a")
     driver.join("b")
@@ -226,7 +228,7 @@ def test_a_member_may_join_anew_and_keeps_its_target() -> None:
     assert driver.group.epoch == epoch
 
 
-def test_joining_anew_acknowledges_what_was_to_be_revoked() -> None:
+def test_joining_again_acknowledges_a_revocation() -> None:
     driver = Driver()
     driver.join("a")
     driver.join("b")
@@ -235,9 +237,9 @@ def test_joining_anew_acknowledges_what_was_to_be_revoked() -> None:
     assert (reply.epoch, len(numbers(reply))) == (3, 2)
 
 
-def test_a_subscription_that_changes_moves_the_group_on() -> None:
+def test_a_changed_subscription_starts_a_new_epoch() -> None:
     driver = Driver()
-    driver.home.topics["u"] = 1
+    driver.cluster.topics["u"] = 1
     driver.join("a")
     driver.beat("a", names=frozenset({"u"}))
     reply = driver.beat("a", owned=frozenset())
@@ -245,12 +247,12 @@ def test_a_subscription_that_changes_moves_the_group_on() -> None:
     assert driver.group.epoch == 3
 
 
-def test_a_topic_that_grows_or_comes_moves_the_group_on() -> None:
+def test_a_topic_that_grows_or_is_created_starts_a_new_epoch() -> None:
     driver = Driver()
     driver.join("a", names=frozenset({"t", "later"}))
-    driver.home.topics["t"] = 5
+    driver.cluster.topics["t"] = 5
     assert numbers(driver.beat("a")) == {0, 1, 2, 3, 4}
-    driver.home.topics["later"] = 1
+    driver.cluster.topics["later"] = 1
     driver.group.tick(0.0)
     found = driver.beat("a").assignment
     assert found is not None
@@ -309,7 +311,7 @@ def test_a_target_by_hand() -> None:
 
 def test_a_pattern_is_matched_after_the_answer() -> None:
     driver = Driver()
-    driver.home.topics |= {"tt": 1, "x": 1}
+    driver.cluster.topics |= {"tt": 1, "x": 1}
     reply = driver.join("a", names=None, regex="t+")
     assert reply.assignment == frozenset()
     assert driver.group.deadline == 0.0
@@ -325,7 +327,7 @@ def test_a_pattern_is_matched_again_later_and_cleared_by_an_empty_one() -> None:
     driver.join("a", names=frozenset(), regex="t.*")
     driver.group.tick(0.0)
     driver.beat("a")
-    driver.home.topics["tt"] = 1
+    driver.cluster.topics["tt"] = 1
     driver.now = 599.0
     driver.group.tick(599.0)
     assert driver.beat("a").assignment is None
@@ -340,7 +342,7 @@ def test_a_pattern_is_matched_again_later_and_cleared_by_an_empty_one() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["(", "a(?=b)", r"(a)\1", "(?<!a)b"])
-def test_patterns_that_re2_does_not_take(pattern: str) -> None:
+def test_patterns_that_re2_refuses(pattern: str) -> None:
     driver = Driver()
     reply = driver.join("a", regex=pattern)
     assert reply.error == ErrorCode.INVALID_REGULAR_EXPRESSION
@@ -374,7 +376,7 @@ def test_a_static_member_may_return_under_its_id() -> None:
     assert numbers(driver.join("a", instance_id="i")) == {0, 1, 2, 3}
 
 
-def test_the_place_of_a_static_member_is_its_own_until_it_left() -> None:
+def test_a_static_member_cannot_be_replaced_before_it_left() -> None:
     driver = Driver()
     driver.join("a", instance_id="i")
     for member_id in ("a", "a2"):
@@ -450,9 +452,9 @@ def test_fetches_of_members() -> None:
     assert check("a", 1) == ErrorCode.STALE_MEMBER_EPOCH
 
 
-def test_what_is_unsubscribed_is_given_up_before_there_is_a_new_target() -> None:
+def test_unsubscribed_partitions_are_revoked_before_there_is_a_new_target() -> None:
     driver = Driver(assignment_interval=1.0)
-    driver.home.topics["u"] = 1
+    driver.cluster.topics["u"] = 1
     both = frozenset({"t", "u"})
     driver.join("a", names=both)
     driver.join("i", instance_id="i", names=both)
@@ -465,7 +467,7 @@ def test_what_is_unsubscribed_is_given_up_before_there_is_a_new_target() -> None
         4,
     )
     other = Driver(assignment_interval=1.0)
-    other.home.topics["u"] = 1
+    other.cluster.topics["u"] = 1
     other.join("a", names=both)
     reply = other.beat("a", names=frozenset({"u"}), owned=frozenset())
     member = other.group.members["a"]

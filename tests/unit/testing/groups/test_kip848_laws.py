@@ -1,11 +1,11 @@
-"""Whatever members do, a partition has one owner, and the group comes to rest."""
+"""Whatever members do, a partition has one owner, and the group becomes stable."""
 
 from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.testing.groups.test_consumer import Driver
+from tests.unit.testing.groups.test_kip848 import Driver
 
 STEPS = st.lists(
     st.tuples(
@@ -27,7 +27,7 @@ def owners(driver: Driver) -> list[tuple[object, int]]:
 
 def step(driver: Driver, action: str, member: str) -> None:
     if action == "grow":
-        driver.home.topics["t"] += 1
+        driver.cluster.topics["t"] += 1
     elif action == "wait":
         driver.now += 11.0
         driver.group.tick(driver.now)
@@ -57,6 +57,6 @@ def test_no_partition_has_two_owners(steps: list[tuple[str, str]]) -> None:
     driver.settle()
     if driver.group.members:
         assert driver.group.state == "Stable"
-        assert len(owners(driver)) == driver.home.topics["t"]
+        assert len(owners(driver)) == driver.cluster.topics["t"]
         loads = [len(one.assigned) for one in driver.group.members.values()]
         assert max(loads) - min(loads) <= 1

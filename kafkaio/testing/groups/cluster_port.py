@@ -1,4 +1,8 @@
-"""Where groups live: who coordinates them, which topics there are, what is kept."""
+"""What group coordinators need of the cluster: offsets partitions and topics.
+
+A shard, as in Kafka's own coordinator, is one partition of ``__consumer_offsets`` with
+the groups whose names hash to it. Its leader coordinates them.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +15,23 @@ from kafkaio._records.builder import encode_batch
 from kafkaio.testing.broker.cluster import OFFSETS_TOPIC, Cluster
 from kafkaio.testing.broker.partition import Partition
 
-__all__ = ["ClusterHome", "Home", "KeyValue"]
+__all__ = ["BrokerClusterPort", "ClusterPort", "KeyValue"]
 
-#: A record to keep; without a value it takes back what its key had.
+#: A record of a shard; a value of None deletes what was written for the key.
 KeyValue: TypeAlias = tuple[bytes, bytes | None]
 
 _READ_BYTES = 1 << 20
 
 
-class Home(Protocol):
-    """What a coordinator asks of the cluster. A shard is an offsets partition."""
+class ClusterPort(Protocol):
+    """The cluster as its group coordinators see it."""
 
     def shard_of(self, group: str) -> int:
         """Return the shard that a group belongs to."""
         ...
 
     def shards(self) -> list[int]:
-        """Return every shard there is."""
+        """Return every shard."""
         ...
 
     def coordinator(self, shard: int) -> int:
@@ -51,16 +55,16 @@ class Home(Protocol):
         ...
 
     def partition_count(self, name: str) -> int:
-        """Return how many partitions a topic has, 0 if there is no such topic."""
+        """Return the number of partitions of a topic, 0 if there is no such topic."""
         ...
 
     def topic_names(self) -> Iterable[str]:
-        """Return the names of all topics that patterns are held against."""
+        """Return the names of all topics that patterns are matched against."""
         ...
 
 
-class ClusterHome:
-    """A ``Home`` in the broker's cluster; shards are logs of the offsets topic."""
+class BrokerClusterPort:
+    """A `ClusterPort` of the embedded broker: shards are logs of the offsets topic."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -70,7 +74,7 @@ class ClusterHome:
         return self._cluster.offsets_partition(group).index
 
     def shards(self) -> list[int]:
-        """Return every shard there is; none before the first group."""
+        """Return every shard; none before the first group."""
         topic = self._cluster.topics.get(OFFSETS_TOPIC)
         return [] if topic is None else list(range(len(topic.partitions)))
 
@@ -111,10 +115,10 @@ class ClusterHome:
         return None if topic is None else topic.name
 
     def partition_count(self, name: str) -> int:
-        """Return how many partitions a topic has, 0 if there is no such topic."""
+        """Return the number of partitions of a topic, 0 if there is no such topic."""
         topic = self._cluster.known(name)
         return 0 if topic is None else len(topic.partitions)
 
     def topic_names(self) -> list[str]:
-        """Return the names of all topics; the brokers' own are among them."""
+        """Return the names of all topics, internal ones included."""
         return [one.name for one in self._cluster.visible()]
