@@ -18,8 +18,8 @@ from kafkaio.consumer.parallel.run import Runner
 from kafkaio.consumer.reading.reader import Reader
 from kafkaio.consumer.rebalance.assignment import Host
 from kafkaio.consumer.rebalance.events import RebalanceFeed
-from kafkaio.testing.simulation import rebalancing, run, shrink, simulate_all
 from kafkaio.types import TopicPartition
+from tests.sim import rebalancing, run, shrink, simulate_all
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 Partitions = frozenset[TopicPartition]

@@ -14,8 +14,8 @@ import pytest
 from kafkaio._machines.accumulator.accumulator import Accumulator
 from kafkaio._machines.accumulator.batch import ProduceBatch
 from kafkaio._machines.positions import FetchPoint, Positions, Stage
-from kafkaio.testing.simulation import Scenario, simulate
 from tests.fakes.planted import a_commit_after_giving_up
+from tests.sim import Scenario, simulate
 
 HOURS = float(os.environ.get("KAFKAIO_SIM_HOURS", "0"))
 
@@ -99,7 +99,7 @@ def test_a_bug_is_found(
 
 def test_a_run_is_the_same_in_every_process() -> None:
     code = (
-        "from kafkaio.testing.simulation import Scenario, simulate;"
+        "from tests.sim import Scenario, simulate;"
         "print(simulate(Scenario(seed=9, seconds=200, fault_every=6), 0.1).digest)"
     )
     seen = {

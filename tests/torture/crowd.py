@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from kafkaio.testing.kafka import Toolbox
 from kafkaio.testing.kafka.releases import find_release
-from kafkaio.testing.kafka.toolbox import RunningJava
+from tests.support.java import RunningJava, Toolbox
 from tests.torture.journal import Journal
 from tests.torture.plan import POLL_SECONDS, SESSION_SECONDS, Settings
 

@@ -44,20 +44,6 @@ class Java:
     path: Path
     version: int
 
-    @property
-    def compiler(self) -> Path:
-        """Return `javac`: the one beside this launcher, else the one on PATH.
-
-        Raises:
-            KafkaNotStarted: Neither exists; a runtime alone has no compiler.
-        """
-        beside = self.path.resolve().with_name("javac")
-        if beside.exists():
-            return beside
-        if found := shutil.which("javac"):
-            return Path(found)
-        raise KafkaNotStarted(f"no javac beside {self.path} or on PATH: install a JDK")
-
 
 @functools.cache
 def java_version(path: Path) -> int | None:

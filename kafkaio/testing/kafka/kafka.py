@@ -1,7 +1,6 @@
 """`Kafka`: a real cluster as an async (or plain) context manager."""
 
 from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar, Unpack
 
@@ -13,7 +12,7 @@ from kafkaio.testing.kafka.engine import Certificates, Engine
 from kafkaio.testing.kafka.options import ClusterOptions, Options
 from kafkaio.testing.kafka.properties import PLAINTEXT
 from kafkaio.testing.kafka.releases import DEFAULT_VERSION
-from kafkaio.testing.kafka.toolbox import JavaProgram, Output, Toolbox
+from kafkaio.testing.kafka.tools import Output, run_tool
 from kafkaio.testing.kafka.topics import NewTopic, make_topic, remove_topics
 
 _TOPIC_SECONDS: Final = 30.0
@@ -53,7 +52,6 @@ class Kafka:
     ):
         self.options = ClusterOptions(brokers=brokers, version=version, **options)
         self._engine: Engine = Cluster(self.options)
-        self._toolbox = Toolbox(self.options.release)
 
     @classmethod
     def on(cls, engine: Engine, options: ClusterOptions) -> Self:
@@ -61,7 +59,6 @@ class Kafka:
         kafka = cls.__new__(cls)
         kafka.options = options
         kafka._engine = engine
-        kafka._toolbox = Toolbox(options.release)
         return kafka
 
     def __repr__(self) -> str:
@@ -245,12 +242,7 @@ class Kafka:
             codes = ", ".join(f"{name} (error {left[name]})" for name in sorted(left))
             raise RuntimeError(f"topics could not be deleted: {codes}")
 
-    # Java
-
-    @property
-    def toolbox(self) -> Toolbox:
-        """Java and the class path of this release, tools included."""
-        return self._toolbox
+    # Tools
 
     async def run_tool(
         self,
@@ -264,11 +256,8 @@ class Kafka:
         Raises:
             TimeoutError: It took longer than `timeout` seconds and was killed.
         """
-        return await self._toolbox.run(main, *args, stdin=stdin, timeout=timeout)
-
-    def java_program(self, source: Path, main: str | None = None) -> JavaProgram:
-        """Return a Java program of ours, to be compiled against this release."""
-        return JavaProgram(source, self._toolbox, main)
+        release = self.options.release
+        return await run_tool(release, main, *args, stdin=stdin, timeout=timeout)
 
 
 async def _in_thread(call: Callable[[], T]) -> T:

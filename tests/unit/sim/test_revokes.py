@@ -2,9 +2,9 @@
 
 import pytest
 
-from kafkaio.testing.simulation.book import Book, Session
-from kafkaio.testing.simulation.revokes import PATIENCE, Keep, Watch, keeping
-from kafkaio.testing.simulation.violation import Violation
+from tests.sim.book import Book, Session
+from tests.sim.revokes import PATIENCE, Keep, Watch, keeping
+from tests.sim.violation import Violation
 
 
 class World:

@@ -4,14 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.simulation import (
+from tests.sim import (
     Fault,
     Kind,
     Scenario,
     draw_faults,
     rebalancing,
 )
-from kafkaio.testing.simulation.shrink import smallest
+from tests.sim.shrink import smallest
 
 
 def test_a_seed_and_a_part_draw_a_schedule() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from kafkaio.testing.simulation.world import Outcome, run
+from tests.sim.world import Outcome, run
 
 __all__ = ["shrink", "smallest"]
 

@@ -4,11 +4,11 @@ import pytest
 
 from kafkaio._net.transport import Dial
 from kafkaio.errors import Fenced, KafkaError
-from kafkaio.testing.simulation.book import Book, Session
-from kafkaio.testing.simulation.members import Member
-from kafkaio.testing.simulation.scenario import rebalancing
-from kafkaio.testing.simulation.violation import Violation
 from kafkaio.types import TopicPartition
+from tests.sim.book import Book, Session
+from tests.sim.members import Member
+from tests.sim.scenario import rebalancing
+from tests.sim.violation import Violation
 
 
 class World:

@@ -13,8 +13,8 @@ from kafkaio.config import ProducerConfig
 from kafkaio.errors import KafkaError
 from kafkaio.producer import Producer
 from kafkaio.producer.delivery import Delivery
-from kafkaio.testing.simulation.desk import TOPIC
-from kafkaio.testing.simulation.members import Surroundings
+from tests.sim.desk import TOPIC
+from tests.sim.members import Surroundings
 
 __all__ = ["WRITER", "Writer"]
 

@@ -6,11 +6,11 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from kafkaio.testing.simulation import Fault, Kind, Scenario, run, shrink, simulate
-from kafkaio.testing.simulation.__main__ import main
-from kafkaio.testing.simulation.members import Member
-from kafkaio.testing.simulation.writer import Writer
 from tests.fakes.planted import a_commit_after_giving_up
+from tests.sim import Fault, Kind, Scenario, run, shrink, simulate
+from tests.sim.__main__ import main
+from tests.sim.members import Member
+from tests.sim.writer import Writer
 
 
 def test_minutes_with_faults_break_no_law_and_can_be_repeated() -> None:
@@ -105,7 +105,7 @@ def test_the_command_fails_with_the_schedule(
     told = capsys.readouterr().out
     assert "committed and given up" in told
     again = "--scenario faults --seed 1 --seeds 1 --part 0 --minutes 0.5"
-    assert f"again: python -m kafkaio.testing.simulation {again}" in told
+    assert f"again: python -m tests.sim {again}" in told
 
 
 def test_hours_and_seeds_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,55 +1,42 @@
-"""Run Java against the cluster: Kafka's own tools, and small programs of ours."""
+"""Java programs of our own, compiled and run against Kafka's classes.
+
+Tests compare kafkaio with them. Kafka's own tools run on the same class path.
+"""
 
 import contextlib
 import hashlib
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Final, Self, TypeAlias
+from typing import Final, Self
 
 import anyio
 import anyio.to_thread
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from kafkaio.testing.kafka.jars import cache_directory, fetch_jars, pinned
+from kafkaio.testing.kafka.jars import cache_directory
 from kafkaio.testing.kafka.java import Java, find_java
-from kafkaio.testing.kafka.releases import Release
-
-_File: TypeAlias = int | IO[bytes]
+from kafkaio.testing.kafka.releases import KafkaNotStarted, Release
+from kafkaio.testing.kafka.tools import (
+    Output,
+    end_program,
+    java_command,
+    run_program,
+    start_program,
+    tool_jars,
+)
 
 _LONGEST_LINE: Final = 16 * 1024 * 1024
 _COMPILE_SECONDS: Final = 120.0
-_QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-_SMALL: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 class JavaFailed(RuntimeError):
     """A Java program or the compiler ended with an error; carries its output."""
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """What a program that has ended left.
-
-    Attributes:
-        returncode: 0 when it went well.
-        stdout: Its standard output.
-        stderr: Its standard error, where Kafka's logs go.
-    """
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-    @property
-    def lines(self) -> list[str]:
-        """The lines of its standard output."""
-        return self.stdout.splitlines()
 
 
 class RunningJava:
@@ -70,7 +57,7 @@ class RunningJava:
         handle, name = tempfile.mkstemp(prefix="kafkaio-java-", suffix=".log")
         self._log = Path(name)
         try:
-            self._process = await _spawn(
+            self._process = await start_program(
                 self._command, subprocess.PIPE, subprocess.PIPE, handle
             )
         except BaseException:
@@ -89,7 +76,7 @@ class RunningJava:
         trace: TracebackType | None,
     ) -> None:
         try:
-            await _end(self._running)
+            await end_program(self._running)
         finally:
             self._log.unlink(missing_ok=True)
 
@@ -164,59 +151,6 @@ class RunningJava:
             return await self._running.wait()
 
 
-async def run_java(
-    command: Sequence[str | Path],
-    *,
-    stdin: str = "",
-    timeout: float = 60.0,  # noqa: ASYNC109 - counts from when the program starts
-) -> Output:
-    """Run a command to its end; it is killed on timeout and on cancellation.
-
-    Raises:
-        TimeoutError: It took longer than `timeout` seconds.
-    """
-    # Files, not pipes: nothing to pump, and no order in which it could block.
-    with (
-        tempfile.TemporaryFile() as given,
-        tempfile.TemporaryFile() as out,
-        tempfile.TemporaryFile() as err,
-    ):
-        given.write(stdin.encode())
-        given.seek(0)
-        process = await _spawn(command, given, out, err)
-        try:
-            with anyio.fail_after(timeout):
-                returncode = await process.wait()
-        finally:
-            await _end(process)
-        return Output(returncode, _text(out), _text(err))
-
-
-def _text(file: IO[bytes]) -> str:
-    file.seek(0)
-    return file.read().decode("utf-8", "replace")
-
-
-async def _spawn(
-    command: Sequence[str | Path], stdin: _File, stdout: _File, stderr: _File
-) -> Process:
-    """Start a process. Shielded: cancelled half-way, asyncio would not reap it."""
-    words = [str(word) for word in command]
-    with anyio.CancelScope(shield=True):
-        process = await anyio.open_process(
-            words, stdin=stdin, stdout=stdout, stderr=stderr
-        )
-    return process  # noqa: RET504 - returned inside, mypy misses a return
-
-
-async def _end(process: Process) -> None:
-    """Kill a process if it runs, and wait until it has ended."""
-    with contextlib.suppress(ProcessLookupError):
-        process.kill()
-    with anyio.CancelScope(shield=True):
-        await process.aclose()
-
-
 class Toolbox:
     """Java, and the class path of one release with all its tools.
 
@@ -232,26 +166,23 @@ class Toolbox:
 
     @property
     def java(self) -> Java:
-        """The Java that runs tools; blocks when first asked for."""
+        """The Java that runs the tools; the first use blocks to find it."""
         if self._java is None:
             self._java = find_java(self._release.minimum_java)
         return self._java
 
     @property
     def classpath(self) -> list[Path]:
-        """The jars of clients, broker and tools; blocks when first asked for."""
+        """The jars of clients, broker and tools; the first use blocks to fetch them."""
         if not self._classpath:
-            version = self._release.version
-            jars = pinned(version, "broker") + pinned(version, "tools")
-            self._classpath = fetch_jars(jars)
+            self._classpath = list(tool_jars(self._release.version))
         return list(self._classpath)
 
     def command(
         self, main: str, *args: str, extra: Sequence[Path] = ()
     ) -> list[str | Path]:
-        """Return the command line of a main class; blocks when first asked for."""
-        path = os.pathsep.join(map(str, [*extra, *self.classpath]))
-        return [self.java.path, *_SMALL, _QUIET, "-cp", path, main, *args]
+        """Return the command line of a main class; the first call blocks."""
+        return java_command(self.java, [*extra, *self.classpath], main, *args)
 
     async def run(
         self,
@@ -266,7 +197,7 @@ class Toolbox:
             TimeoutError: It took longer than `timeout` seconds and was killed.
         """
         command = await anyio.to_thread.run_sync(lambda: self.command(main, *args))
-        return await run_java(command, stdin=stdin, timeout=timeout)
+        return await run_program(command, stdin=stdin, timeout=timeout)
 
     async def start(self, main: str, *args: str) -> RunningJava:
         """Return a tool to run on under ``async with await toolbox.start(...)``."""
@@ -278,12 +209,26 @@ class Toolbox:
         return JavaProgram(source, self, main)
 
 
+def compiler_of(java: Java) -> Path:
+    """Return `javac`: the one beside the launcher, else the one on PATH.
+
+    Raises:
+        KafkaNotStarted: Neither exists; a runtime alone has no compiler.
+    """
+    beside = java.path.resolve().with_name("javac")
+    if beside.exists():
+        return beside
+    if found := shutil.which("javac"):
+        return Path(found)
+    raise KafkaNotStarted(f"no javac beside {java.path} or on PATH: install a JDK")
+
+
 class JavaProgram:
     """A small Java program, compiled against Kafka when first run.
 
     ::
 
-        program = kafka.java_program(Path("tests/java/Echo.java"))
+        program = toolbox.program(Path("tests/java/Echo.java"))
         output = await program.run(kafka.bootstrap_servers, "topic", stdin="x")
         assert output.lines == ["topic x"]
 
@@ -314,7 +259,7 @@ class JavaProgram:
             TimeoutError: It took longer than `timeout` seconds and was killed.
         """
         command = await anyio.to_thread.run_sync(lambda: self._command(args))
-        return await run_java(command, stdin=stdin, timeout=timeout)
+        return await run_program(command, stdin=stdin, timeout=timeout)
 
     async def start(self, *args: str) -> RunningJava:
         """Return the program to run on under ``async with await program.start()``.
@@ -353,7 +298,7 @@ class JavaProgram:
             classes = Path(scratch, "classes")
             answer = subprocess.run(
                 [
-                    self._toolbox.java.compiler,
+                    compiler_of(self._toolbox.java),
                     *("-nowarn", "-cp", path, "-d", classes),
                     *self._files(),
                 ],

@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-from kafkaio.testing.simulation.loop import VirtualClockLoop
+from tests.sim.loop import VirtualClockLoop
 
 
 def test_an_hour_passes_at_once() -> None:

@@ -1,4 +1,4 @@
-"""``python -m kafkaio.testing.simulation``: simulate for hours, and tell about it."""
+"""``python -m tests.sim``: simulate for hours, and tell about it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kafkaio.testing.simulation.report import simulate, simulate_all
-from kafkaio.testing.simulation.scenario import Scenario, rebalancing
-from kafkaio.testing.simulation.shrink import shrink
-from kafkaio.testing.simulation.world import Outcome
+from tests.sim.report import simulate, simulate_all
+from tests.sim.scenario import Scenario, rebalancing
+from tests.sim.shrink import shrink
+from tests.sim.world import Outcome
 
 __all__ = ["main"]
 
 
 def _arguments(arguments: Sequence[str] | None) -> Namespace:
     parser = ArgumentParser(
-        prog="python -m kafkaio.testing.simulation",
+        prog="python -m tests.sim",
         description="Run a cluster, a producer and a group on a virtual clock, with"
         " faults drawn from a seed; check that nothing is lost. For tests only.",
     )
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _again(name: str, scenario: Scenario) -> str:
     return (
-        f"python -m kafkaio.testing.simulation --scenario {name}"
+        f"python -m tests.sim --scenario {name}"
         f" --seed {scenario.seed} --seeds 1 --part {scenario.part}"
         f" --minutes {scenario.seconds / 60:g} --members {scenario.members}"
         f" --fault-every {scenario.fault_every:g}"

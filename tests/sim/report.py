@@ -11,8 +11,8 @@ from hashlib import blake2b
 from multiprocessing import get_context
 from typing import Final
 
-from kafkaio.testing.simulation.scenario import Scenario
-from kafkaio.testing.simulation.world import Outcome, run
+from tests.sim.scenario import Scenario
+from tests.sim.world import Outcome, run
 
 __all__ = ["Report", "simulate", "simulate_all"]
 

@@ -26,21 +26,21 @@ from kafkaio.protocol.messages.join_group import JoinGroupRequest
 from kafkaio.protocol.messages.offset_commit import OffsetCommitRequest
 from kafkaio.testing.embedded import Broker
 from kafkaio.testing.groups.config import GroupConfig
-from kafkaio.testing.simulation.book import Book, Session
-from kafkaio.testing.simulation.desk import GROUP, TOPIC
-from kafkaio.testing.simulation.loop import VirtualClockLoop
-from kafkaio.testing.simulation.members import (
+from tests.sim.book import Book, Session
+from tests.sim.desk import GROUP, TOPIC
+from tests.sim.loop import VirtualClockLoop
+from tests.sim.members import (
     HEARTBEAT_SECONDS,
     SESSION_SECONDS,
     Member,
 )
-from kafkaio.testing.simulation.network import Network
-from kafkaio.testing.simulation.revokes import Watch
-from kafkaio.testing.simulation.saboteur import OTHER, Saboteur
-from kafkaio.testing.simulation.scenario import Fault, Scenario, draw_faults
-from kafkaio.testing.simulation.trace import Trace
-from kafkaio.testing.simulation.violation import Violation
-from kafkaio.testing.simulation.writer import Writer
+from tests.sim.network import Network
+from tests.sim.revokes import Watch
+from tests.sim.saboteur import OTHER, Saboteur
+from tests.sim.scenario import Fault, Scenario, draw_faults
+from tests.sim.trace import Trace
+from tests.sim.violation import Violation
+from tests.sim.writer import Writer
 
 __all__ = ["Outcome", "run"]
 

@@ -1,4 +1,4 @@
-from kafkaio.testing.simulation.trace import Trace
+from tests.sim.trace import Trace
 
 
 def test_all_counts_until_the_end() -> None:

@@ -9,11 +9,11 @@ import anyio
 
 from kafkaio.testing.broker import faults as broken
 from kafkaio.testing.embedded import Broker
-from kafkaio.testing.simulation.desk import GROUP, TOPIC
-from kafkaio.testing.simulation.members import Member
-from kafkaio.testing.simulation.network import Network
-from kafkaio.testing.simulation.scenario import Fault, Kind
-from kafkaio.testing.simulation.writer import WRITER
+from tests.sim.desk import GROUP, TOPIC
+from tests.sim.members import Member
+from tests.sim.network import Network
+from tests.sim.scenario import Fault, Kind
+from tests.sim.writer import WRITER
 
 __all__ = ["OTHER", "Saboteur"]
 

@@ -1,4 +1,4 @@
-from kafkaio.testing.simulation.stragglers import Stragglers
+from tests.sim.stragglers import Stragglers
 
 
 def test_what_is_under_way_on_a_dead_connection_may_come_late() -> None:

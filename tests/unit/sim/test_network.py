@@ -7,7 +7,7 @@ from kafkaio._net.memory import MemoryTransport
 from kafkaio._net.transport import DialOptions, Transport
 from kafkaio.errors import BrokerNotAvailable
 from kafkaio.protocol.message import Buffer
-from kafkaio.testing.simulation.network import Network, Weather
+from tests.sim.network import Network, Weather
 
 OPTIONS = DialOptions(timeout=1.0, max_frame_size=1000)
 

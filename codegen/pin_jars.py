@@ -1,4 +1,4 @@
-"""Write the table of pinned jars: ``python -m kafkaio.testing.kafka.pin``.
+"""Write the table of pinned jars: ``python -m codegen.pin_jars``.
 
 Resolves every release of `releases.py` through jgo and records the SHA-256 of
 each jar. Run it when a release is added or moved; read the diff before
@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from jgo.maven import MavenContext
 
+from kafkaio.testing.kafka import jars
 from kafkaio.testing.kafka.jars import maven_context, sha256_of
 from kafkaio.testing.kafka.releases import RELEASES, Release
 
@@ -145,12 +146,12 @@ def pin(release: Release) -> dict[str, list[Entry]]:
 
 
 def main() -> None:
-    """Rewrite `jars.json` beside this file."""
-    target = Path(__file__).with_name("jars.json")
+    """Rewrite `jars.json` in `kafkaio.testing.kafka`."""
+    target = Path(jars.__file__).with_name("jars.json")
     table: dict[str, dict[str, list[Entry]]] = {}
     for release in RELEASES.values():
         table[release.version] = pin(release)
-        counts = {name: len(jars) for name, jars in table[release.version].items()}
+        counts = {name: len(each) for name, each in table[release.version].items()}
         sys.stdout.write(f"{release.version}: {counts}\n")
         sys.stdout.flush()
     target.write_text(json.dumps(table, indent=1) + "\n", "utf-8")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 from typing import Final
 
-from kafkaio.testing.simulation.book import Book, Held, Session
+from tests.sim.book import Book, Held, Session
 
 __all__ = ["PATIENCE", "Keep", "Watch", "keeping"]
 

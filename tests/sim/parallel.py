@@ -6,10 +6,10 @@ from collections.abc import Hashable
 from typing import Final, Literal
 
 from kafkaio.consumer.parallel.lane import Lane
-from kafkaio.testing.simulation.book import Held
-from kafkaio.testing.simulation.desk import Desk, beside
-from kafkaio.testing.simulation.revokes import Keep, keeping
 from kafkaio.types import Record
+from tests.sim.book import Held
+from tests.sim.desk import Desk, beside
+from tests.sim.revokes import Keep, keeping
 
 __all__ = ["read_lanes", "run_handlers"]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kafkaio.testing.simulation.stragglers import Stragglers
-from kafkaio.testing.simulation.strands import Strands
-from kafkaio.testing.simulation.violation import Violation
+from tests.sim.stragglers import Stragglers
+from tests.sim.strands import Strands
+from tests.sim.violation import Violation
 
 __all__ = ["Book", "Cluster", "Held", "Session"]
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kafkaio.testing.simulation.book import Book, Session
-from kafkaio.testing.simulation.violation import Violation
+from tests.sim.book import Book, Session
+from tests.sim.violation import Violation
 
 
 class Cluster:

@@ -1,4 +1,4 @@
-"""Running programs: here any program does, so no Java is needed."""
+"""Java programs; any program takes their place here, so no Java is needed."""
 
 import signal
 import sys
@@ -7,29 +7,18 @@ from pathlib import Path
 import pytest
 
 from kafkaio.testing.kafka.java import Java
-from kafkaio.testing.kafka.releases import find_release
-from kafkaio.testing.kafka.toolbox import (
+from kafkaio.testing.kafka.releases import KafkaNotStarted, find_release
+from tests.support.java import (
     JavaFailed,
     JavaProgram,
     RunningJava,
     Toolbox,
-    run_java,
+    compiler_of,
 )
 
 
 def python(code: str) -> list[str | Path]:
     return [sys.executable, "-I", "-S", "-u", "-c", code]
-
-
-async def test_a_program_runs_to_its_end() -> None:
-    code = "import sys; print(sys.stdin.read()); sys.stderr.write('e'); sys.exit(3)"
-    output = await run_java(python(code), stdin="a\nb")
-    assert (output.returncode, output.lines, output.stderr) == (3, ["a", "b"], "e")
-
-
-async def test_a_program_that_takes_too_long_is_killed() -> None:
-    with pytest.raises(TimeoutError):
-        await run_java(python("import time; time.sleep(60)"), timeout=0.05)
 
 
 async def test_a_running_program_is_read_line_by_line() -> None:
@@ -158,3 +147,16 @@ async def test_a_program_that_does_not_compile_says_why(
     source.touch()
     with pytest.raises(JavaFailed, match="line 1: no"):
         await toolbox.program(source).run()
+
+
+def test_the_compiler_lies_beside_the_launcher(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    java = Java(tmp_path / "java", 17)
+    java.path.touch()
+    with pytest.raises(KafkaNotStarted, match="no javac"):
+        compiler_of(java)
+    beside = java.path.with_name("javac")
+    beside.touch()
+    assert compiler_of(java) == beside

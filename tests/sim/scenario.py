@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.simulation.network import Weather
+from tests.sim.network import Weather
 
 __all__ = ["Fault", "Kind", "Scenario", "draw_faults", "rebalancing"]
 
@@ -203,7 +203,7 @@ _SECONDS: Final[Mapping[Kind, tuple[float, float]]] = {
     Kind.FREEZE: (1.0, 60.0),
     Kind.SUBSCRIBE: (1.0, 60.0),
 }
-#: Every way to read; see `kafkaio.testing.simulation.styles`.
+#: Every way to read; see `tests.sim.styles`.
 _STYLES: Final = ("iterate", "poll", "batches", "delay", "hold", "wait", "lanes", "run")
 _PROTOCOLS: Final = ("consumer", "classic", "eager")
 

@@ -17,8 +17,9 @@ from kafkaio.config import ConsumerConfig
 from kafkaio.consumer import Consumer
 from kafkaio.errors import BrokerError, ClosedError, KafkaError, UsageError
 from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.simulation.book import Book, Session
-from kafkaio.testing.simulation.desk import (
+from kafkaio.types import TopicPartition
+from tests.sim.book import Book, Session
+from tests.sim.desk import (
     EXPECTED,
     GROUP,
     TOPIC,
@@ -26,9 +27,8 @@ from kafkaio.testing.simulation.desk import (
     beside,
     numbers,
 )
-from kafkaio.testing.simulation.scenario import Scenario
-from kafkaio.testing.simulation.styles import STYLES, Style
-from kafkaio.types import TopicPartition
+from tests.sim.scenario import Scenario
+from tests.sim.styles import STYLES, Style
 
 __all__ = ["HEARTBEAT_SECONDS", "SESSION_SECONDS", "Member", "Surroundings"]
 

@@ -20,8 +20,8 @@ from kafkaio.errors import (
     MembershipError,
     NetworkError,
 )
-from kafkaio.testing.simulation.book import Book, Session
 from kafkaio.types import Record, TopicPartition
+from tests.sim.book import Book, Session
 
 __all__ = ["EXPECTED", "GROUP", "TOPIC", "Desk", "Start", "beside", "numbers"]
 

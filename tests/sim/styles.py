@@ -14,11 +14,11 @@ import anyio
 
 from kafkaio.consumer.rebalance.events import Lost, Revoked, RevokeRequested
 from kafkaio.errors import PartitionLost
-from kafkaio.testing.simulation.book import Held
-from kafkaio.testing.simulation.desk import TOPIC, Desk, Start, beside, numbers
-from kafkaio.testing.simulation.parallel import read_lanes, run_handlers
-from kafkaio.testing.simulation.revokes import Keep, keeping
 from kafkaio.types import TopicPartition
+from tests.sim.book import Held
+from tests.sim.desk import TOPIC, Desk, Start, beside, numbers
+from tests.sim.parallel import read_lanes, run_handlers
+from tests.sim.revokes import Keep, keeping
 
 __all__ = ["STYLES", "Style"]
 

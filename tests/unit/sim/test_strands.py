@@ -1,4 +1,4 @@
-from kafkaio.testing.simulation.strands import Strands
+from tests.sim.strands import Strands
 
 
 def test_records_of_a_strand_follow_each_other() -> None:

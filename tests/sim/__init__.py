@@ -9,24 +9,24 @@
 A cluster in memory, a producer and a consumer group live on an event loop whose clock
 jumps from one timer to the next, so that an hour takes seconds. A schedule of faults
 is drawn from the seed. Whatever happens is held against what has to be true of any
-client; see `kafkaio.testing.simulation.book` for the laws. The same seed gives the
+client; see `tests.sim.book` for the laws. The same seed gives the
 same run, in every process. For development and tests only.
 """
 
 from __future__ import annotations
 
-from kafkaio.testing.simulation.loop import VirtualClockLoop
-from kafkaio.testing.simulation.report import Report, simulate, simulate_all
-from kafkaio.testing.simulation.scenario import (
+from tests.sim.loop import VirtualClockLoop
+from tests.sim.report import Report, simulate, simulate_all
+from tests.sim.scenario import (
     Fault,
     Kind,
     Scenario,
     draw_faults,
     rebalancing,
 )
-from kafkaio.testing.simulation.shrink import shrink
-from kafkaio.testing.simulation.violation import Violation
-from kafkaio.testing.simulation.world import Outcome, run
+from tests.sim.shrink import shrink
+from tests.sim.violation import Violation
+from tests.sim.world import Outcome, run
 
 __all__ = [
     "Fault",
