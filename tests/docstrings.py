@@ -17,7 +17,7 @@ _BLOCK = re.compile(r"::\n\n((?:(?:    .*)?\n)+)")
 
 
 def blocks() -> Iterator[tuple[str, str]]:
-    """Every block of every docstring outside of the protocol's messages.
+    """Every block of every docstring outside of the messages' own modules.
 
     Yields:
         Where it is, as ``module`` or ``module:Class.function``, and the code.
@@ -26,7 +26,7 @@ def blocks() -> Iterator[tuple[str, str]]:
     for file in sorted(files):
         parts = file.relative_to(_ROOT).with_suffix("").parts
         module = ".".join(parts).removesuffix(".__init__")
-        if not module.startswith("kafkaio.protocol.messages"):
+        if not module.startswith("kafkaio.protocol.messages."):
             yield from _of(ast.parse(file.read_text(encoding="utf-8")), module, ":")
 
 

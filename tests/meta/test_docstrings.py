@@ -51,6 +51,17 @@ async def broker() -> AsyncIterator[Broker]:
         yield broker
 
 
+@runs("kafkaio.protocol.messages")
+async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
+    names: dict[str, object] = {"messages": kafkaio.messages}
+    await run(code, names)
+    assert isinstance(names["request"], kafkaio.messages.OffsetFetchRequest)
+    async with kafkaio.Client(broker.bootstrap_servers) as client:
+        to = kafkaio.GroupCoordinator("billing")
+        reply = await client.request(names["request"], to=to)
+        assert [group.error_code for group in reply.groups] == [0]
+
+
 @runs("kafkaio.testing.broker.faults")
 async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
     names = {name: getattr(faults, name) for name in faults.__all__}
