@@ -154,9 +154,8 @@ def _imports(text: str) -> list[str]:
             "Header",
             "Request",
             "Response",
-            "Struct",
         ),
-        "kafkaio.protocol.schema": ("ZERO_UUID", "Field"),
+        "kafkaio.protocol.schema": ("ZERO_UUID", "Field", "Struct"),
     }
     lines = ["from typing import ClassVar"]
     if "= field(" in text:

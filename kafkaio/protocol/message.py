@@ -1,11 +1,11 @@
-"""What every message of the protocol is: the bases of the generated classes."""
+"""The bases of the generated messages, which the codec and the client know alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import ClassVar, Generic, TypeAlias, TypeVar
 
-from kafkaio.protocol.schema import Field
+from kafkaio.protocol.schema import Struct
 
 __all__ = [
     "Buffer",
@@ -16,21 +16,12 @@ __all__ = [
     "Request",
     "Response",
     "ResponseT",
-    "Struct",
 ]
 
 #: What bytes come in: a memoryview lends its buffer, so records are not copied.
 Buffer: TypeAlias = bytes | bytearray | memoryview
 #: Record data to send: one buffer, or several that are written one after the other.
 Buffers: TypeAlias = Buffer | Sequence[Buffer]
-
-
-class Struct:
-    """A run of fields; ``SCHEMA`` says how each version puts them on the wire."""
-
-    __slots__ = ()
-
-    SCHEMA: ClassVar[tuple[Field, ...]] = ()
 
 
 class Message(Struct):

@@ -7,8 +7,8 @@ from typing import ClassVar
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
-from kafkaio.protocol.message import Request, Response, Struct
-from kafkaio.protocol.schema import ZERO_UUID, Field
+from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol.schema import ZERO_UUID, Field, Struct
 
 __all__ = [
     "DescribeShareGroupOffsetsRequest",
