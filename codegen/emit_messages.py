@@ -148,14 +148,16 @@ def _imports(text: str) -> list[str]:
     known = {
         "kafkaio._dataclass": ("dataclass",),
         "kafkaio.protocol.message": (
+            "ZERO_UUID",
             "Buffer",
             "Buffers",
             "Data",
+            "Field",
             "Header",
             "Request",
             "Response",
+            "Struct",
         ),
-        "kafkaio.protocol.schema": ("ZERO_UUID", "Field", "Struct"),
     }
     lines = ["from typing import ClassVar"]
     if "= field(" in text:

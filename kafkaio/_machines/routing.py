@@ -8,8 +8,7 @@ from typing import Final, TypeAlias
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.reactions import reaction
 from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Response
-from kafkaio.protocol.schema import Struct
+from kafkaio.protocol.message import Response, Struct
 
 __all__ = ["NodeLoad", "least_loaded_first", "misrouted"]
 

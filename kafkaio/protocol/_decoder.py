@@ -12,9 +12,8 @@ from collections.abc import Callable
 from struct import unpack_from
 
 from kafkaio.protocol._source import FIXED, Source, default_of, minimum_size
-from kafkaio.protocol.message import Buffer, Message
+from kafkaio.protocol.message import ZERO_UUID, Buffer, Field, Message, Struct
 from kafkaio.protocol.primitives import read_string_length, read_uvarint, skip_tags
-from kafkaio.protocol.schema import ZERO_UUID, Field, Struct
 
 __all__ = ["Decoder", "compile_decoder"]
 

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from struct import pack
 
 from kafkaio.protocol._source import FIXED, Source, differs
-from kafkaio.protocol.message import Buffer, Message
+from kafkaio.protocol.message import ZERO_UUID, Buffer, Field, Message, Struct
 from kafkaio.protocol.primitives import spread, string_length, uvarint
-from kafkaio.protocol.schema import ZERO_UUID, Field, Struct
 
 __all__ = ["COPY_BELOW", "Encoder", "compile_encoder"]
 

@@ -1,27 +1,96 @@
-"""The bases of the generated messages, which the codec and the client know alone."""
+"""What every message is made of: fields, structs, and the bases of the messages.
+
+The generated classes inherit from these. The codec compiles its functions from the
+``SCHEMA`` of each class, and the client knows messages by their bases alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import ClassVar, Generic, TypeAlias, TypeVar
+from uuid import UUID
 
-from kafkaio.protocol.schema import Struct
+from kafkaio._dataclass import dataclass
 
 __all__ = [
+    "ZERO_UUID",
     "Buffer",
     "Buffers",
     "Data",
+    "Field",
     "Header",
     "Message",
+    "Range",
     "Request",
     "Response",
     "ResponseT",
+    "Scalar",
+    "Struct",
 ]
 
 #: What bytes come in: a memoryview lends its buffer, so records are not copied.
 Buffer: TypeAlias = bytes | bytearray | memoryview
 #: Record data to send: one buffer, or several that are written one after the other.
 Buffers: TypeAlias = Buffer | Sequence[Buffer]
+#: First and last version, both included.
+Range = tuple[int, int]
+Scalar = int | float | str | bytes
+
+#: Kafka's "no id".
+ZERO_UUID = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a struct.
+
+    Attributes:
+        name: the attribute that holds the value.
+        type: a primitive's name in Kafka's schemas, or the class of a struct.
+        versions: the message versions that have the field.
+        array: whether the value is a list of ``type``.
+        nullable: the versions in which the value may be None.
+        tag: its number among tagged fields, in the versions of ``tagged``.
+        tagged: the versions in which it is optional, after the plain fields.
+        default: the value when absent; None is null, ``()`` the zero of the type.
+        ignorable: whether a version without the field may silently drop a value.
+        flexible: False if lengths stay classic even in flexible versions.
+    """
+
+    name: str
+    type: str | type[Struct]
+    versions: Range
+    array: bool = False
+    nullable: Range | None = None
+    tag: int | None = None
+    tagged: Range | None = None
+    default: Scalar | tuple[()] | None = ()
+    ignorable: bool = False
+    flexible: bool = True
+
+    def present(self, version: int) -> bool:
+        """Whether ``version`` has the field, plain or tagged."""
+        return _within(self.versions, version)
+
+    def is_nullable(self, version: int) -> bool:
+        """Whether the value may be None in ``version``."""
+        return _within(self.nullable, version)
+
+    def is_tagged(self, version: int) -> bool:
+        """Whether the field is tagged in ``version``."""
+        return _within(self.tagged, version)
+
+
+def _within(versions: Range | None, version: int) -> bool:
+    return versions is not None and versions[0] <= version <= versions[1]
+
+
+class Struct:
+    """A run of fields; ``SCHEMA`` says how each version puts them on the wire."""
+
+    __slots__ = ()
+
+    SCHEMA: ClassVar[tuple[Field, ...]] = ()
 
 
 class Message(Struct):

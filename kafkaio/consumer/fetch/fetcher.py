@@ -44,8 +44,8 @@ from kafkaio.consumer.reading.reader import Reader
 from kafkaio.errors import CorruptRecord, KafkaError, RecordTooLarge
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.message import ZERO_UUID
 from kafkaio.protocol.messages.fetch import FetchResponse, PartitionData
-from kafkaio.protocol.schema import ZERO_UUID
 from kafkaio.types import TopicPartition
 
 __all__ = ["Fetcher", "LogEnds"]

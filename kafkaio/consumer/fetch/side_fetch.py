@@ -29,8 +29,8 @@ from kafkaio.consumer.fetch.messages import (
     fetch_request,
 )
 from kafkaio.errors import KafkaTimeout, NetworkError
+from kafkaio.protocol.message import ZERO_UUID
 from kafkaio.protocol.messages.fetch import FetchRequest
-from kafkaio.protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from kafkaio.consumer.fetch.fetcher import Fetcher

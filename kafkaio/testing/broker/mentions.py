@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from kafkaio.protocol.message import Request, Response
-from kafkaio.protocol.schema import Struct
+from kafkaio.protocol.message import Request, Response, Struct
 
 if TYPE_CHECKING:
     from kafkaio.testing.broker.node import Node

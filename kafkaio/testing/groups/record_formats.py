@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
-from kafkaio.protocol.message import Data
-from kafkaio.protocol.schema import ZERO_UUID, Field, Range, Struct
+from kafkaio.protocol.message import ZERO_UUID, Data, Field, Range, Struct
 
 __all__ = [
     "ClassicMemberMetadata",

@@ -14,8 +14,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from kafkaio._records._layout import BATCH_HEADER, LENGTH_END
+from kafkaio.protocol.message import Struct
 from kafkaio.protocol.messages.fetch import FetchableTopicResponse, FetchResponse
-from kafkaio.protocol.schema import Struct
 
 #: Fields that are not compared, and the reason.
 LEFT_OUT: Final[Mapping[str, str]] = {

@@ -13,13 +13,12 @@ import pytest
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol import messages
 from kafkaio.protocol.api_keys import ApiKey, request_type
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol.message import Request, Response, Struct
 from kafkaio.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kafkaio.protocol.messages.fetch import FetchPartition
 from kafkaio.protocol.messages.incremental_alter_configs import AlterableConfig
 from kafkaio.protocol.messages.metadata import MetadataRequestTopic
 from kafkaio.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
-from kafkaio.protocol.schema import Struct
 from tests.unit.protocol.populate import message_classes, nested
 
 REMOVED = {
