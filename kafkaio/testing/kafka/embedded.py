@@ -44,7 +44,7 @@ class EmbeddedCluster:
             racks=[f"r{number + 1}" for number in range(options.brokers)],
             groups=_FAST if options.fast else None,
         )
-        self.node_ids = list(self._broker.nodes)
+        self.node_ids: list[int] = list(self._broker.nodes)
         self.certificates: Certificates | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended = asyncio.Event()

@@ -113,7 +113,7 @@ class ClassArchive:
         self._possible = java.version >= _ARCHIVE_SINCE
         suffix = "aot" if self._aot else "jsa"
         directory = cache_directory() / "classes"
-        self.path = directory / f"java{java.version}-{key}.{suffix}"
+        self.path: Path = directory / f"java{java.version}-{key}.{suffix}"
 
     def use_flags(self) -> list[str]:
         """Return the flags that read the archive; none while it does not exist."""

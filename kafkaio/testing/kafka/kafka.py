@@ -50,7 +50,9 @@ class Kafka:
         version: str = DEFAULT_VERSION,
         **options: Unpack[Options],
     ):
-        self.options = ClusterOptions(brokers=brokers, version=version, **options)
+        self.options: ClusterOptions = ClusterOptions(
+            brokers=brokers, version=version, **options
+        )
         self._engine: Engine = Cluster(self.options)
 
     @classmethod

@@ -53,9 +53,9 @@ class Node:
     def __init__(self, node_id: int, directory: Path, ports: Mapping[str, int]):
         self.id = node_id
         self.directory = directory
-        self.ports = dict(ports)
-        self.paused = False
-        self.ended_at = 0.0
+        self.ports: dict[str, int] = dict(ports)
+        self.paused: bool = False
+        self.ended_at: float = 0.0
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: Guard | None = None
 

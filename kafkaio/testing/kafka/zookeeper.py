@@ -28,7 +28,7 @@ class ZooKeeper:
         self._launcher = launcher
         (port,) = free_ports(1)
         directory = launcher.directory / "node-zookeeper"
-        self.node = Node(0, directory, {_CLIENT: port})
+        self.node: Node = Node(0, directory, {_CLIENT: port})
 
     @property
     def connect(self) -> str:
