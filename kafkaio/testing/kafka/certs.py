@@ -53,7 +53,7 @@ def _write_stores(directory: Path, leaf: trustme.LeafCert, authority: Path) -> T
 def make_certificates(
     directory: Path, users: Iterable[str]
 ) -> tuple[Certificates, Tls]:
-    """Make all files below `directory`.
+    """Make all files below ``directory``.
 
     Args:
         directory: Where to write; made if missing.

@@ -44,7 +44,7 @@ class _PortTaken(KafkaNotStarted):
 
 
 class Cluster:
-    """Brokers on 127.0.0.1, as processes of ours; an `Engine`.
+    """Brokers on 127.0.0.1, as processes of ours; an ``Engine``.
 
     Attributes:
         options: What was asked for.
@@ -89,7 +89,7 @@ class Cluster:
         """Start all nodes and wait until each knows all others.
 
         Raises:
-            KafkaNotStarted: A step failed, or `close` was called meanwhile.
+            KafkaNotStarted: A step failed, or ``close`` was called meanwhile.
         """
         self._launcher.prepare()
         if self.options.tls:

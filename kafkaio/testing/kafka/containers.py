@@ -1,4 +1,4 @@
-"""testcontainers behind the protocols of `engine.py`."""
+"""testcontainers behind the protocols of ``engine.py``."""
 
 import contextlib
 from collections.abc import Mapping

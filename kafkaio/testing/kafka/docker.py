@@ -117,7 +117,7 @@ def environment(plan: Plan, node_id: int, client: Address) -> dict[str, str]:
 
 
 class DockerCluster:
-    """Brokers in containers; an `Engine`.
+    """Brokers in containers; an ``Engine``.
 
     Args:
         options: What is asked for; SASL, TLS and feature levels are not had here.
@@ -159,7 +159,7 @@ class DockerCluster:
         """Start all containers and wait until each broker knows all others.
 
         Raises:
-            KafkaNotStarted: A step failed, or `close` was called meanwhile.
+            KafkaNotStarted: A step failed, or ``close`` was called meanwhile.
         """
         with self._lock:
             self._check()
@@ -261,7 +261,7 @@ class DockerCluster:
 
 
 def _connect() -> Docker:
-    # Imported late: the extra `docker` may not be installed.
+    # Imported late: the extra ``docker`` may not be installed.
     from kafkaio.testing.kafka.containers import TestcontainersDocker
 
     return TestcontainersDocker()

@@ -16,7 +16,7 @@ from kafkaio.testing.kafka.releases import KafkaNotStarted
 from kafkaio.testing.kafka.wire import Address
 
 _CALL_SECONDS: Final = 30.0
-#: As quick as a real Kafka is made for tests (`properties.FAST`).
+#: As quick as a real Kafka is made for tests (``properties.FAST``).
 _FAST: Final = GroupConfig(
     min_session_timeout=0.5,
     consumer_session_timeout=6.0,
@@ -28,10 +28,10 @@ _SESSION_SECONDS: Final = 1.5
 
 
 class EmbeddedCluster:
-    """A `Broker` under blocking control, bound to no loop of the caller's; an `Engine`.
+    """A ``Broker`` in a thread with an event loop of its own; an ``Engine``.
 
     Raises:
-        KafkaNotStarted: It is asked for what a `Broker` does not have.
+        KafkaNotStarted: It is asked for what a ``Broker`` does not have.
     """
 
     def __init__(self, options: ClusterOptions):

@@ -22,7 +22,7 @@ class Certificates:
     clients: dict[str, Path]
 
     def client_context(self, user: str | None = None) -> ssl.SSLContext:
-        """Return a context that trusts the brokers, and shows who `user` is."""
+        """Return a context that trusts the brokers, and shows who ``user`` is."""
         context = ssl.create_default_context(cafile=self.authority)
         if user is not None:
             context.load_cert_chain(self.clients[user])
@@ -30,7 +30,7 @@ class Certificates:
 
 
 class Engine(Protocol):
-    """A cluster under blocking, thread-safe control; `Kafka` makes it async."""
+    """A cluster under blocking, thread-safe control; ``Kafka`` makes it async."""
 
     @property
     def node_ids(self) -> list[int]:
@@ -44,7 +44,7 @@ class Engine(Protocol):
         """Start all nodes and wait until they are ready."""
 
     def close(self) -> None:
-        """End all nodes and remove what they left; ends an `open` under way."""
+        """End all nodes and remove what they left; ends an ``open`` under way."""
 
     def addresses(self, listener: str) -> list[Address]:
         """Return host and port of each node's listener."""

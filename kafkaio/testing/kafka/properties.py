@@ -1,4 +1,4 @@
-"""The broker's `server.properties`, as a value."""
+"""The broker's ``server.properties``, as a value."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -79,13 +79,13 @@ class Plan:
 
     Attributes:
         release: The Kafka release.
-        voters: `id@host:port` of every controller; empty with ZooKeeper.
-        zookeeper: `host:port` of ZooKeeper; empty in KRaft mode.
+        voters: ``id@host:port`` of every controller; empty with ZooKeeper.
+        zookeeper: ``host:port`` of ZooKeeper; empty in KRaft mode.
         brokers: How many brokers there are.
         users: SASL users and passwords; None leaves SASL out.
         tls: The TLS material; None leaves TLS out.
         rack: Each node is a rack of its own, and followers serve fetches.
-        fast: Use the quick timers of `FAST`.
+        fast: Use the quick timers of ``FAST``.
         config: Properties that win over all others.
     """
 

@@ -16,7 +16,7 @@ class Release:
         version: The full version, such as ``4.3.1``.
         scala: The Scala version in the core artifact's name.
         zookeeper: Brokers register in ZooKeeper; no KRaft, no feature levels.
-        features: The feature levels `kafka-storage format` would finalise.
+        features: The feature levels ``kafka-storage format`` would finalise.
         minimum_java: The oldest Java that runs it.
     """
 

@@ -36,7 +36,7 @@ def parse_bootstrap(text: str) -> list[Address]:
 
 
 class ExternalCluster:
-    """A cluster someone else runs: it can be used, not controlled; an `Engine`."""
+    """A cluster someone else runs: it can be used, not controlled; an ``Engine``."""
 
     def __init__(self, bootstrap: str):
         self._addresses = parse_bootstrap(bootstrap)
@@ -142,7 +142,7 @@ def real_kafka(
     Args:
         brokers: How many brokers.
         version: A minor (``4.3``) or full (``4.3.1``) version.
-        **options: See `ClusterOptions`.
+        **options: See ``ClusterOptions``.
 
     Raises:
         KafkaNotStarted: The version is not pinned. (Entering what is returned

@@ -1,7 +1,7 @@
-"""Format a broker's log directory, as `kafka-storage format` does, without a JVM.
+"""Format a broker's log directory, as ``kafka-storage format`` does, without a JVM.
 
-A KRaft log directory is born with two files: `meta.properties` names the
-cluster and the node; `bootstrap.checkpoint` is a snapshot of the metadata log
+A KRaft log directory is born with two files: ``meta.properties`` names the
+cluster and the node; ``bootstrap.checkpoint`` is a snapshot of the metadata log
 that sets feature levels and SCRAM users (KIP-584, KIP-631, KIP-900).
 """
 
@@ -72,7 +72,7 @@ def _batch(
 
 
 def feature_record(name: str, level: int) -> bytes:
-    """Return a FeatureLevelRecord: feature `name` is finalised at `level`."""
+    """Return a FeatureLevelRecord: feature ``name`` is finalised at ``level``."""
     return (
         _FEATURE_LEVEL_RECORD + _compact(name.encode()) + struct.pack(">hb", level, 0)
     )
@@ -107,7 +107,7 @@ def bootstrap_checkpoint(
     now_ms: int,
     salt: bytes,
 ) -> bytes:
-    """Return the bytes of `bootstrap.checkpoint`.
+    """Return the bytes of ``bootstrap.checkpoint``.
 
     Args:
         features: Feature levels to finalise.
@@ -130,7 +130,7 @@ def bootstrap_checkpoint(
 
 
 def meta_properties(cluster_id: str, node_id: int) -> str:
-    """Return the text of `meta.properties` for a new log directory."""
+    """Return the text of ``meta.properties`` for a new log directory."""
     return (
         f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\n"
         f"directory.id={random_uuid()}\n"

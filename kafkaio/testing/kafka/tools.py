@@ -71,10 +71,10 @@ async def run_tool(
     stdin: str = "",
     timeout: float = 60.0,  # noqa: ASYNC109 - fetching jars is not counted
 ) -> Output:
-    """Run a tool of a release to its end; see `Kafka.run_tool`.
+    """Run a tool of a release to its end; see ``Kafka.run_tool``.
 
     Raises:
-        TimeoutError: It took longer than `timeout` seconds and was killed.
+        TimeoutError: It took longer than ``timeout`` seconds and was killed.
     """
 
     def command() -> list[str | Path]:
@@ -94,7 +94,7 @@ async def run_program(
     """Run a command to its end; it is killed on timeout and on cancellation.
 
     Raises:
-        TimeoutError: It took longer than `timeout` seconds.
+        TimeoutError: It took longer than ``timeout`` seconds.
     """
     # Files, not pipes: no task has to drain them, and none can fill up and block.
     with (

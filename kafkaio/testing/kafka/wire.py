@@ -1,6 +1,6 @@
 """The three requests a test cluster needs, spoken over a plain blocking socket.
 
-Deliberately apart from `kafkaio.protocol`: what prepares a test must not depend
+Deliberately apart from ``kafkaio.protocol``: what prepares a test must not depend
 on the code under test. Metadata v1 and CreateTopics v2 are understood by every
 release from 2.1 to 4.x (KIP-896 keeps them); so is DeleteTopics v1.
 """

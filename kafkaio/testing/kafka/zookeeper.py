@@ -32,7 +32,7 @@ class ZooKeeper:
 
     @property
     def connect(self) -> str:
-        """The `zookeeper.connect` property."""
+        """The ``zookeeper.connect`` property."""
         host, port = self.node.address(_CLIENT)
         return f"{host}:{port}"
 
@@ -40,7 +40,7 @@ class ZooKeeper:
         """Start it and wait until it takes connections.
 
         Raises:
-            KafkaNotStarted: It ended, or took longer than `timeout` seconds.
+            KafkaNotStarted: It ended, or took longer than ``timeout`` seconds.
         """
         with self._launcher.step():
             self.node.data.mkdir(parents=True)
