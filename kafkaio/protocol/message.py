@@ -28,11 +28,11 @@ __all__ = [
     "Struct",
 ]
 
-#: What bytes come in: a memoryview lends its buffer, so records are not copied.
+#: The types of bytes. A memoryview refers to its buffer, so that records need no copy.
 Buffer: TypeAlias = bytes | bytearray | memoryview
-#: Record data to send: one buffer, or several that are written one after the other.
+#: Record data to send: one buffer, or several that are sent one after the other.
 Buffers: TypeAlias = Buffer | Sequence[Buffer]
-#: First and last version, both included.
+#: The first and the last version, both included.
 Range = tuple[int, int]
 Scalar = int | float | str | bytes
 
@@ -86,7 +86,7 @@ def _within(versions: Range | None, version: int) -> bool:
 
 
 class Struct:
-    """A run of fields; ``SCHEMA`` says how each version puts them on the wire."""
+    """A sequence of fields; ``SCHEMA`` says how each version encodes them."""
 
     __slots__ = ()
 
@@ -94,7 +94,7 @@ class Struct:
 
 
 class Message(Struct):
-    """A struct that stands by itself and has versions of its own."""
+    """A struct with a name and versions of its own, which is encoded by itself."""
 
     __slots__ = ()
 
@@ -102,7 +102,7 @@ class Message(Struct):
     NAME: ClassVar[str]
     #: The oldest version that can be encoded and decoded.
     MIN_VERSION: ClassVar[int]
-    #: The newest version that Kafka calls stable: never negotiate a higher one.
+    #: The newest version that Kafka calls stable; a higher one is never negotiated.
     MAX_VERSION: ClassVar[int]
     #: The newest version that can be encoded and decoded, stable or not.
     LAST_VERSION: ClassVar[int]
@@ -116,7 +116,7 @@ class Message(Struct):
 
 
 class Response(Message):
-    """What a broker answers."""
+    """The answer of a broker."""
 
     __slots__ = ()
 
@@ -127,7 +127,7 @@ ResponseT = TypeVar("ResponseT", bound=Response, covariant=True)
 
 
 class Request(Message, Generic[ResponseT]):
-    """What a client asks; the parameter is the class of the answer."""
+    """The request of a client; the type parameter is the class of the answer."""
 
     __slots__ = ()
 
@@ -140,12 +140,12 @@ class Request(Message, Generic[ResponseT]):
 
 
 class Data(Message):
-    """A value inside records or opaque fields, not sent by itself."""
+    """A value inside a record or an opaque field, which is never sent by itself."""
 
     __slots__ = ()
 
 
 class Header(Message):
-    """What stands before a request or a response in its frame."""
+    """The header that precedes a request or a response in its frame."""
 
     __slots__ = ()
