@@ -6,11 +6,14 @@
     if report.failure:
         print(shrink(report.failure).faults)
 
-A cluster in memory, a producer and a consumer group live on an event loop whose clock
-jumps from one timer to the next, so that an hour takes seconds. A schedule of faults
-is drawn from the seed. Whatever happens is held against what has to be true of any
-client; see `tests.sim.book` for the laws. The same seed gives the
-same run, in every process. For development and tests only.
+A cluster in memory, a producer and a consumer group run on an event loop whose clock
+jumps from one timer to the next, so that an hour takes seconds. A schedule of faults is
+drawn from the seed. Everything that happens is checked against the laws that hold for
+any client, which `tests.sim.checker` states. The same seed gives the same run in every
+process.
+
+Invariant: nothing may take the time or a random number from anywhere but the loop and
+`kafkaio._runtime.clock`, use a thread or a socket, or depend on the order of a set.
 """
 
 from __future__ import annotations

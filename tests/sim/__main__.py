@@ -1,4 +1,4 @@
-"""``python -m tests.sim``: simulate for hours, and tell about it."""
+"""``python -m tests.sim``: simulate for hours, and report the result."""
 
 from __future__ import annotations
 
@@ -26,20 +26,29 @@ def _arguments(arguments: Sequence[str] | None) -> Namespace:
         "--scenario",
         choices=("faults", "rebalance"),
         default="faults",
-        help="faults of every kind; or a group that hardly ever rests, whose members"
-        " hold on to what is asked back",
+        help="faults of every kind; or a group that rebalances all the time, whose"
+        " members hold partitions that are to be revoked",
     )
     add("--hours", type=float, help="simulated hours in all; one by default")
-    add("--seeds", type=int, help="runs instead, of as many seeds one after the other")
-    add("--seed", type=int, default=0, help="what faults are drawn from; the first")
+    add(
+        "--seeds",
+        type=int,
+        help="instead of hours: the number of runs, each of its own seed",
+    )
+    add(
+        "--seed",
+        type=int,
+        default=0,
+        help="the first seed, from which faults are drawn",
+    )
     add("--part", type=int, default=0, help="the first run: to repeat one of many")
     add("--minutes", type=float, help="simulated minutes of one run")
     add("--members", type=int, help="consumers in the group")
     add("--fault-every", type=float, help="seconds")
     add("--group-protocol", choices=("classic", "eager", "consumer"))
-    add("--jobs", type=int, default=1, help="processes that share the runs")
+    add("--jobs", type=int, default=1, help="the number of processes")
     add("--no-shrink", action="store_true", help="show a failing schedule as drawn")
-    add("--verbose", action="store_true", help="tell of every run")
+    add("--verbose", action="store_true", help="report every run")
     asked = parser.parse_args(arguments)
     if asked.hours is not None and asked.seeds is not None:
         parser.error("give hours or seeds")
@@ -115,7 +124,7 @@ def _tell_failure(outcome: Outcome) -> None:
     for fault in outcome.faults:
         print(f"  {fault}")
     print("the last that happened:")
-    for line in outcome.last_words:
+    for line in outcome.last_lines:
         print(f"  {line}")
 
 

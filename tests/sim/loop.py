@@ -1,8 +1,8 @@
 """An event loop whose clock jumps to the next timer instead of waiting for it.
 
-An hour passes at once, and a hang becomes an error. Only for what keeps its input and
-output on the loop, on the network in memory: the clock cannot know that a thread, a
-socket or another process is about to answer.
+A simulated hour takes seconds, and a hang becomes an error. It is for code that keeps
+its input and output on the loop, on a network in memory: the clock cannot know that a
+thread, a socket or another process is about to answer.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any, Final
 
 __all__ = ["VirtualClockLoop"]
 
-#: Turns of the loop at one moment, after which nobody believes that it goes on.
+#: Iterations of the loop without any time passing, after which it is a livelock.
 _TURNS: Final = 50_000
-#: The loop's own, by which other threads wake it.
+#: The number of the loop's own sockets, by which other threads wake it.
 _SELF_PIPE: Final = 1
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Reports what is ready now; where nothing is, lets the time pass that remains."""
+    """Reports what is ready; if nothing is, advances the clock to the next timer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class _JumpingSelector(selectors.DefaultSelector):
     def select(
         self, timeout: float | None = None
     ) -> list[tuple[selectors.SelectorKey, int]]:
-        # To ask the kernel costs more than a turn, and only tests of sockets need it.
+        # A system call costs more than an iteration, and only tests of sockets need it.
         ready = super().select(0) if len(self.get_map()) > _SELF_PIPE else []
         if ready:
             return ready
@@ -49,7 +49,7 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 class _Task(asyncio.Task[Any]):
-    """A task whose place in a set does not depend on where it lies in memory."""
+    """A task whose hash, and so its order in a set, does not depend on its address."""
 
     _numbers = count()
 
@@ -75,8 +75,8 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
     """``loop.time()`` is simulated; everything else is asyncio's own loop.
 
     Raises:
-        RuntimeError: from running it, when nothing will ever happen any more, or
-            things go on and on without any time passing.
+        RuntimeError: from running it, if no timer is armed and nothing can be read
+            (deadlock), or if it runs on and on without any time passing (livelock).
     """
 
     def __init__(self) -> None:
@@ -88,5 +88,5 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
         return self._virtual.elapsed
 
     def pass_time(self, seconds: float) -> None:
-        """Let time pass without a turn of the loop, as a blocking call does."""
+        """Advance the clock without running the loop, as a blocking call does."""
         self._virtual.elapsed += seconds

@@ -1,4 +1,4 @@
-"""Consumers of a group that live, work, crash and come back."""
+"""Members of the group: processes that run a consumer, crash and start again."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from kafkaio.consumer import Consumer
 from kafkaio.errors import BrokerError, ClosedError, KafkaError, UsageError
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.types import TopicPartition
-from tests.sim.book import Book, Session
-from tests.sim.desk import (
+from tests.sim.checker import Checker, Session
+from tests.sim.scenario import Scenario
+from tests.sim.styles import STYLES, Style
+from tests.sim.user import (
     EXPECTED,
     GROUP,
     TOPIC,
-    Desk,
-    beside,
+    User,
+    background,
     numbers,
 )
-from tests.sim.scenario import Scenario
-from tests.sim.styles import STYLES, Style
 
-__all__ = ["HEARTBEAT_SECONDS", "SESSION_SECONDS", "Member", "Surroundings"]
+__all__ = ["HEARTBEAT_SECONDS", "SESSION_SECONDS", "Environment", "Member"]
 
 HEARTBEAT_SECONDS: Final = 5.0
 SESSION_SECONDS: Final = 20.0
-#: What the simulation runs consumers with, unless a scenario says otherwise: long
-#: polls and rare commits, or an idle hour would take many times as long.
+#: Options of all consumers, which a scenario may override: long polls and rare commits,
+#: because idle requests are what a simulated hour costs most.
 _OPTIONS: Final = {
     "auto_offset_reset": "earliest",
     "fetch_max_wait_ms": 25_000,
@@ -47,43 +47,43 @@ _CLASSIC: Final[Mapping[str, object]] = {
     "heartbeat_interval_ms": round(HEARTBEAT_SECONDS * 1000),
     "session_timeout_ms": round(SESSION_SECONDS * 1000),
 }
-#: The same, by group protocol; members of the newer one are told by the broker.
+#: Options by group protocol; with KIP-848 the broker sets session and heartbeat.
 _OF_PROTOCOL: Final[Mapping[str, Mapping[str, object]]] = {
     "classic": _CLASSIC,
     "eager": {**_CLASSIC, "partition_assignment_strategy": ["range"]},
     "consumer": {"group_protocol": "consumer"},
 }
-#: Seconds between the end of a consumer by an error and the next one.
+#: Seconds from the end of a consumer by an error to the start of the next one.
 _PAUSE: Final = 1.0
-#: Seconds for which closing a consumer surely waits for whoever keeps partitions.
+#: Seconds for which closing a consumer waits at least for users who keep partitions.
 _CLOSING: Final = 20.0
 
 
-class Surroundings(Protocol):
-    """Where members live."""
+class Environment(Protocol):
+    """What members need of the run they are part of."""
 
     scenario: Scenario
-    book: Book
+    checker: Checker
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients start from."""
+        """The addresses of the cluster."""
 
     def dial_of(self, client: str) -> Dial:
-        """The way to the cluster."""
+        """Return how a client connects to the cluster."""
 
     def say(self, what: str) -> None:
-        """Note what happened."""
+        """Write a line to the trace."""
 
     def is_member(self, member_id: str) -> bool:
-        """Whether the group's coordinator takes somebody for a member."""
+        """Whether the group coordinator has a member of this id."""
 
     def vanished(self, client: str) -> None:
-        """A process is gone: nothing of it reaches the cluster any more."""
+        """A process has crashed: nothing it sent later reaches the cluster."""
 
 
-class _Ear(Observer):
-    """Hears which commits failed that had to come before an end."""
+class _CommitFailures(Observer):
+    """Reports failures of commits before a revocation or a close."""
 
     def __init__(self, member: Member) -> None:
         self._member = member
@@ -97,37 +97,37 @@ class _Ear(Observer):
 
 
 class Member:
-    """One member of the group: a process that runs a consumer, again and again.
+    """One member of the group: a process that runs one consumer after the other.
 
     Args:
-        around: where it lives.
-        number: which member it is.
+        environment: the run that it is part of.
+        number: its number.
     """
 
-    def __init__(self, around: Surroundings, number: int) -> None:
+    def __init__(self, environment: Environment, number: int) -> None:
         self.name = f"member-{number}"
         self.client_id = self.name
         self.session: Session | None = None
-        #: Records that the user is to go back by, and in which partition.
-        self.to_seek: list[tuple[int, int]] = []
-        self._around = around
-        self._book = around.book
-        self._dice = around.scenario.dice(self.name)
+        #: Seeks to do: the partition, and the number of records to go back by.
+        self.seeks_due: list[tuple[int, int]] = []
+        self._environment = environment
+        self._checker = environment.checker
+        self._rng = environment.scenario.rng(self.name)
         self._lives = count()
-        # By which ids the group has ever given or taken partitions.
+        # All ids by which the group has assigned or revoked partitions.
         self._ids: set[str] = set()
         self._stall = 0.0
         self._wanted = True
         self._pause = 0.0
         self._leaving = anyio.Event()
         self._is_closing = False
-        self._is_static = self._dice.random() < around.scenario.static
+        self._is_static = self._rng.random() < environment.scenario.static
         self._consumes: Consumer | None = None
         self._commits = False
         self._process: anyio.CancelScope | None = None
         self._reading: anyio.CancelScope | None = None
         self._go_on = Broadcast()
-        # Happens when something is subscribed to again, or the member leaves.
+        # Notified when topics are subscribed again, or the member leaves.
         self._resubscribed = Broadcast()
 
     # ---- what happens to it ------------------------------------------------------
@@ -135,23 +135,23 @@ class Member:
     def crash(self, seconds: float) -> None:
         """End the process at once, and start another after a while."""
         if self._process is not None:
-            self._around.vanished(self.client_id)
+            self._environment.vanished(self.client_id)
         self.cancel(seconds)
 
     def cancel(self, seconds: float) -> None:
         """Cancel the task, and start another after a while."""
         if self._process is not None:
             if self.session is not None:
-                self._book.disordered(self.session)  # it is not to commit, but leaves
+                self._checker.commit_failed_for(self.session)  # closes without a commit
                 self.session.patience = 0.0
             self._pause = seconds
             self._process.cancel()
 
     def leave(self, seconds: float | None) -> None:
-        """Close the consumer in good order, and start another after a while.
+        """Close the consumer normally, and start another after a while.
 
         Args:
-            seconds: for how long; None for good.
+            seconds: how long after; None for never.
         """
         if seconds is None:
             self._wanted = False
@@ -164,39 +164,39 @@ class Member:
             self._reading.cancel()
 
     def stall(self, seconds: float) -> None:
-        """Let the user's code take that long over the next record."""
+        """Make the user's code take that long for the next record."""
         self._stall = seconds
 
     def subscribe(self, topics: Collection[str]) -> None:
-        """Let the user want other topics; nothing, where there are none."""
+        """Change the subscription; no topics means to unsubscribe."""
         if self._consumes is None or self._is_closing or self.session is None:
             return
-        self._around.say(f"{self.client_id} wants {topics}")
+        self._environment.say(f"{self.client_id} wants {topics}")
         if topics:
             self._consumes.subscribe(topics)
             self._resubscribed.tell()
             self.session.patience = float("inf")
         else:
-            self.session.patience = 0.0  # its user gives it all up
+            self.session.patience = 0.0  # its user keeps nothing
             if not self._commits:
-                self._book.disordered(self.session)
+                self._checker.commit_failed_for(self.session)
             self._consumes.unsubscribe()
 
     def end_stall(self) -> None:
-        """Let the user's code work as usual again."""
+        """End a stall of the user's code."""
         self._stall = 0.0
         self._go_on.tell()
 
     def commit_failed(self, what: str, cause: BaseException) -> None:
-        """A commit failed; before an end, that means that records come again."""
-        self._around.say(f"{self.client_id}: {what} failed: {cause!r}"[:200])
+        """A commit failed; before a revocation or a close, records then come again."""
+        self._environment.say(f"{self.client_id}: {what} failed: {cause!r}"[:200])
         if self.session is not None and (self._is_closing or "revoke" in what):
-            self._book.disordered(self.session)
+            self._checker.commit_failed_for(self.session)
 
     # ---- its life ----------------------------------------------------------------
 
     async def live(self) -> None:
-        """Run consumers until the member leaves for good."""
+        """Run consumers until the member leaves for ever."""
         while self._wanted:
             self._pause = _PAUSE
             self._leaving = anyio.Event()
@@ -210,10 +210,10 @@ class Member:
 
     async def _run(self) -> None:
         self.client_id = f"{self.name}.{next(self._lives)}"
-        name = self._dice.choice(self._around.scenario.styles)
+        name = self._rng.choice(self._environment.scenario.styles)
         style, auto_commit = STYLES[name], STYLES[name].auto_commit
         if auto_commit is None:
-            auto_commit = self._dice.random() < 1 / 2
+            auto_commit = self._rng.random() < 1 / 2
         config = self._settings(auto_commit=auto_commit)
         consumer = self._consumer(config)
         session = self.session = Session(
@@ -221,14 +221,16 @@ class Member:
             lambda: consumer.group_metadata.member_id,
             lambda: numbers(consumer.to_be_revoked),
         )
-        self.to_seek.clear()
-        self._book.began(session)
-        self._around.say(f"{self.client_id} starts ({name}, commits: {auto_commit})")
+        self.seeks_due.clear()
+        self._checker.began(session)
+        self._environment.say(
+            f"{self.client_id} starts ({name}, commits: {auto_commit})"
+        )
         in_order = False
         try:
             await consumer.start()
             self._consumes, self._commits = consumer, auto_commit
-            await self._read(style, self._desk(consumer, session, config))
+            await self._read(style, self._user(consumer, session, config))
             self._reading = self._consumes = None
             self._is_closing = True
             await consumer.close()
@@ -237,56 +239,56 @@ class Member:
             self._raised(error)
         finally:
             self._reading = self._consumes = None
-            session.patience = 0.0  # nobody keeps anything any more
+            session.patience = 0.0  # nothing is kept any more
             try:
                 if not in_order:
-                    # A task that is cancelled once may take its leave all the same.
-                    with anyio.CancelScope(shield=self._dice.random() < 1 / 2):
+                    # A cancelled task may still close, unless it is cancelled again.
+                    with anyio.CancelScope(shield=self._rng.random() < 1 / 2):
                         await consumer.close(1.0)
             finally:
                 self._is_closing = False
-                self._book.over(session, in_order=in_order)
+                self._checker.over(session, in_order=in_order)
                 self._check_empty(consumer)
-                self._around.say(f"{self.client_id} ended, in order: {in_order}")
+                self._environment.say(f"{self.client_id} ended, in order: {in_order}")
 
-    async def _read(self, style: Style, desk: Desk) -> None:
-        """Read until it is time to leave."""
+    async def _read(self, style: Style, user: User) -> None:
+        """Read until the member leaves."""
 
         async def close() -> None:
             await self._leaving.wait()
-            desk.session.patience = anyio.current_time() + _CLOSING
+            user.session.patience = anyio.current_time() + _CLOSING
             self._is_closing = True
-            await desk.consumer.close()
+            await user.consumer.close()
 
         if style.ends_by_closing:
-            async with beside() as start:
+            async with background() as start:
                 start(close)
-                await self._read_on(style, desk)
+                await self._read_on(style, user)
             return
         with anyio.CancelScope() as self._reading:
             if not self._leaving.is_set():
-                await self._read_on(style, desk)
-        desk.session.patience = 0.0  # nobody works any more
+                await self._read_on(style, user)
+        user.session.patience = 0.0  # no work is in progress
 
-    async def _read_on(self, style: Style, desk: Desk) -> None:
-        """Read, also after a time in which nothing was subscribed to."""
+    async def _read_on(self, style: Style, user: User) -> None:
+        """Read, and go on reading after a time without a subscription."""
         while True:
             try:
-                await style.read(desk)
+                await style.read(user)
             except ClosedError:
                 raise
             except UsageError:
                 if self.session is None or self.session.patience > 0:
-                    raise  # it wants something
+                    raise  # it is subscribed
             else:
                 return
-            while desk.session.patience <= 0 and not self._leaving.is_set():
+            while user.session.patience <= 0 and not self._leaving.is_set():
                 await self._resubscribed.wait()
             if self._leaving.is_set():
                 return
 
     def _settings(self, *, auto_commit: bool) -> ConsumerConfig:
-        scenario = self._around.scenario
+        scenario = self._environment.scenario
         options = {
             **_OPTIONS,
             **_OF_PROTOCOL[scenario.group_protocol],
@@ -296,34 +298,36 @@ class Member:
             "enable_auto_commit": auto_commit,
             **scenario.consumer_options,
         }
-        return ConsumerConfig.of(self._around.bootstrap_servers, options)
+        return ConsumerConfig.of(self._environment.bootstrap_servers, options)
 
     def _consumer(self, config: ConsumerConfig) -> Consumer:
         client = Client.from_config(
-            config, _Ear(self), dial=self._around.dial_of(self.client_id)
+            config,
+            _CommitFailures(self),
+            dial=self._environment.dial_of(self.client_id),
         )
         return Consumer.from_config(
             config,
             client=client,
             topics=[TOPIC],
-            on_assigned=self._told(self._book.assigned, "has"),
-            on_revoked=self._told(self._book.asked_back, "gives back"),
-            on_lost=self._told(self._book.lost, "lost"),
+            on_assigned=self._told(self._checker.assigned, "assigned"),
+            on_revoked=self._told(self._checker.revoked, "revoked"),
+            on_lost=self._told(self._checker.lost, "lost"),
         )
 
-    def _desk(
+    def _user(
         self, consumer: Consumer, session: Session, config: ConsumerConfig
-    ) -> Desk:
-        return Desk(
+    ) -> User:
+        return User(
             consumer=consumer,
             session=session,
-            book=self._book,
-            dice=self._dice,
+            checker=self._checker,
+            rng=self._rng,
             auto_commit=config.enable_auto_commit,
             patience=config.max_poll_interval_ms / 1000 - 2 * HEARTBEAT_SECONDS,
             work=self._work,
             seek_back=lambda: self._seek_back(consumer, session),
-            say=lambda what: self._around.say(f"{session.name} {what}"),
+            say=lambda what: self._environment.say(f"{session.name} {what}"),
         )
 
     def _told(
@@ -331,7 +335,7 @@ class Member:
     ) -> Callable[[Collection[TopicPartition]], None]:
         def tell(partitions: Collection[TopicPartition]) -> None:
             mine = numbers(partitions)
-            self._around.say(f"{self.client_id} {word} {mine}")
+            self._environment.say(f"{self.client_id} {word} {mine}")
             assert self.session is not None
             self._ids |= {self.session.member_id()} - {""}
             enter(self.session, mine)
@@ -339,44 +343,44 @@ class Member:
         return tell
 
     def _raised(self, error: KafkaError) -> None:
-        self._around.say(f"{self.client_id} raised {error!r}"[:300])
+        self._environment.say(f"{self.client_id} raised {error!r}"[:300])
         is_known = isinstance(error, EXPECTED) or error.retriable
         if not (is_known or self._is_taken(error)):
-            self._book.break_law("raised", f"{self.client_id}: {error!r}")
+            self._checker.break_law("raised", f"{self.client_id}: {error!r}")
 
     def _is_taken(self, error: KafkaError) -> bool:
-        """Whether the group believes somebody else to be this static member."""
+        """Whether the group has another member as this static member."""
         if not (self._is_static and isinstance(error, BrokerError)):
             return False
         if error.code == ErrorCode.FENCED_INSTANCE_ID:
-            # Kafka writes a classic group down when its leader has shared out. If the
-            # coordinator moves before, the new one knows a member that joined anew,
-            # or its next life, by the id from before, and refuses the one it has.
+            # Kafka writes a classic group to the log when its leader has assigned. If
+            # the coordinator moves before that, the new one knows a static member that
+            # joined again by its previous id, and fences the id that it has now.
             assert self.session is not None
             is_new = self.session.joins_as not in self._ids
-            return is_new and any(map(self._around.is_member, self._ids))
-        # As it was left by a crash, until its session ends.
+            return is_new and any(map(self._environment.is_member, self._ids))
+        # Left by a crash, until its session times out.
         return error.code == ErrorCode.UNRELEASED_INSTANCE_ID
 
     def _check_empty(self, consumer: Consumer) -> None:
         left = consumer.statistics()
         if left.buffered_bytes or left.fetches_in_flight or left.assigned:
-            self._book.break_law("left behind", f"{self.client_id}: {left}")
+            self._checker.break_law("left behind", f"{self.client_id}: {left}")
 
     # ---- what its user does ------------------------------------------------------
 
     async def _work(self) -> None:
         if self._stall:
             seconds, self._stall = self._stall, 0.0
-            self._around.say(f"{self.client_id} stalls for {seconds:.1f} s")
+            self._environment.say(f"{self.client_id} stalls for {seconds:.1f} s")
             with anyio.move_on_after(seconds):
                 await self._go_on.wait()
-        elif self._dice.random() < 0.1:
-            await anyio.sleep(_work_time(self._dice))
+        elif self._rng.random() < 0.1:
+            await anyio.sleep(_work_time(self._rng))
 
     def _seek_back(self, consumer: Consumer, session: Session) -> None:
-        while self.to_seek:
-            self._seek(consumer, session, *self.to_seek.pop())
+        while self.seeks_due:
+            self._seek(consumer, session, *self.seeks_due.pop())
 
     def _seek(
         self, consumer: Consumer, session: Session, partition: int, back: int
@@ -386,11 +390,13 @@ class Member:
         if held is None or held.expected < 0 or tp in consumer.to_be_revoked:
             return
         offset = max(0, held.expected - back)
-        self._around.say(f"{self.client_id} seeks {offset} of partition {partition}")
+        self._environment.say(
+            f"{self.client_id} seeks {offset} of partition {partition}"
+        )
         consumer.seek(tp, offset)
-        self._book.sought(session, partition, offset)
+        self._checker.seeked(session, partition, offset)
 
 
-def _work_time(dice: random.Random) -> float:
-    """Mostly milliseconds, at times seconds."""
-    return float(0.01 * 300 ** dice.random())
+def _work_time(rng: random.Random) -> float:
+    """Return seconds: mostly milliseconds, sometimes whole seconds."""
+    return float(0.01 * 300 ** rng.random())

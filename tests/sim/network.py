@@ -1,4 +1,4 @@
-"""A network in memory that takes time, and that can be cut."""
+"""A network in memory with latency, which can be cut."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from kafkaio._net.transport import Dial, DialOptions, FrameSink, Transport
 from kafkaio.errors import BrokerNotAvailable
 from kafkaio.protocol.message import Buffer
 
-__all__ = ["Network", "OnWrite", "Weather"]
+__all__ = ["Latency", "Network", "OnWrite"]
 
-#: Told of what a client writes: its name, its end of the connection, the node's port,
-#: the bytes of the frame.
+#: Called when a client writes a frame, with the client's name, its end of the
+#: connection, the node's port and the bytes.
 OnWrite = Callable[[str, MemoryTransport, int, Sequence[Buffer]], None]
 
-#: Two things never arrive at one moment on one connection: timers keep no order then.
+#: Seconds between two arrivals on one connection: equal timers have no order.
 _TICK: Final = 1e-6
-#: Most seconds that a straggler takes longer than others.
+#: The most seconds that a straggler is delayed.
 _STRAGGLES: Final = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
-    """How long things are under way.
+class Latency:
+    """How long bytes are in flight.
 
     Attributes:
-        least: seconds that everything takes.
-        most: seconds that nothing takes longer than, but for stragglers.
-        stragglers: the share of those that take up to 1.5 seconds longer, as after a
-            lost packet; what is written behind one waits for it.
+        least: the fewest seconds.
+        most: the most seconds, unless a write is a straggler.
+        stragglers: the share of writes that take up to 1.5 seconds longer, as after a
+            lost packet; later writes on the connection wait for them.
     """
 
     least: float = 0.0005
@@ -45,42 +45,42 @@ class Weather:
 class _Way:
     """One direction of one connection."""
 
-    def __init__(self, dice: random.Random, weather: Weather) -> None:
-        self._dice = dice
-        self._least = weather.least
-        self._spread = weather.most - weather.least
-        self._stragglers = weather.stragglers
+    def __init__(self, rng: random.Random, latency: Latency) -> None:
+        self._rng = rng
+        self._least = latency.least
+        self._spread = latency.most - latency.least
+        self._stragglers = latency.stragglers
         self._last = 0.0
-        #: Most seconds that everything takes longer.
+        #: The most additional seconds of every write.
         self.slowness = 0.0
         self._held: list[Callable[[], None]] | None = None
 
     def carry(self, arrive: Callable[[], None]) -> None:
-        """Let something arrive after those before it, when it has had its time."""
+        """Schedule an arrival, after all earlier ones."""
         if self._held is not None:
             self._held.append(arrive)
             return
         loop = asyncio.get_running_loop()
         spread = self._spread + self.slowness
-        if self._dice.random() < self._stragglers:
+        if self._rng.random() < self._stragglers:
             spread += _STRAGGLES
-        due = loop.time() + self._least + spread * self._dice.random()
+        due = loop.time() + self._least + spread * self._rng.random()
         self._last = max(self._last + _TICK, due)
         loop.call_at(self._last, arrive)
 
     def hold(self) -> None:
-        """Let nothing arrive any more; what is under way does."""
+        """Hold up what is sent from now on; what is in flight arrives."""
         self._held = self._held or []
 
     def release(self) -> None:
-        """Let everything arrive that was held up, and what comes."""
+        """Deliver what was held up, and what comes."""
         held, self._held = self._held or [], None
         for arrive in held:
             self.carry(arrive)
 
 
 class _ClientEnd(MemoryTransport):
-    """A client's end, with a word about every frame that it writes."""
+    """A client's end of a connection, which reports every frame that it writes."""
 
     def __init__(
         self, max_frame_size: int, way: _Way, told: Callable[[Sequence[Buffer]], None]
@@ -108,50 +108,50 @@ class _Link:
 
     @property
     def is_open(self) -> bool:
-        """Whether one of the ends has not learned that the connection ended."""
+        """Whether an end does not know yet that the connection was closed."""
         return any(end.is_open for end in self.ends)
 
 
 class Network(MemoryNetwork):
-    """Every connection between clients and nodes, in the hand of a simulation.
+    """Every connection between clients and nodes, controlled by a simulation.
 
-    Time on the way is drawn anew for every write, by a connection's own dice: how
-    one connection fares does not depend on what others do.
+    The latency of each write is drawn by random numbers of its connection, so that it
+    does not depend on what other connections do.
 
     Args:
-        seed: for the dice.
-        weather: how long things are under way.
-        on_write: told of every frame that a client writes.
+        seed: seeds the random numbers.
+        latency: how long bytes are in flight.
+        on_write: called with every frame that a client writes.
     """
 
-    def __init__(self, seed: int, weather: Weather, on_write: OnWrite) -> None:
+    def __init__(self, seed: int, latency: Latency, on_write: OnWrite) -> None:
         super().__init__()
         self._seed = seed
-        self._weather = weather
+        self._latency = latency
         self._on_write = on_write
         self._links: list[_Link] = []
         self._numbers: dict[tuple[str, int], count[int]] = {}
-        # Most seconds that things take longer between a client and a port.
+        # The most additional seconds between a client and a port.
         self._slow: dict[tuple[str, int], float] = {}
-        # Pairs of client and port that cannot hear each other; "" is every client.
+        # Pairs of client and port that are cut off, and how often; "" is every client.
         self._cuts: dict[tuple[str, int], int] = {}
         self._gone: set[str] = set()
-        # Set, and another in its place, whenever one of them ends.
+        # Set and replaced whenever a cut ends.
         self._healed = asyncio.Event()
 
     @property
     def open_links(self) -> list[str]:
-        """The connections there are, by client and port."""
+        """The open connections, by client and port."""
         self._sweep()
         return [f"{link.client} to {link.port}" for link in self._links]
 
     def dial_of(self, client: str) -> Dial:
-        """How a client dials, so that it is known by its name."""
+        """Return how a client connects, so that the network knows it by its name."""
 
         async def dial(
             host: str, port: int, sink: FrameSink, options: DialOptions
         ) -> Transport:
-            await asyncio.sleep(self._weather.most)
+            await asyncio.sleep(self._latency.most)
             if client in self._gone:
                 raise BrokerNotAvailable(f"{client} is gone")
             while self._is_cut(client, port):
@@ -169,9 +169,9 @@ class Network(MemoryNetwork):
     ) -> Transport:
         host, port = address
         number = next(self._numbers.setdefault((client, port), count()))
-        # A text, whose seed is the same in every process.
-        dice = random.Random(f"{self._seed} {client} {port} {number}")
-        there, back = _Way(dice, self._weather), _Way(dice, self._weather)
+        # A string: its seed is the same in every process.
+        rng = random.Random(f"{self._seed} {client} {port} {number}")
+        there, back = _Way(rng, self._latency), _Way(rng, self._latency)
 
         def told(parts: Sequence[Buffer]) -> None:
             self._on_write(client, near, port, parts)
@@ -192,13 +192,13 @@ class Network(MemoryNetwork):
     # ---- what a simulation does --------------------------------------------------
 
     def cut(self, client: str, port: int) -> None:
-        """Let nothing through between a client, or all for "", and a node."""
+        """Cut the connections of a client, or of all for "", to a node."""
         self._cuts[client, port] = self._cuts.get((client, port), 0) + 1
         for way in self._ways(client, port):
             way.hold()
 
     def heal(self, client: str, port: int) -> None:
-        """Undo one ``cut``; what was held up arrives once nothing else is cut."""
+        """Undo one ``cut``; what was held up arrives unless another cut is left."""
         left = self._cuts.pop((client, port)) - 1
         if left:
             self._cuts[client, port] = left
@@ -210,18 +210,18 @@ class Network(MemoryNetwork):
         self._healed = asyncio.Event()
 
     def slow_down(self, client: str, port: int, seconds: float) -> None:
-        """Let everything between a client and a node take up to that much longer."""
+        """Add up to so many seconds to everything between a client and a node."""
         self._slow[client, port] = seconds
         for way in self._ways(client, port):
             way.slowness = seconds
 
     def remove(self, client: str) -> None:
-        """Break a client's connections off, and let it make no more."""
+        """Reset a client's connections, and refuse new ones."""
         self._gone.add(client)
         self.reset(client)
 
     def reset(self, client: str) -> None:
-        """Break a client's connections off."""
+        """Reset a client's connections."""
         for link in self._links:
             if link.client == client:
                 link.ends[0].reset(ConnectionResetError("reset by the simulation"))

@@ -1,4 +1,4 @@
-"""Many runs from one seed, and what came of them."""
+"""Many runs from one seed, and their results."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _HOUR: Final = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a simulation came to.
+    """The results of a simulation.
 
     Attributes:
-        outcomes: every run, in the order of their parts; the last may have failed.
+        outcomes: all runs in order; only the last can have failed.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -36,7 +36,7 @@ class Report:
 
     @property
     def digest(self) -> str:
-        """The same for two simulations in which the same happened."""
+        """Equal for two simulations in which the same happened."""
         whole = blake2b(digest_size=16)
         for outcome in self.outcomes:
             whole.update(outcome.digest.encode())
@@ -75,18 +75,19 @@ def simulate(
 ) -> Report:
     """Run a scenario for many simulated hours, until a law is broken.
 
-    The hours are cut into runs as long as the scenario, each of which draws its own
-    faults from the seed, begins anew, and ends when all is read, committed, closed
-    and checked. So a failure is one run, which its ``Scenario`` repeats alone.
+    The hours are divided into runs of the scenario's length. Each run draws its own
+    faults from the seed, starts with a new cluster, and ends when everything is read,
+    committed, closed and checked. So a failure is one run, which its ``Scenario``
+    repeats alone.
 
     Args:
         scenario: what to run; its ``part`` is the first.
         hours: simulated hours in all, at least one run.
-        jobs: processes that share the runs; 1 uses this one alone.
-        on_outcome: told of every run, in order.
+        jobs: the number of processes; 1 runs everything in this one.
+        on_outcome: called with every run, in order.
 
     Returns:
-        What came of it; the same for any number of jobs.
+        The results, which do not depend on the number of jobs.
     """
     count = max(1, round(hours * _HOUR / scenario.seconds))
     parts = [replace(scenario, part=scenario.part + index) for index in range(count)]
@@ -103,11 +104,11 @@ def simulate_all(
 
     Args:
         scenarios: what to run.
-        jobs: processes that share the runs; 1 uses this one alone.
-        on_outcome: told of every run, in order.
+        jobs: the number of processes; 1 runs everything in this one.
+        on_outcome: called with every run, in order.
 
     Returns:
-        What came of it; the same for any number of jobs.
+        The results, which do not depend on the number of jobs.
     """
     outcomes: list[Outcome] = []
     with closing(_run_all(scenarios, jobs)) as found:

@@ -1,4 +1,4 @@
-"""What is simulated, and what goes wrong in it: all of it drawn from a seed."""
+"""Scenarios and their schedules of faults, both drawn from a seed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from functools import partial
 from typing import Final
 
 from kafkaio.protocol.error_codes import ErrorCode
-from tests.sim.network import Weather
+from tests.sim.network import Latency
 
 __all__ = ["Fault", "Kind", "Scenario", "draw_faults", "rebalancing"]
 
 
 class Kind(Enum):
-    """What can go wrong."""
+    """The kinds of faults."""
 
     KILL = "kill node"
     STOP = "stop node"
@@ -46,16 +46,16 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that goes wrong.
+    """One fault.
 
     Attributes:
-        at: seconds after the beginning.
-        kind: what.
-        target: number of the node, the member or the partition, as its kind has it.
-        seconds: how long, for what has an end.
-        api: the API it befalls, for faults of requests.
-        code: the error answered.
-        times: how many requests it befalls.
+        at: seconds after the start.
+        kind: its kind.
+        target: the number of the node, the member or the partition, by the kind.
+        seconds: its duration, for kinds that have one.
+        api: the API it affects, for faults of requests.
+        code: the error in the answer.
+        times: how many requests it affects.
     """
 
     at: float
@@ -89,7 +89,7 @@ _MEMBER: Final = (
     ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.REBALANCE_IN_PROGRESS,
 )
-#: The errors that each API may answer with and a client has to live with.
+#: The errors that each API may answer with, and that a client has to handle.
 _ERRORS: Final[Mapping[str, tuple[ErrorCode, ...]]] = {
     "Produce": (
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -137,7 +137,7 @@ _REQUESTS: Final = (
     "InitProducerId",
 )
 
-#: How often each kind is drawn, in relation to the others, unless a scenario says so.
+#: The default weights by which kinds are drawn.
 _WEIGHTS: Final[Mapping[Kind, int]] = {
     Kind.KILL: 3,
     Kind.STOP: 2,
@@ -161,7 +161,7 @@ _WEIGHTS: Final[Mapping[Kind, int]] = {
     Kind.REBALANCE: 3,
     Kind.EXPEL: 2,
 }
-#: What befalls the group alone: records could go on all the while.
+#: Kinds that affect the group alone: records can be read all the time.
 _OF_GROUP: Final[Mapping[Kind, int]] = {
     Kind.MOVE_COORDINATOR: 4,
     Kind.CRASH: 4,
@@ -173,7 +173,7 @@ _OF_GROUP: Final[Mapping[Kind, int]] = {
     Kind.SUBSCRIBE: 3,
     Kind.GROW: 2,
 }
-#: The same beside all that befalls nodes, connections and requests.
+#: The same, and all that affects nodes, connections and requests.
 _OF_ALL: Final[Mapping[Kind, int]] = {
     **_WEIGHTS,
     **{kind: 2 * weight for kind, weight in _OF_GROUP.items()},
@@ -186,7 +186,7 @@ _OF_REQUESTS: Final = {
     Kind.DISCONNECT_AFTER,
     Kind.HALF_FRAME,
 }
-#: The least and the most seconds of what has an end.
+#: The shortest and the longest duration of each kind, in seconds.
 _SECONDS: Final[Mapping[Kind, tuple[float, float]]] = {
     Kind.KILL: (1.0, 40.0),
     Kind.STOP: (1.0, 40.0),
@@ -213,9 +213,9 @@ class Scenario:
     """One run: a cluster, a producer and a group, and a schedule of faults.
 
     Attributes:
-        seed: for everything that is drawn.
-        part: one seed is good for many runs; this is the number of one.
-        seconds: simulated time, before all faults end and everything has to settle.
+        seed: everything random is drawn from it.
+        part: the number of this run, of many with one seed.
+        seconds: simulated time until all faults end and everything has to settle.
         members: consumers in the group from the start.
         nodes: nodes of the cluster.
         partitions: partitions of the topic.
@@ -224,11 +224,11 @@ class Scenario:
         fault_every: seconds from one fault to the next, on average; 0 for none.
         group_protocol: ``classic``, ``eager`` (the same without cooperation) or
             ``consumer`` (KIP-848).
-        styles: the ways to read that members choose from with every life.
+        styles: the ways to read; each consumer draws one.
         static: the share of members that are static (KIP-345).
-        weights: how often each kind of fault is drawn, in relation to the others.
-        weather: how long bytes are under way.
-        consumer_options: options of `kafkaio.Consumer` other than the simulation's.
+        weights: the weights by which kinds of faults are drawn.
+        latency: how long bytes are in flight.
+        consumer_options: options of `kafkaio.Consumer` that override the simulation's.
         producer_options: the same for `kafkaio.Producer`.
     """
 
@@ -245,25 +245,25 @@ class Scenario:
     styles: tuple[str, ...] = _STYLES[:3]
     static: float = 0.0
     weights: Mapping[Kind, int] = field(default_factory=lambda: _WEIGHTS)
-    weather: Weather = field(default_factory=partial(Weather, stragglers=0.03))
+    latency: Latency = field(default_factory=partial(Latency, stragglers=0.03))
     consumer_options: Mapping[str, object] = field(default_factory=dict)
     producer_options: Mapping[str, object] = field(default_factory=dict)
 
-    def dice(self, purpose: str) -> random.Random:
-        """Dice for one purpose: what one throws does not disturb the others."""
-        # A text, whose seed is the same in every process.
+    def rng(self, purpose: str) -> random.Random:
+        """Return random numbers for one purpose, independent of all others."""
+        # A string: its seed is the same in every process.
         return random.Random(f"{self.seed}/{self.part}/{purpose}")
 
 
 def rebalancing(seed: int, group_protocol: str | None = None) -> Scenario:
-    """Three minutes of a group that hardly ever rests, read in every way there is.
+    """Return three minutes of constant rebalances, with every way to read.
 
-    Members join, leave, crash, are cancelled, stall, change what they want and hold on
-    to what is asked back. With every other seed nothing else goes wrong.
+    Members join, leave, crash, are cancelled, stall, change their subscription and hold
+    partitions whose revocation is requested. With even seeds nothing else goes wrong.
 
     Args:
-        seed: for everything that is drawn.
-        group_protocol: as `Scenario` has it; None draws one.
+        seed: everything random is drawn from it.
+        group_protocol: that of `Scenario`; None draws one.
     """
     return Scenario(
         seed=seed,
@@ -285,38 +285,38 @@ def rebalancing(seed: int, group_protocol: str | None = None) -> Scenario:
 
 
 def draw_faults(scenario: Scenario) -> tuple[Fault, ...]:
-    """Draw the schedule of a scenario, in the order of time.
+    """Draw the schedule of a scenario, in order of time.
 
-    Every fault is whole by itself: a schedule that leaves some out is one, too.
+    Every fault ends by itself, so any part of a schedule is a schedule.
     """
     if not scenario.fault_every:
         return ()
-    dice = scenario.dice("faults")
+    rng = scenario.rng("faults")
     count = round(scenario.seconds / scenario.fault_every)
-    moments = sorted(dice.uniform(5.0, scenario.seconds) for _ in range(count))
+    moments = sorted(rng.uniform(5.0, scenario.seconds) for _ in range(count))
     weights = scenario.weights
-    kinds = dice.choices(list(weights), list(weights.values()), k=count)
+    kinds = rng.choices(list(weights), list(weights.values()), k=count)
     return tuple(
-        _draw(scenario, round(at, 3), kind, dice)
+        _draw(scenario, round(at, 3), kind, rng)
         for at, kind in zip(moments, kinds, strict=True)
     )
 
 
-def _draw(scenario: Scenario, at: float, kind: Kind, dice: random.Random) -> Fault:
+def _draw(scenario: Scenario, at: float, kind: Kind, rng: random.Random) -> Fault:
     least, most = _SECONDS.get(kind, (0.0, 0.0))
-    # Short ones are as likely as long ones.
-    seconds = round(least * (most / least) ** dice.random(), 3) if least else 0.0
+    # Log-uniform: short faults are as likely as long ones.
+    seconds = round(least * (most / least) ** rng.random(), 3) if least else 0.0
     if kind not in _OF_REQUESTS:
-        return Fault(at, kind, dice.randrange(_targets(scenario, kind)), seconds)
+        return Fault(at, kind, rng.randrange(_targets(scenario, kind)), seconds)
     errors = {**_ERRORS, **_OF_PROTOCOL[scenario.group_protocol]}
     code = ErrorCode.NONE
     if kind is Kind.ERROR:
-        api = dice.choice(sorted(errors))
-        code = dice.choice(errors[api])
+        api = rng.choice(sorted(errors))
+        code = rng.choice(errors[api])
     else:
         of_group = sorted(_OF_PROTOCOL[scenario.group_protocol])
-        api = dice.choice([*_REQUESTS, *of_group])
-    times = dice.randint(1, 5)
+        api = rng.choice([*_REQUESTS, *of_group])
+    times = rng.randint(1, 5)
     return Fault(at, kind, 0, seconds, api=api, code=code, times=times)
 
 

@@ -1,4 +1,4 @@
-"""Finding the few faults of a schedule that a failure needs."""
+"""Find the few faults of a schedule that a failure needs."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ T = TypeVar("T")
 
 #: Runs that shrinking may take.
 _MOST_RUNS: Final = 80
-#: Seconds that a run goes on after its last fault may have shown.
+#: Seconds that a run goes on after the time of the failure.
 _MARGIN: Final = 1.0
 
 
 def smallest(
     items: Sequence[T], fails: Callable[[Sequence[T]], bool], most_runs: int
 ) -> Sequence[T]:
-    """Leave out of ``items`` what is not needed (Zeller's ddmin).
+    """Remove from ``items`` what a failure does not need (Zeller's ddmin).
 
     Args:
-        items: what fails as a whole.
-        fails: whether some of them fail, too.
-        most_runs: how often that may be asked.
+        items: they fail together.
+        fails: whether a part of them still fails.
+        most_runs: the most calls of ``fails``.
 
     Returns:
-        Items that fail, in their order. Unless there were too many runs, it takes
-        every one of them to fail.
+        Items that fail, in their order. Unless ``most_runs`` was reached, none of them
+        can be removed.
     """
     if most_runs > 0 and fails(items[:0]):
         return items[:0]
@@ -56,8 +56,8 @@ def shrink(outcome: Outcome, most_runs: int = _MOST_RUNS) -> Outcome:
     """Find a short schedule that breaks the same law as a failed run.
 
     Args:
-        outcome: a run that failed; one that did not comes back as it is.
-        most_runs: runs that it may take, each as long as the failed one at most.
+        outcome: a run that failed; one that did not is returned as it is.
+        most_runs: the most runs, each at most as long as the failed one.
 
     Returns:
         The run of the short schedule.
@@ -76,7 +76,7 @@ def shrink(outcome: Outcome, most_runs: int = _MOST_RUNS) -> Outcome:
             best = found
         return has_failed
 
-    # What would have come later cannot matter, but for what needed the end.
+    # Later faults cannot matter, unless the law is checked at the end of the run.
     scenario = outcome.scenario
     if first.at < scenario.seconds:
         scenario = replace(scenario, seconds=first.at + _MARGIN)

@@ -1,4 +1,4 @@
-"""What happened, as a short text for people and a hash to compare runs by."""
+"""A trace of a run: the last lines for people, and a hash to compare runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Trace:
     """Everything that happened in a run.
 
     Attributes:
-        last: the last lines that people want to see.
+        last: the last lines.
     """
 
     def __init__(self) -> None:
@@ -25,22 +25,22 @@ class Trace:
 
     @property
     def digest(self) -> str:
-        """The same for two runs in which the same happened at the same times."""
+        """Equal for two runs in which the same happened at the same times."""
         return self._hash.hexdigest()
 
     def add(self, at: float, what: str, data: bytes = b"") -> None:
-        """Note something that need not be shown."""
+        """Add an event to the hash alone."""
         if self._is_over:
             return
         self._hash.update(b"%r %s %d " % (at, what.encode(), len(data)))
         self._hash.update(data)
 
     def say(self, at: float, what: str) -> None:
-        """Note something that is worth a line."""
+        """Add an event to the hash and to the lines."""
         self.add(at, what)
         if not self._is_over:
             self.last.append(f"{at:9.3f} s  {what}")
 
     def end(self) -> None:
-        """Note nothing more."""
+        """Ignore everything from now on."""
         self._is_over = True

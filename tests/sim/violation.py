@@ -1,4 +1,4 @@
-"""What a run is looked at for."""
+"""What a run is checked for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Violation:
 
     Attributes:
         at: seconds after the beginning.
-        law: which one; the same for all that break it.
+        law: its name.
         detail: what happened.
     """
 

@@ -1,4 +1,4 @@
-"""One run of a scenario: everything on one loop with a clock of its own."""
+"""One run of a scenario: cluster, producer and group on one loop, on virtual time."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from kafkaio.protocol.messages.join_group import JoinGroupRequest
 from kafkaio.protocol.messages.offset_commit import OffsetCommitRequest
 from kafkaio.testing.embedded import Broker
 from kafkaio.testing.groups.config import GroupConfig
-from tests.sim.book import Book, Session
-from tests.sim.desk import GROUP, TOPIC
+from tests.sim.checker import Checker, Session
+from tests.sim.injector import OTHER, FaultInjector
 from tests.sim.loop import VirtualClockLoop
 from tests.sim.members import (
     HEARTBEAT_SECONDS,
@@ -35,10 +35,10 @@ from tests.sim.members import (
     Member,
 )
 from tests.sim.network import Network
-from tests.sim.revokes import Watch
-from tests.sim.saboteur import OTHER, Saboteur
+from tests.sim.revocations import Watch
 from tests.sim.scenario import Fault, Scenario, draw_faults
 from tests.sim.trace import Trace
+from tests.sim.user import GROUP, TOPIC
 from tests.sim.violation import Violation
 from tests.sim.writer import Writer
 
@@ -46,15 +46,15 @@ __all__ = ["Outcome", "run"]
 
 #: Seconds since the Unix epoch at which every run begins.
 _EPOCH: Final = 1_750_000_000
-#: Seconds that everything has to settle when nothing goes wrong any more.
-_SETTLES: Final = 300.0
+#: Seconds until everything must be read and committed after the last fault.
+_SETTLE_SECONDS: Final = 300.0
 _LOOK_EVERY: Final = 1.0
-#: The same until every partition has one owner, which gives nothing back.
-_SHARES_OUT: Final = 200.0
-#: Seconds for what is under way to arrive, after all is closed.
-_LAST_WORDS: Final = 30.0
+#: Seconds until every partition must have one settled owner.
+_ASSIGN_SECONDS: Final = 200.0
+#: Seconds for bytes in flight to arrive, after everything was closed.
+_DRAIN_SECONDS: Final = 30.0
 _LENGTH_SIZE: Final = 4
-#: Requests that commit, or tell the group what a member still has.
+#: Requests that commit, or that report the partitions of a member.
 _WATCHED: Final = {
     ApiKey.OFFSET_COMMIT,
     ApiKey.JOIN_GROUP,
@@ -66,20 +66,20 @@ _READ_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one run.
+    """The result of one run.
 
     Attributes:
-        scenario: what was run.
-        faults: what went wrong in it.
+        scenario: the scenario.
+        faults: its schedule.
         violations: the laws that were broken; the run ends with the first.
-        digest: the same for runs in which the same happened at the same times.
-        seconds: simulated seconds that it took.
-        acknowledged: records that were.
-        failed: records of which nobody knows whether they were written.
-        delivered: records that consumers returned.
-        repeated: those among them that had been returned before.
-        requests: requests that the cluster served.
-        last_words: the last lines of what happened.
+        digest: equal for runs in which the same happened at the same times.
+        seconds: simulated seconds.
+        acknowledged: the number of acknowledged records.
+        failed: the number of failed deliveries, whose records may have been written.
+        delivered: the number of records that consumers returned.
+        repeated: how many of those had been returned before.
+        requests: the number of requests that clients sent.
+        last_lines: the last lines of the trace.
     """
 
     scenario: Scenario
@@ -92,19 +92,19 @@ class Outcome:
     delivered: int
     repeated: int
     requests: int
-    last_words: tuple[str, ...]
+    last_lines: tuple[str, ...]
 
 
 def run(scenario: Scenario, faults: Sequence[Fault] | None = None) -> Outcome:
     """Run a scenario once, until its end or the first violation.
 
-    Nothing of it depends on the time of day, on other threads or on the order of
-    sets: the same scenario and faults give the same digest, in any process. No event
-    loop may be running in this thread.
+    A run does not depend on the time of day, on other threads or on the order of sets:
+    the same scenario and faults give the same digest in every process. No event loop
+    may be running in this thread.
 
     Args:
-        scenario: what to run.
-        faults: what goes wrong; by default what the scenario's seed draws.
+        scenario: the scenario.
+        faults: the schedule; by default it is drawn from the scenario's seed.
     """
     schedule = draw_faults(scenario) if faults is None else tuple(faults)
     runner = asyncio.Runner(loop_factory=VirtualClockLoop)
@@ -115,27 +115,27 @@ def run(scenario: Scenario, faults: Sequence[Fault] | None = None) -> Outcome:
     def wall_ns() -> int:
         return _EPOCH * 10**9 + round(loop.time() * 10**9)
 
-    with clock.replaced(wall_ns, scenario.dice("client")):
+    with clock.replaced(wall_ns, scenario.rng("client")):
         try:
             runner.run(world.live(schedule))
         except RuntimeError as error:
-            # The loop's own: it noticed that nothing goes on, or that all does.
+            # Raised by the loop itself: a deadlock or a livelock.
             world.stuck(error)
         finally:
-            with suppress(RuntimeError):  # what is stuck may stay so
+            with suppress(RuntimeError):  # tasks may still be stuck
                 runner.close()
             loop.close()
-            gc.collect()  # whatever nobody awaited complains now
+            gc.collect()  # reports coroutines that were never awaited
     return Outcome(
         scenario,
         schedule,
         tuple(world.violations),
         world.trace.digest,
         loop.time(),
-        world.book.acknowledged,
-        world.book.failed,
-        world.book.delivered,
-        world.book.repeated,
+        world.checker.acknowledged,
+        world.checker.failed,
+        world.checker.delivered,
+        world.checker.repeated,
         world.requests,
         tuple(world.trace.last),
     )
@@ -149,10 +149,10 @@ class _World:
         self.violations: list[Violation] = []
         self.trace = Trace()
         self.requests = 0
-        self.book = Book(self, scenario.partitions, now, self._violated)
+        self.checker = Checker(self, scenario.partitions, now, self._violated)
         self._now = now
         self._network = Network(
-            scenario.dice("network").getrandbits(64), scenario.weather, self._on_write
+            scenario.rng("network").getrandbits(64), scenario.latency, self._on_write
         )
         self._broker = Broker(
             nodes=scenario.nodes,
@@ -168,7 +168,7 @@ class _World:
         self._all: anyio.CancelScope | None = None
         self._tasks: TaskGroup | None = None
 
-    # ---- what the book asks ------------------------------------------------------
+    # ---- what the checker asks ------------------------------------------------------
 
     def written(self, partition: int, start: int) -> list[bytes]:
         """The values in a partition's log from an offset on."""
@@ -187,26 +187,26 @@ class _World:
         return -1 if found is None else found
 
     def is_member(self, member_id: str) -> bool:
-        """Whether the group's coordinator takes somebody for a member."""
+        """Whether the group coordinator has a member of this id."""
         return member_id in self._broker.control.members(GROUP)
 
     # ---- what members ask --------------------------------------------------------
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients start from."""
+        """The addresses of the cluster."""
         return self._broker.bootstrap_servers
 
     def dial_of(self, client: str) -> Dial:
-        """The way to the cluster."""
+        """Return how a client connects to the cluster."""
         return self._network.dial_of(client)
 
     def say(self, what: str) -> None:
-        """Note what happened."""
+        """Write a line to the trace."""
         self.trace.say(self._now(), what)
 
     def vanished(self, client: str) -> None:
-        """A process is gone: nothing of it reaches the cluster any more."""
+        """A process has crashed: nothing it sent later reaches the cluster."""
         self._network.remove(client)
 
     # ---- what is noticed ---------------------------------------------------------
@@ -216,21 +216,21 @@ class _World:
         self.trace.say(violation.at, f"VIOLATION {violation.law}: {violation.detail}")
         if self._all is not None:
             self._all.cancel()
-            # In which order tasks end, that are cancelled together, nobody says.
+            # The order in which cancelled tasks end is not defined.
             self.trace.end()
 
     def stuck(self, error: RuntimeError) -> None:
-        """The loop has given up: nothing can be done in it any more."""
+        """The loop has stopped: it can run nothing any more."""
         self._all = None
-        self.book.break_law("stuck", str(error))
+        self.checker.break_law("stuck", str(error))
 
     def unhandled(
         self, loop: asyncio.AbstractEventLoop, context: dict[str, object]
     ) -> None:
-        """Something was reported to the event loop, because nobody else hears it."""
+        """An error was reported to the event loop, because no task awaits it."""
         del loop
         error = context.get("exception")
-        self.book.break_law("unhandled", f"{context.get('message')}: {error!r}")
+        self.checker.break_law("unhandled", f"{context.get('message')}: {error!r}")
 
     def _on_write(
         self, client: str, end: MemoryTransport, port: int, parts: Sequence[Buffer]
@@ -256,52 +256,52 @@ class _World:
                 if topic.name != OTHER
                 for part in topic.partitions
             }
-            self.book.committing(session, offsets, is_open)
+            self.checker.committing(session, offsets, is_open)
         elif isinstance(request, ConsumerGroupHeartbeatRequest):
             self._heard(session, request)
         else:
             if isinstance(request, JoinGroupRequest):
                 session.joins_as = request.member_id
-            self.book.told_group(session)
+            self.checker.reported(session)
 
     def _heard(self, session: Session, beat: ConsumerGroupHeartbeatRequest) -> None:
-        """Most heartbeats tell nothing of partitions; the last one gives up all."""
+        """Most heartbeats do not list partitions; the last one releases all."""
         if beat.member_epoch < 0:
-            self.book.told_group(session)
+            self.checker.reported(session)
         elif beat.topic_partitions is not None:
             topic_id = self._broker.topics[TOPIC].topic_id
             mine = [t for t in beat.topic_partitions if t.topic_id == topic_id]
-            self.book.told_group(session, {p for one in mine for p in one.partitions})
+            self.checker.reported(session, {p for one in mine for p in one.partitions})
 
     # ---- its life ----------------------------------------------------------------
 
     async def live(self, faults: Sequence[Fault]) -> None:
-        """Live through the whole scenario, and check what is left of it."""
+        """Run the whole scenario, and check what is left at the end."""
         loop = asyncio.get_running_loop()
-        over_at = self.scenario.seconds + 2 * _SETTLES
+        over_at = self.scenario.seconds + 2 * _SETTLE_SECONDS
         timers = [
             loop.call_at(over_at, self._never_ended),
-            # For what ignores that it was cancelled.
-            loop.call_at(over_at + _SETTLES, loop.stop),
+            # For tasks that ignore their cancellation.
+            loop.call_at(over_at + _SETTLE_SECONDS, loop.stop),
         ]
         async with self._broker:
             with anyio.CancelScope() as self._all:
                 await self._work(faults)
-                self.book.check_acknowledged()
-                await anyio.sleep(_LAST_WORDS)
+                self.checker.check_acknowledged()
+                await anyio.sleep(_DRAIN_SECONDS)
                 if left := self._network.open_links:
-                    self.book.break_law("connections left", ", ".join(left))
+                    self.checker.break_law("connections left", ", ".join(left))
             self._all = None
         for timer in timers:
             timer.cancel()
         left_tasks = asyncio.all_tasks() - {asyncio.current_task()}
         if left_tasks:
             names = sorted(task.get_name() for task in left_tasks)
-            self.book.break_law("tasks left", ", ".join(names))
+            self.checker.break_law("tasks left", ", ".join(names))
 
     def _never_ended(self) -> None:
         names = sorted({task.get_name() for task in asyncio.all_tasks()})
-        self.book.break_law("never ended", ", ".join(names))
+        self.checker.break_law("never ended", ", ".join(names))
 
     async def _work(self, faults: Sequence[Fault]) -> None:
         writer = Writer(self)
@@ -309,7 +309,7 @@ class _World:
             self._tasks.start_soon(writer.run)
             for _ in range(self.scenario.members):
                 self._enter()
-            saboteur = Saboteur(
+            injector = FaultInjector(
                 self._broker,
                 self._network,
                 self._members,
@@ -317,10 +317,10 @@ class _World:
                 self._grow,
                 self.say,
             )
-            self._tasks.start_soon(self._watch_revokes, saboteur)
-            await saboteur.run(faults, self.scenario.seconds)
+            self._tasks.start_soon(self._watch_revokes, injector)
+            await injector.run(faults, self.scenario.seconds)
             writer.stop()
-            self.say("-- nothing goes wrong any more, and nothing is written")
+            self.say("-- all faults have ended, and nothing is written")
             await self._settle()
             self._is_settled = True
             for member in self._members:
@@ -335,24 +335,24 @@ class _World:
 
     def _grow(self, count: int) -> None:
         self._broker.control.add_partitions(TOPIC, count)
-        self.book.grew(count)
+        self.checker.grew(count)
 
-    async def _watch_revokes(self, saboteur: Saboteur) -> None:
+    async def _watch_revokes(self, injector: FaultInjector) -> None:
         goes_on = self.scenario.group_protocol != "eager"
-        watch = Watch(self.book, self._now, goes_on=goes_on)
+        watch = Watch(self.checker, self._now, goes_on=goes_on)
         while not self._is_settled:
             await anyio.sleep(_LOOK_EVERY)
-            watch.look(is_calm=saboteur.is_calm)
+            watch.look(is_calm=injector.is_calm)
 
     async def _settle(self) -> None:
-        """Wait until all is shared out, read and committed."""
+        """Wait until every partition is assigned, read and committed."""
         for law, left, seconds in (
-            ("never shared out", self.book.unsettled, _SHARES_OUT),
-            ("never read", self.book.unread, _SETTLES),
-            ("never committed", self.book.uncommitted, _SETTLES),
+            ("never assigned", self.checker.unassigned, _ASSIGN_SECONDS),
+            ("never read", self.checker.unread, _SETTLE_SECONDS),
+            ("never committed", self.checker.uncommitted, _SETTLE_SECONDS),
         ):
             deadline = self._now() + seconds
             while there := left():
                 if self._now() > deadline:
-                    self.book.break_law(law, f"by partition: {there}")
+                    self.checker.break_law(law, f"by partition: {there}")
                 await anyio.sleep(_LOOK_EVERY)

@@ -1,4 +1,4 @@
-"""A producer that numbers what it writes, by key."""
+"""A producer that numbers its records."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from kafkaio.config import ProducerConfig
 from kafkaio.errors import KafkaError
 from kafkaio.producer import Producer
 from kafkaio.producer.delivery import Delivery
-from tests.sim.desk import TOPIC
-from tests.sim.members import Surroundings
+from tests.sim.members import Environment
+from tests.sim.user import TOPIC
 
 __all__ = ["WRITER", "Writer"]
 
 WRITER: Final = "writer"
-#: How often several records are written in one go, how many at most, and the most
-#: seconds between two of them.
+#: The share of bursts, the most records of one, and the most seconds between two of
+#: its records.
 _BURSTS: Final = 0.3
 _LARGEST_BURST: Final = 12
 _BREATH: Final = 0.02
 
 
 class Writer:
-    """Writes a record every period on average, and enters what became of each.
+    """Writes a record every period on average, and reports the result of each.
 
     Args:
-        around: where it lives.
+        environment: the run that it is part of.
     """
 
-    def __init__(self, around: Surroundings) -> None:
-        scenario = around.scenario
+    def __init__(self, environment: Environment) -> None:
+        scenario = environment.scenario
         options = {"client_id": WRITER, **scenario.producer_options}
-        config = ProducerConfig.of(around.bootstrap_servers, options)
-        client = Client.from_config(config, dial=around.dial_of(WRITER))
+        config = ProducerConfig.of(environment.bootstrap_servers, options)
+        client = Client.from_config(config, dial=environment.dial_of(WRITER))
         self._producer = Producer.from_config(config, client=client)
-        self._around = around
-        self._book = around.book
-        self._dice = scenario.dice(WRITER)
+        self._environment = environment
+        self._checker = environment.checker
+        self._rng = scenario.rng(WRITER)
         self._keys = [f"k{number}" for number in range(scenario.keys)]
         self._sent: deque[tuple[int, Delivery]] = deque()
         self._stopping = anyio.Event()
@@ -49,12 +49,12 @@ class Writer:
         self._news = Wakeup()
 
     def stop(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         self._stopping.set()
 
     async def run(self) -> None:
-        """Write until stopped; return when all has been answered."""
-        period = self._around.scenario.period
+        """Write until stopped; return when every delivery has completed."""
+        period = self._environment.scenario.period
         async with self._producer:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._collect)
@@ -68,22 +68,22 @@ class Writer:
             await self._producer.flush()
         left = self._producer.statistics().buffer
         if left.used_bytes or left.batches_on_wire or left.waiting_batches:
-            self._book.break_law("left behind", f"{WRITER}: {left}")
+            self._checker.break_law("left behind", f"{WRITER}: {left}")
 
     async def _write_some(self) -> int:
-        """Write one record or, at times, several with hardly a pause."""
+        """Write one record, or a burst; return the number."""
         count = 1
-        if self._dice.random() < _BURSTS:
-            count = self._dice.randint(2, _LARGEST_BURST)
-        keys = self._dice.choices(self._keys, k=2)
+        if self._rng.random() < _BURSTS:
+            count = self._rng.randint(2, _LARGEST_BURST)
+        keys = self._rng.choices(self._keys, k=2)
         for _ in range(count):
-            await self._write(self._dice.choice(keys))
+            await self._write(self._rng.choice(keys))
             if count > 1:
-                await anyio.sleep(_BREATH * self._dice.random())
+                await anyio.sleep(_BREATH * self._rng.random())
         return count
 
     async def _write(self, key: str) -> None:
-        number = self._book.sent()
+        number = self._checker.sent()
         value = f"{key}:{number}".encode()
         try:
             delivery = await self._producer.enqueue(TOPIC, value, key=key.encode())
@@ -104,8 +104,8 @@ class Writer:
             except KafkaError as error:
                 self._failed(number, error)
             else:
-                self._book.acked(number, (place.partition, place.offset))
+                self._checker.acked(number, (place.partition, place.offset))
 
     def _failed(self, number: int, error: KafkaError) -> None:
-        self._around.say(f"{WRITER}: record {number} failed: {error!r}"[:200])
-        self._book.gave_up(number)
+        self._environment.say(f"{WRITER}: record {number} failed: {error!r}"[:200])
+        self._checker.failed_to_send(number)

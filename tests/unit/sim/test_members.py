@@ -5,14 +5,14 @@ import pytest
 from kafkaio._net.transport import Dial
 from kafkaio.errors import Fenced, KafkaError
 from kafkaio.types import TopicPartition
-from tests.sim.book import Book, Session
+from tests.sim.checker import Checker, Session
 from tests.sim.members import Member
 from tests.sim.scenario import rebalancing
 from tests.sim.violation import Violation
 
 
 class World:
-    """Surroundings whose group has one member."""
+    """Environment whose group has one member."""
 
     bootstrap_servers = "h:1"
 
@@ -20,7 +20,7 @@ class World:
         self.scenario = replace(rebalancing(1), static=float(static))
         self.member_id = "old"
         self.violations: list[Violation] = []
-        self.book = Book(self, 1, lambda: 0.0, self.violations.append)
+        self.checker = Checker(self, 1, lambda: 0.0, self.violations.append)
 
     def written(self, partition: int, start: int) -> list[bytes]:
         raise AssertionError((partition, start))
@@ -56,7 +56,7 @@ def test_a_static_member_may_be_known_by_an_older_id(
     world = World(static=static)
     member = Member(world, 0)
     member.session = Session("member-0.0", lambda: "old")
-    member._told(world.book.assigned, "has")([TopicPartition("orders", 0)])
+    member._told(world.checker.assigned, "has")([TopicPartition("orders", 0)])
     world.member_id = in_group
     member.session.joins_as = joins_as
     error: KafkaError = Fenced("refused", code=82, name="FENCED_INSTANCE_ID")

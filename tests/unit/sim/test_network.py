@@ -7,7 +7,7 @@ from kafkaio._net.memory import MemoryTransport
 from kafkaio._net.transport import DialOptions, Transport
 from kafkaio.errors import BrokerNotAvailable
 from kafkaio.protocol.message import Buffer
-from tests.sim.network import Network, Weather
+from tests.sim.network import Latency, Network
 
 OPTIONS = DialOptions(timeout=1.0, max_frame_size=1000)
 
@@ -30,7 +30,7 @@ class Sink:
 class World:
     def __init__(self, seed: int = 1) -> None:
         self.told: list[tuple[str, int]] = []
-        self.network = Network(seed, Weather(0.1, 0.2), self.hear)
+        self.network = Network(seed, Latency(0.1, 0.2), self.hear)
         self.server, self.client = Sink(), Sink()
         self.far: MemoryTransport
         self.network.listen("h", 1, self.accept)
@@ -149,7 +149,7 @@ async def test_a_way_can_be_slowed_down() -> None:
 
 async def test_some_things_straggle() -> None:
     world = World()
-    world.network = Network(1, Weather(0.1, 0.2, stragglers=0.2), world.hear)
+    world.network = Network(1, Latency(0.1, 0.2, stragglers=0.2), world.hear)
     world.network.listen("h", 1, world.accept)
     near = await world.dial()
     late = 0

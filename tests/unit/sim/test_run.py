@@ -33,10 +33,10 @@ def test_a_failure_is_shrunk_to_what_it_takes(monkeypatch: pytest.MonkeyPatch) -
     harmless = [Fault(at, Kind.RESET, 0) for at in (10.0, 11.0, 12.0)]
     joining = Fault(20.0, Kind.JOIN, 0, 30.0)
     failed = run(scenario, [*harmless, joining, Fault(50.0, Kind.RESET)])
-    assert failed.violations[0].law == "committed and given up"
+    assert failed.violations[0].law == "committed after release"
     short = shrink(failed)
     assert short.faults == (joining,)
-    assert short.violations[0].law == "committed and given up"
+    assert short.violations[0].law == "committed after release"
     assert short.seconds < 60
 
 
@@ -103,7 +103,7 @@ def test_the_command_fails_with_the_schedule(
     asked = ["--minutes", "0.5", "--fault-every", "5", "--seed", "1"]
     assert main([*asked, "--no-shrink", "--seeds", "1"]) == 1
     told = capsys.readouterr().out
-    assert "committed and given up" in told
+    assert "committed after release" in told
     again = "--scenario faults --seed 1 --seeds 1 --part 0 --minutes 0.5"
     assert f"again: python -m tests.sim {again}" in told
 

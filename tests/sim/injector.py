@@ -1,4 +1,4 @@
-"""Carries a schedule of faults out, and undoes them."""
+"""Injects the faults of a schedule, and ends them."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import anyio
 
 from kafkaio.testing.broker import faults as broken
 from kafkaio.testing.embedded import Broker
-from tests.sim.desk import GROUP, TOPIC
 from tests.sim.members import Member
 from tests.sim.network import Network
 from tests.sim.scenario import Fault, Kind
+from tests.sim.user import GROUP, TOPIC
 from tests.sim.writer import WRITER
 
-__all__ = ["OTHER", "Saboteur"]
+__all__ = ["OTHER", "FaultInjector"]
 
-#: Seconds after which a fault of requests is over, whether or not it has struck.
+#: Seconds after which a fault of requests ends, whether or not it took effect.
 _RULE_ENDS: Final = 40.0
-#: Lets one fault happen, and returns when it is over.
-_Deed: TypeAlias = Callable[[Fault], Coroutine[object, object, None]]
-#: Most seconds that something takes on a slow connection.
+#: Injects one fault, and returns when it has ended.
+_Action: TypeAlias = Callable[[Fault], Coroutine[object, object, None]]
+#: The most additional seconds on a slow connection.
 _SLOWNESS: Final = 2.0
-#: Seconds between two seeks, and the most records that one goes back by.
+#: Seconds between two seeks, and the most records of a seek back.
 _SEEK_EVERY: Final = 1.7
 _SEEK_BACK: Final = 15
 #: Every client, to the network.
 _ALL: Final = ""
-#: A topic that nobody writes to.
+#: A topic without records.
 OTHER: Final = "returns"
-#: What keeps nobody from reading what is assigned, beside who may not read at all.
+#: Faults that do not keep the other members from reading what they are assigned.
 _HARMLESS: Final = {
     Kind.MOVE_COORDINATOR,
     Kind.CRASH,
@@ -43,20 +43,20 @@ _HARMLESS: Final = {
     Kind.SUBSCRIBE,
     Kind.GROW,
 }
-#: Seconds after which clients have got over everything else.
+#: Seconds after which clients have recovered from any other fault.
 _RECOVERS: Final = 40.0
 
 
-class Saboteur:
-    """Lets things go wrong.
+class FaultInjector:
+    """Injects faults into the cluster, the network and the members.
 
     Args:
         broker: the cluster.
         network: the network.
-        members: who lives in the group; it may grow.
-        enter: starts one more member, and returns it.
-        grow: adds so many partitions.
-        say: notes what happens.
+        members: the members of the group; the list may grow.
+        enter: starts another member, and returns it.
+        grow: adds partitions.
+        say: writes a line to the trace.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Saboteur:
         self._say = say
         self._node_ids = sorted(broker.nodes)
         self._healing = anyio.Event()
-        self._deeds: Mapping[
+        self._actions: Mapping[
             Kind, Callable[[Fault], Coroutine[object, object, None]]
         ] = {
             Kind.KILL: self._take_down,
@@ -110,11 +110,11 @@ class Saboteur:
 
     @property
     def is_calm(self) -> bool:
-        """Whether nothing keeps clients from reading, nor has for a while."""
+        """Whether no fault keeps clients from reading, or has recently."""
         return not self._harmful and anyio.current_time() >= self._calm_at
 
     async def run(self, faults: Sequence[Fault], until: float) -> None:
-        """Let all go wrong in its time; return when nothing is wrong any more."""
+        """Inject each fault at its time; return when all have ended."""
         async with anyio.create_task_group() as tasks:
             for fault in faults:
                 await anyio.sleep_until(fault.at)
@@ -129,7 +129,7 @@ class Saboteur:
     async def _do(self, fault: Fault) -> None:
         is_harmful = fault.kind not in _HARMLESS
         self._harmful += is_harmful
-        await self._deeds[fault.kind](fault)
+        await self._actions[fault.kind](fault)
         if is_harmful:
             self._harmful -= 1
             self._calm_at = anyio.current_time() + _RECOVERS
@@ -171,7 +171,7 @@ class Saboteur:
         self._network.slow_down(who, port, 0.0)
 
     def _pair(self, fault: Fault) -> tuple[str, int]:
-        """A client, which may be the writer, and the port of a node."""
+        """Return a client, which may be the writer, and the port of a node."""
         member, number = divmod(fault.target, len(self._node_ids))
         is_member = member < len(self._members)
         who = self._members[member].client_id if is_member else WRITER
@@ -223,7 +223,7 @@ class Saboteur:
 
     async def _subscribe(self, fault: Fault) -> None:
         member = self._members[fault.target]
-        # Every other time nothing at all.
+        # Half of the time it unsubscribes.
         member.subscribe([TOPIC, OTHER] if int(fault.at) % 2 else [])
         await self._lasts(fault.seconds)
         member.subscribe([TOPIC])
@@ -237,7 +237,7 @@ class Saboteur:
         for number in range(1 + int(fault.seconds / _SEEK_EVERY)):
             for member in self._members:
                 if member.session is not None and partition in member.session.held:
-                    member.to_seek.append((partition, number % _SEEK_BACK))
+                    member.seeks_due.append((partition, number % _SEEK_BACK))
             await self._lasts(_SEEK_EVERY)
 
     async def _join(self, fault: Fault) -> None:

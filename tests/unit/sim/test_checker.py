@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.sim.book import Book, Session
+from tests.sim.checker import Checker, Session
 from tests.sim.violation import Violation
 
 
@@ -28,7 +28,7 @@ class World:
     def __init__(self) -> None:
         self.cluster = Cluster()
         self.violations: list[Violation] = []
-        self.book = Book(self.cluster, 2, lambda: 1.0, self.violations.append)
+        self.checker = Checker(self.cluster, 2, lambda: 1.0, self.violations.append)
 
     @property
     def laws(self) -> list[str]:
@@ -36,26 +36,26 @@ class World:
 
     def session(self, name: str, *partitions: int) -> Session:
         session = Session(name, lambda: name)
-        self.book.began(session)
-        self.book.assigned(session, partitions)
+        self.checker.began(session)
+        self.checker.assigned(session, partitions)
         return session
 
     def write(self, count: int, partition: int = 0) -> None:
         for _ in range(count):
-            number = self.book.sent()
+            number = self.checker.sent()
             log = self.cluster.logs[partition]
             log.append(b"k%d:%d" % (partition, number))
-            self.book.acked(number, (partition, len(log) - 1))
+            self.checker.acked(number, (partition, len(log) - 1))
 
     def commit(
         self, session: Session, offsets: dict[int, int], *, is_open: bool = True
     ) -> None:
-        self.book.committing(session, offsets, lambda: is_open)
+        self.checker.committing(session, offsets, lambda: is_open)
 
     def read(self, session: Session, *offsets: int, partition: int = 0) -> None:
         for offset in offsets:
             value = self.cluster.logs[partition][offset]
-            self.book.handed_out(session, partition, offset, value)
+            self.checker.handed_out(session, partition, offset, value)
 
 
 @pytest.fixture
@@ -67,28 +67,28 @@ def test_a_life_in_order_breaks_no_law(world: World) -> None:
     world.write(6)
     first = world.session("a", 0)
     world.read(first, 0, 1, 2)
-    world.book.finished(first)
+    world.checker.finished(first)
     world.commit(first, {0: 3})
     world.cluster.commits[0] = 3
-    world.book.asked_back(first, [0])
-    world.book.told_group(first)
+    world.checker.revoked(first, [0])
+    world.checker.reported(first)
     second = world.session("b", 0)
     world.read(second, 3, 4, 5)
-    assert world.book.unread() == {}
-    assert world.book.uncommitted() == {0: 3}
-    world.book.over(second, in_order=True)
-    world.book.over(first, in_order=True)
-    world.book.check_acknowledged()
+    assert world.checker.unread() == {}
+    assert world.checker.uncommitted() == {0: 3}
+    world.checker.over(second, in_order=True)
+    world.checker.over(first, in_order=True)
+    world.checker.check_acknowledged()
     assert world.laws == []
-    assert (world.book.delivered, world.book.repeated) == (6, 0)
+    assert (world.checker.delivered, world.checker.repeated) == (6, 0)
 
 
 def test_what_was_acknowledged_has_to_be_there(world: World) -> None:
     world.write(2)
     world.cluster.logs[0].pop()
-    world.book.sent()
-    world.book.gave_up(world.book.sent())
-    world.book.check_acknowledged()
+    world.checker.sent()
+    world.checker.failed_to_send(world.checker.sent())
+    world.checker.check_acknowledged()
     assert world.laws == ["acknowledged and lost", "never answered"]
 
 
@@ -101,20 +101,20 @@ def test_what_was_acknowledged_has_to_be_there(world: World) -> None:
 )
 def test_the_log_keeps_the_order(world: World, values: list[bytes], law: str) -> None:
     world.cluster.logs[0] = values
-    world.book.read_logs()
+    world.checker.read_logs()
     assert world.laws == [law]
 
 
 def test_a_key_stays_in_its_partition(world: World) -> None:
     world.cluster.logs = {0: [b"a:0"], 1: [b"a:1"]}
-    world.book.read_logs()
+    world.checker.read_logs()
     assert world.laws == ["in two partitions"]
 
 
 def test_a_value_is_what_was_written(world: World) -> None:
     world.write(1)
     session = world.session("a", 0)
-    world.book.handed_out(session, 0, 0, b"other")
+    world.checker.handed_out(session, 0, 0, b"other")
     assert world.laws == ["not what was written"]
 
 
@@ -122,37 +122,37 @@ def test_offsets_follow_each_other(world: World) -> None:
     world.write(4)
     session = world.session("a", 0)
     world.read(session, 0, 2)
-    assert world.laws == ["out of order", "left out"]
+    assert world.laws == ["out of order", "record skipped"]
 
 
 def test_reading_begins_at_the_commit(world: World) -> None:
     world.write(4)
     world.cluster.commits[0] = 2
     world.read(world.session("a", 0), 3)
-    assert world.laws == ["wrong start", "left out"]
+    assert world.laws == ["wrong start", "record skipped"]
 
 
 def test_who_has_no_partition_gets_no_record(world: World) -> None:
     world.write(2)
     session = world.session("a", 0)
-    world.book.asked_back(session, [0])
+    world.checker.revoked(session, [0])
     world.read(session, 0)
-    world.book.lost(session, [0])
+    world.checker.lost(session, [0])
     world.read(session, 0)
-    assert world.laws == ["read and not held"] * 2
+    assert world.laws == ["read and not assigned"] * 2
 
 
 def test_records_come_again_after_a_crash_only(world: World) -> None:
     world.write(4)
     first = world.session("a", 0)
     world.read(first, 0, 1)
-    world.book.finished(first)
-    world.book.over(first, in_order=False)
+    world.checker.finished(first)
+    world.checker.over(first, in_order=False)
     second = world.session("b", 0)
     world.read(second, 0, 1)
-    assert (world.laws, world.book.repeated) == ([], 2)
-    world.book.finished(second)
-    world.book.over(second, in_order=True)
+    assert (world.laws, world.checker.repeated) == ([], 2)
+    world.checker.finished(second)
+    world.checker.over(second, in_order=True)
     world.read(world.session("c", 0), 0)
     assert world.laws == ["repeated without need"]
 
@@ -160,19 +160,19 @@ def test_records_come_again_after_a_crash_only(world: World) -> None:
 @pytest.mark.parametrize(
     "excuse",
     [
-        lambda book, session: book.disordered(session),
-        lambda book, session: book.lost(session, [0]),
-        lambda book, session: None,  # what was in hand was not finished
+        lambda checker, session: checker.commit_failed_for(session),
+        lambda checker, session: checker.lost(session, [0]),
+        lambda checker, session: None,  # what was in hand was not finished
     ],
 )
 def test_records_come_again_when_they_could_not_be_committed(
-    world: World, excuse: Callable[[Book, Session], None]
+    world: World, excuse: Callable[[Checker, Session], None]
 ) -> None:
     world.write(2)
     first = world.session("a", 0)
     world.read(first, 0, 1)
-    excuse(world.book, first)
-    world.book.over(first, in_order=True)
+    excuse(world.checker, first)
+    world.checker.over(first, in_order=True)
     world.read(world.session("b", 0), 0, 1)
     assert world.laws == []
 
@@ -180,7 +180,7 @@ def test_records_come_again_when_they_could_not_be_committed(
 def test_two_members_cannot_have_one_partition(world: World) -> None:
     first = world.session("a", 0)
     world.session("b", 0)
-    world.book.assigned(first, [0])
+    world.checker.assigned(first, [0])
     assert world.laws == ["two owners", "assigned twice", "two owners"]
 
 
@@ -194,7 +194,7 @@ def test_who_is_out_of_the_group_and_cannot_know_counts_for_nothing(
     second = world.session("b", 0)
     world.read(first, 1, 2)
     world.read(second, 0, 1)
-    assert world.book.frontier[0] == 2
+    assert world.checker.frontier[0] == 2
     world.read(first, 1)
     assert world.laws == ["out of order"]
 
@@ -207,10 +207,10 @@ def test_who_is_taken_back_goes_on(world: World) -> None:
     world.read(session, 1)
     world.cluster.gone.clear()
     world.read(session, 2)
-    assert (world.laws, world.book.frontier[0]) == ([], 3)
-    world.book.frontier[0] = 2
+    assert (world.laws, world.checker.frontier[0]) == ([], 3)
+    world.checker.frontier[0] = 2
     world.read(session, 3)
-    assert world.laws == ["left out"]
+    assert world.laws == ["record skipped"]
 
 
 def test_what_was_committed_was_read(world: World) -> None:
@@ -219,12 +219,12 @@ def test_what_was_committed_was_read(world: World) -> None:
     world.read(first, 0)
     world.cluster.gone.add("a")
     world.read(first, 1, 2)
-    world.book.finished(first)
+    world.checker.finished(first)
     world.cluster.gone.clear()
     world.commit(first, {0: 3})
     world.cluster.commits[0] = 3
-    assert world.book.unread() == {0: 1}
-    world.book.over(first, in_order=True)
+    assert world.checker.unread() == {0: 1}
+    world.checker.over(first, in_order=True)
     world.read(world.session("b", 0), 3)
     assert world.laws == []
 
@@ -236,10 +236,10 @@ def test_a_commit_that_comes_late_explains_that_records_come_again(
     world.write(4)
     first = world.session("a", 0)
     world.read(first, 0, 1, 2)
-    world.book.finished(first)
+    world.checker.finished(first)
     world.commit(first, {0: 2}, is_open=is_open)
     world.commit(first, {0: 3})
-    world.book.over(first, in_order=True)
+    world.checker.over(first, in_order=True)
     world.cluster.commits[0] = 2
     world.read(world.session("b", 0), 2)
     assert world.laws == (["repeated without need"] if is_open else [])
@@ -249,10 +249,10 @@ def test_going_back_is_the_users_right(world: World) -> None:
     world.write(4)
     session = world.session("a", 0)
     world.read(session, 0, 1, 2)
-    world.book.sought(session, 0, 1)
+    world.checker.seeked(session, 0, 1)
     world.read(session, 1, 2, 3)
     assert world.laws == []
-    world.book.sought(session, 0, 1)
+    world.checker.seeked(session, 0, 1)
     world.read(session, 3)
     assert world.laws == ["out of order"]
 
@@ -261,30 +261,30 @@ def test_commits_are_of_what_is_held_and_finished(world: World) -> None:
     world.write(4)
     session = world.session("a", 0)
     world.read(session, 0, 1)
-    world.book.finished(session)
+    world.checker.finished(session)
     world.read(session, 2)
     world.commit(session, {0: 2})
     assert world.laws == []
     world.commit(session, {0: 3, 1: 0})
-    assert world.laws == ["committed too much", "committed and given up"]
+    assert world.laws == ["committed too much", "committed after release"]
 
 
 def test_what_is_asked_back_may_be_committed_till_the_group_is_told(
     world: World,
 ) -> None:
     session = world.session("a", 0, 1)
-    world.book.asked_back(session, [0])
+    world.checker.revoked(session, [0])
     world.commit(session, {0: 0})
     assert world.laws == []
-    world.book.told_group(session, still={0, 1})
+    world.checker.reported(session, still={0, 1})
     world.commit(session, {0: 0})
     assert world.laws == []
-    world.book.told_group(session, still={1})
+    world.checker.reported(session, still={1})
     world.commit(session, {0: 0, 1: 0})
-    world.book.asked_back(session, [0])
-    assert world.laws == ["committed and given up", "revoked and not held"]
+    world.checker.revoked(session, [0])
+    assert world.laws == ["committed after release", "revoked and not assigned"]
 
 
 def test_a_violation_tells_when_and_what(world: World) -> None:
-    world.book.break_law("of nature", "apple fell up")
+    world.checker.break_law("of nature", "apple fell up")
     assert str(world.violations[0]) == "    1.000 s  of nature: apple fell up"

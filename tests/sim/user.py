@@ -1,4 +1,4 @@
-"""What a user of a consumer has at hand while working: the consumer and the book."""
+"""The user of one consumer: reads, works, commits, and reports it to the checker."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ from kafkaio.errors import (
     NetworkError,
 )
 from kafkaio.types import Record, TopicPartition
-from tests.sim.book import Book, Session
+from tests.sim.checker import Checker, Session
 
-__all__ = ["EXPECTED", "GROUP", "TOPIC", "Desk", "Start", "beside", "numbers"]
+__all__ = ["EXPECTED", "GROUP", "TOPIC", "Start", "User", "background", "numbers"]
 
 TOPIC: Final = "orders"
 GROUP: Final = "billing"
-#: Something that a task does.
+#: The body of a task.
 Part: TypeAlias = Callable[..., Awaitable[None]]
 #: Starts a task, as a task group does.
 Start: TypeAlias = Callable[..., None]
-#: What the outside may do to a call; anything else is a mistake of the client's.
+#: Errors that faults may cause; any other is a bug of the client.
 EXPECTED: Final = (KafkaTimeout, MembershipError, NetworkError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
-    """A user's place of work, for one life of a consumer.
+class User:
+    """What the code of a user works with, for the life of one consumer.
 
     Attributes:
         consumer: the consumer.
-        session: what the book knows it by.
-        book: where everything is entered.
-        dice: for what the user decides.
-        auto_commit: whether the consumer commits by itself.
-        patience: seconds after which a partition that is asked back is lost.
+        session: the consumer, to the checker.
+        checker: told of everything that happens.
+        rng: draws what the user decides.
+        auto_commit: whether the consumer commits automatically.
+        patience: seconds from a requested revocation to the loss of the partition.
         work: does a piece of work, which may take long.
-        seek_back: goes back where somebody wants that.
-        say: notes what happens.
-        in_hand: the partitions whose records are worked on by the only reader.
-        handled: told when that changes.
+        seek_back: seeks back in the partitions that the scenario names.
+        say: writes a line to the trace.
+        in_hand: the partitions whose records the only reader works on.
+        handled: notified when ``in_hand`` changes.
     """
 
     consumer: Consumer
     session: Session
-    book: Book
-    dice: random.Random
+    checker: Checker
+    rng: random.Random
     auto_commit: bool
     patience: float
     work: Callable[[], Awaitable[None]]
@@ -66,13 +66,13 @@ class Desk:
     handled: Broadcast = field(default_factory=Broadcast)
 
     def has(self, partition: int) -> bool:
-        """Whether a partition is assigned, and not given up yet."""
+        """Whether a partition is assigned, and not revoked yet."""
         held = self.session.held.get(partition)
-        return held is not None and not held.is_asked_back
+        return held is not None and not held.is_revoked
 
     def enter(self, record: Record) -> None:
-        """Enter that a record came."""
-        self.book.handed_out(
+        """Report a record that the consumer returned."""
+        self.checker.handed_out(
             self.session, record.partition, record.offset, record.value
         )
 
@@ -84,13 +84,13 @@ class Desk:
         if records:
             with self.at_work():
                 await self.work()
-        self.book.finished(self.session, self.in_hand)
+        self.checker.finished(self.session, self.in_hand)
         self.in_hand.clear()
         self.handled.tell()
 
     @contextmanager
     def at_work(self) -> Generator[None]:
-        """The only reader does something else than reading."""
+        """The only reader does something other than reading."""
         self.session.is_at_work = True
         try:
             yield
@@ -98,9 +98,9 @@ class Desk:
             self.session.is_at_work = False
 
     async def commit(self, partitions: Collection[int]) -> bool:
-        """Commit all that came of partitions; returns whether that worked.
+        """Commit everything returned of partitions; return whether that worked.
 
-        All of it has to be finished.
+        Every record must be finished.
         """
         kept = [TopicPartition(TOPIC, p) for p in sorted(partitions) if self.has(p)]
         commit = partial(self.consumer.commit, kept)
@@ -109,17 +109,19 @@ class Desk:
     async def commit_all(
         self, partitions: Collection[int], commit: Callable[[], Awaitable[None]]
     ) -> bool:
-        """Commit all that is finished of partitions, and enter what came of it."""
+        """Commit all finished records of partitions, and report the result."""
         is_committed = False
         try:
             is_committed = await self.try_to(commit)
         finally:
-            enter = self.book.caught_up if is_committed else self.book.disordered
-            enter(self.session, partitions)
+            if is_committed:
+                self.checker.commit_succeeded(self.session, partitions)
+            else:
+                self.checker.commit_failed_for(self.session, partitions)
         return is_committed
 
     async def try_to(self, commit: Callable[[], Awaitable[None]]) -> bool:
-        """Commit; returns whether that worked, which the outside may prevent."""
+        """Commit; return whether that worked, which a fault may prevent."""
         try:
             await commit()
         except (*EXPECTED, ClosedError) as error:
@@ -129,13 +131,13 @@ class Desk:
 
 
 @asynccontextmanager
-async def beside() -> AsyncGenerator[Start]:
-    """Start tasks beside the body; ends when all of them have ended.
+async def background() -> AsyncGenerator[Start]:
+    """Start tasks beside the body; the block ends when all of them have ended.
 
-    That the consumer was closed is an end like any other, of the body as well.
+    A ClosedError, in a task or in the body, is a normal end.
 
     Raises:
-        KafkaError: the first that one of them raised; it ends the others.
+        KafkaError: the first that a task or the body raised; it cancels the others.
     """
     failures: list[KafkaError] = []
 
@@ -164,5 +166,5 @@ async def beside() -> AsyncGenerator[Start]:
 
 
 def numbers(partitions: Collection[TopicPartition]) -> list[int]:
-    """The numbers of those that are of the topic that all is about."""
+    """The numbers of those partitions that belong to ``TOPIC``."""
     return sorted(tp.partition for tp in partitions if tp.topic == TOPIC)

@@ -1,4 +1,4 @@
-"""What has to hold while users keep partitions that their group asks for."""
+"""What must hold while users keep partitions whose revocation is requested."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 from typing import Final
 
-from tests.sim.book import Book, Held, Session
+from tests.sim.checker import Checker, Held, Session
 
 __all__ = ["PATIENCE", "Keep", "Watch", "keeping"]
 
-#: Seconds after its deadline at which a partition has to be gone.
+#: Seconds after its deadline by which a partition must be lost.
 _LATE: Final = 2.0
-#: Seconds for which the other partitions may be silent at most.
+#: The most seconds without a record from the partitions that are not kept.
 PATIENCE: Final = 15.0
 
 
 class Keep:
-    """The user's reasons to keep some partitions, which come and go.
+    """One reason of a user to keep partitions.
 
     Args:
-        session: whose.
+        session: the user's consumer.
     """
 
     def __init__(self, session: Session) -> None:
@@ -28,22 +28,22 @@ class Keep:
         self._held: list[Held] = []
 
     def only(self, partitions: Collection[int] = ()) -> None:
-        """Keep these from now on, and none of those before.
+        """Keep these partitions from now on, instead of those before.
 
-        One that is not assigned, or is given up already, is left out.
+        One that is not assigned, or is given up already, is record skipped.
         """
         for held in self._held:
             held.keeps -= 1
         mine = self._session.held
         found = [mine[partition] for partition in partitions if partition in mine]
-        self._held = [held for held in found if not held.is_asked_back]
+        self._held = [held for held in found if not held.is_revoked]
         for held in self._held:
             held.keeps += 1
 
 
 @contextmanager
 def keeping(session: Session, partitions: Collection[int]) -> Generator[None]:
-    """Keep partitions meanwhile."""
+    """Keep partitions for the duration of the block."""
     keep = Keep(session)
     keep.only(partitions)
     try:
@@ -53,33 +53,33 @@ def keeping(session: Session, partitions: Collection[int]) -> Generator[None]:
 
 
 class Watch:
-    """Looks at the members again and again, for what shows in what does not happen.
+    """Watches the members for what should happen and does not.
 
     Args:
-        book: the accounts.
-        clock: what time it is.
-        goes_on: whether a member's other partitions are read while it gives some up.
+        checker: the state of all consumers.
+        clock: returns the time.
+        goes_on: whether a member reads its other partitions while some are revoked.
     """
 
     def __init__(
-        self, book: Book, clock: Callable[[], float], *, goes_on: bool
+        self, checker: Checker, clock: Callable[[], float], *, goes_on: bool
     ) -> None:
-        self._book = book
+        self._checker = checker
         self._clock = clock
         self._goes_on = goes_on
 
     def look(self, *, is_calm: bool) -> None:
-        """Check that no deadline has passed, and that records come all the while.
+        """Check that no deadline has passed, and that records keep coming.
 
         Args:
-            is_calm: whether nothing keeps clients from reading.
+            is_calm: whether no fault keeps clients from reading.
         """
         now = self._clock()
-        for session in self._book.sessions:
+        for session in self._checker.sessions:
             self._check_deadlines(session, now)
             for partition in session.to_be_revoked():
                 if partition in session.held:
-                    session.held[partition].is_requested = True
+                    session.held[partition].is_revoke_requested = True
             if is_calm and self._goes_on and not session.is_at_work:
                 self._check_flow(session, now)
             else:
@@ -87,26 +87,30 @@ class Watch:
 
     def _check_deadlines(self, session: Session, now: float) -> None:
         for partition, held in session.held.items():
-            if now > held.deadline + _LATE and not held.is_asked_back:
-                self._book.break_law(
-                    "kept for too long",
+            if now > held.deadline + _LATE and not held.is_revoked:
+                self._checker.break_law(
+                    "held past the deadline",
                     f"{session.name}, partition {partition}: until {held.deadline:.3f}",
                 )
 
     def _check_flow(self, session: Session, now: float) -> None:
-        kept = [p for p, one in session.held.items() if one.keeps and one.is_requested]
+        kept = [
+            p
+            for p, one in session.held.items()
+            if one.keeps and one.is_revoke_requested
+        ]
         if not kept:
             _forget(session)
             return
-        self._book.read_logs()
+        self._checker.read_logs()
         for partition, held in session.held.items():
-            is_due = not (held.is_requested or held.is_asked_back or held.keeps)
-            if not is_due or not self._book.behind(partition, held):
+            is_due = not (held.is_revoke_requested or held.is_revoked or held.keeps)
+            if not is_due or not self._checker.behind(partition, held):
                 held.quiet = float("inf")
                 continue
             held.quiet = min(held.quiet, now)
             if now - held.quiet > PATIENCE:
-                self._book.break_law(
+                self._checker.break_law(
                     "stopped by a revoke",
                     f"{session.name}, partition {partition}: nothing came"
                     f" for {PATIENCE:.0f} s, while {kept} are kept",

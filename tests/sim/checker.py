@@ -1,4 +1,16 @@
-"""What was written, handed out and committed, and the laws that it has to obey."""
+"""Checks that nothing is lost, repeated, reordered or owned twice.
+
+The checker is told of every record that is sent, acknowledged, returned and finished,
+of every assignment, and of every commit as it leaves a client. It compares them with
+the logs and the committed offsets of the cluster. The laws are what users may rely on:
+
+- An acknowledged record is in the log, once, at the place that was reported.
+- A consumer returns consecutive offsets, from the committed one on. A record comes
+  again only if a crash, a loss, a failed or a late commit, or a seek explains it.
+- No two members of the group own one partition.
+- Only finished records are committed, and only by the owner of the partition.
+- A partition that its user holds is not revoked.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +18,15 @@ from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tests.sim.stragglers import Stragglers
-from tests.sim.strands import Strands
+from tests.sim.late_commits import LateCommits
+from tests.sim.ordered_work import OrderedWork
 from tests.sim.violation import Violation
 
-__all__ = ["Book", "Cluster", "Held", "Session"]
+__all__ = ["Checker", "Cluster", "Held", "Session"]
 
 
 class Cluster(Protocol):
-    """What the book asks of the cluster."""
+    """What the checker reads from the cluster."""
 
     def written(self, partition: int, start: int) -> list[bytes]:
         """The values in a partition's log from an offset on."""
@@ -23,7 +35,7 @@ class Cluster(Protocol):
         """The group's committed offset, -1 for none."""
 
     def is_member(self, member_id: str) -> bool:
-        """Whether the group's coordinator takes somebody for a member."""
+        """Whether the group coordinator has a member of this id."""
 
 
 @dataclass(slots=True, eq=False)
@@ -32,50 +44,52 @@ class Held:
 
     Attributes:
         since: when it was assigned.
-        expected: the offset that has to come next, -1 until something came.
-        finished: offsets before it may be committed, -1 until something came.
-        reached: offsets before it were finished once, though the user went back.
-        is_asked_back: whether the user was told that it is given up now.
-        is_doubtful: whether what is finished may not have been committed at the end.
-        is_sought: whether the user went to another offset.
-        is_shunned: whether what came last counted for nothing. A member that was thrown
-            out of a classic group is one again if the coordinator moves before the
-            others have joined, for until then nothing of it is written down.
-        keeps: how many reasons the user has to keep it: holds, delays, work in hand.
-        is_requested: whether the user can know that the group asks for it.
-        deadline: when it is lost at the latest.
-        strands: what is worked on, where that is many at a time.
-        quiet: since when there are records, and none has come; infinite where that is
-            as it should be.
+        expected: the next offset to be returned, -1 before the first record.
+        finished: offsets before it may be committed, -1 before the first record.
+        reached: the largest ``finished`` before a seek backwards.
+        is_revoked: whether the user was told that the partition is revoked.
+        is_commit_uncertain: whether the commit of finished records may have failed.
+        has_seeked: whether the user went to another offset.
+        is_uncounted: whether the last records were returned while the coordinator did
+            not have the member. A member that was removed from a classic group is back
+            if the coordinator moves before the other members have joined, because the
+            removal is not in the group's log until then.
+        keeps: the number of reasons for which the user keeps it: holds, delays, records
+            in work.
+        is_revoke_requested: whether the user can know that the group requests it.
+        deadline: the time by which the partition is lost.
+        work_order: the records in work, for users who work on several at a time.
+        quiet: the time since which records are there and none has come; infinity
+            unless the user waits for one.
     """
 
     since: float = 0.0
     expected: int = -1
     finished: int = -1
     reached: int = -1
-    is_asked_back: bool = False
-    is_doubtful: bool = False
-    is_sought: bool = False
-    is_shunned: bool = False
+    is_revoked: bool = False
+    is_commit_uncertain: bool = False
+    has_seeked: bool = False
+    is_uncounted: bool = False
     keeps: int = 0
-    is_requested: bool = False
+    is_revoke_requested: bool = False
     deadline: float = float("inf")
-    strands: Strands | None = None
+    work_order: OrderedWork | None = None
     quiet: float = float("inf")
 
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """The life of one consumer, as its user sees it.
+    """One consumer, from its start to its end, as its user sees it.
 
     Attributes:
         name: its client id.
-        member_id: who it is to the group.
-        to_be_revoked: what its consumer says that the group asks for.
-        joins_as: who it said it is, when it last asked a classic group to let it in.
-        held: what it has, by partition.
-        is_at_work: whether its only reader works, and does not read.
-        patience: until when it may keep what it has; it is about to close.
+        member_id: its id in the group.
+        to_be_revoked: the partitions whose revocation is requested.
+        joins_as: the member id in its last JoinGroup request.
+        held: its partitions.
+        is_at_work: whether its only reader processes records, and so does not read.
+        patience: the time until which it may keep its partitions while it closes.
         is_over: whether its consumer was closed, or its process ended.
     """
 
@@ -91,21 +105,21 @@ class Session:
 
 @dataclass(slots=True)
 class _Sent:
-    # One record, as its producer knows it: its place, if it was acknowledged.
+    # One record, as its producer knows it; the place is set when it is acknowledged.
     place: tuple[int, int] | None = None
     has_failed: bool = False
 
 
-class Book:
-    """Keeps the accounts; every law is checked when something is entered.
+class Checker:
+    """Records what happens, and checks every law at each step.
 
-    Values are ``key:number``, where numbers count all records up from 0.
+    Values of records are ``key:number``; numbers count all records from 0.
 
     Args:
-        cluster: the truth about logs and commits.
+        cluster: the logs and the committed offsets.
         partitions: how many there are.
-        clock: what time it is.
-        violated: told of every broken law.
+        clock: returns the time.
+        violated: called with every broken law.
     """
 
     def __init__(
@@ -119,25 +133,25 @@ class Book:
         self._clock = clock
         self._violated = violated
         self._logs: list[list[bytes]] = [[] for _ in range(partitions)]
-        #: All records before it were handed out at least once, by partition.
+        #: By partition, the offset before which all were returned at least once.
         self.frontier = [0] * partitions
-        # Records before it may come again, and why that is so.
+        # By partition, the offset before which a record may come again.
         self._excused = [0] * partitions
-        self._stragglers = Stragglers()
+        self._late_commits = LateCommits()
         self._sent: list[_Sent] = []
         self._last_written = [-1] * partitions
-        # The partitions that each key was found in, and how many that may be.
+        # The partitions that each key was found in, and the largest allowed number.
         self._homes: dict[str, set[int]] = {}
         self._most_homes = 1
         self.sessions: list[Session] = []
         self.delivered = self.repeated = self.acknowledged = self.failed = 0
 
     def break_law(self, law: str, detail: str) -> None:
-        """Note that a law was broken."""
+        """Report that a law was broken."""
         self._violated(Violation(self._clock(), law, detail))
 
     def grew(self, count: int) -> None:
-        """There are more partitions: where a key belongs may have changed."""
+        """Partitions were added: a key may now belong to another partition."""
         self._most_homes += 1
         for _ in range(count):
             self._logs.append([])
@@ -148,7 +162,7 @@ class Book:
     # ---- producers ---------------------------------------------------------------
 
     def sent(self) -> int:
-        """A record is about to be enqueued; returns its number."""
+        """A record is about to be enqueued; return its number."""
         self._sent.append(_Sent())
         return len(self._sent) - 1
 
@@ -157,13 +171,13 @@ class Book:
         self.acknowledged += 1
         self._sent[number].place = place
 
-    def gave_up(self, number: int) -> None:
-        """A record failed: it may have been written or not."""
+    def failed_to_send(self, number: int) -> None:
+        """A delivery failed: the record may have been written or not."""
         self.failed += 1
         self._sent[number].has_failed = True
 
     def read_logs(self) -> None:
-        """Check what was written since the last look."""
+        """Check what was written since the last call."""
         for partition, log in enumerate(self._logs):
             start = len(log)
             log += self._cluster.written(partition, start)
@@ -184,9 +198,9 @@ class Book:
         self._last_written[partition] = max(number, last)
 
     def check_acknowledged(self) -> None:
-        """Check that all that was acknowledged is where it was said to be.
+        """Check that every acknowledged record is at the place that was reported.
 
-        Of every other record it must be known that it failed.
+        Every other record must have been reported as failed.
         """
         self.read_logs()
         for number, sent in enumerate(self._sent):
@@ -204,15 +218,15 @@ class Book:
     # ---- assignments -------------------------------------------------------------
 
     def began(self, session: Session) -> None:
-        """A consumer came to life."""
+        """A consumer was created."""
         self.sessions.append(session)
 
     def assigned(self, session: Session, partitions: Collection[int]) -> None:
         """Partitions were assigned to a session."""
         for partition in sorted(partitions):
             if partition in session.held:
-                # Given up, but assigned anew before the group could hear of that.
-                if not session.held[partition].is_asked_back:
+                # Revoked, but assigned again before the group heard of the revocation.
+                if not session.held[partition].is_revoked:
                     self._break("assigned twice", session, partition, "without an end")
                 self._end(session, partition)
             for other in self.sessions:
@@ -221,41 +235,41 @@ class Book:
             session.held[partition] = Held(since=self._clock())
 
     def _check_loser(self, session: Session, heir: Session, partition: int) -> None:
-        """Somebody still believes to have what was given to another."""
+        """A session still holds a partition that was assigned to another one."""
         if self._is_member(session):
             self._break("two owners", heir, partition, f"and {session.name}")
-        self._excuse(partition)  # it could not commit any more
+        self._excuse(partition)  # the loser could no longer commit
 
     def _is_member(self, session: Session) -> bool:
-        """Whether the group goes on with a session, as its coordinator sees it."""
+        """Whether the group coordinator has the session's member."""
         return self._cluster.is_member(session.member_id())
 
-    def asked_back(self, session: Session, partitions: Collection[int]) -> None:
-        """The user was told that partitions are given up; nothing else comes.
+    def revoked(self, session: Session, partitions: Collection[int]) -> None:
+        """The user was told that partitions are revoked.
 
-        So there must be no reason left to keep them.
+        No reason to keep them may be left, and no further record may come.
         """
         for partition in partitions:
             held = session.held.get(partition)
             if held is None:
-                self._break("revoked and not held", session, partition, "revoked")
+                self._break("revoked and not assigned", session, partition, "revoked")
                 continue
-            held.is_asked_back = True
-            # Closing waits for no single reader, whose record comes again.
+            held.is_revoked = True
+            # Closing does not wait for a single reader; its record comes again.
             is_left = session.is_at_work and session.patience < float("inf")
             is_busy = held.keeps or (held.finished < held.expected and not is_left)
             if is_busy and self._clock() < session.patience:
                 what = f"{held.keeps} times, finished to {held.finished}"
-                self._break("given up and kept", session, partition, what)
+                self._break("revoked while in use", session, partition, what)
 
-    def told_group(self, session: Session, still: Collection[int] = ()) -> None:
-        """The session told its group what it still has: the rest is given up."""
+    def reported(self, session: Session, still: Collection[int] = ()) -> None:
+        """The session reported its partitions to the group; it released the rest."""
         for partition, held in list(session.held.items()):
-            if held.is_asked_back and partition not in still:
+            if held.is_revoked and partition not in still:
                 self._end(session, partition)
 
     def lost(self, session: Session, partitions: Collection[int]) -> None:
-        """The user was told that partitions are gone."""
+        """The user was told that partitions are lost."""
         for partition in partitions:
             self._excuse(partition)
             session.held.pop(partition, None)
@@ -267,28 +281,28 @@ class Book:
         session.is_over = True
         self.sessions.remove(session)
         for partition in list(session.held):
-            session.held[partition].is_doubtful |= not in_order
+            session.held[partition].is_commit_uncertain |= not in_order
             self._end(session, partition)
 
     def _end(self, session: Session, partition: int) -> None:
         held = session.held.pop(partition)
-        if held.is_doubtful or held.finished < held.expected:
+        if held.is_commit_uncertain or held.finished < held.expected:
             self._excuse(partition)
         elif held.expected >= self.frontier[partition]:
             self._excused[partition] = 0
 
-    def disordered(
+    def commit_failed_for(
         self, session: Session, partitions: Collection[int] | None = None
     ) -> None:
-        """A commit that had to come before an end has failed; of all, or of some."""
+        """A commit before a revocation or a close failed; of all or some partitions."""
         for partition, held in session.held.items():
-            held.is_doubtful |= partitions is None or partition in partitions
+            held.is_commit_uncertain |= partitions is None or partition in partitions
 
-    def caught_up(self, session: Session, partitions: Collection[int]) -> None:
-        """All that is finished of these was committed after all."""
+    def commit_succeeded(self, session: Session, partitions: Collection[int]) -> None:
+        """All finished records of these partitions are committed."""
         for partition in partitions:
             if partition in session.held:
-                session.held[partition].is_doubtful = False
+                session.held[partition].is_commit_uncertain = False
 
     def _excuse(self, partition: int) -> None:
         self._excused[partition] = self.frontier[partition]
@@ -309,20 +323,20 @@ class Book:
         if self._is_member(session):
             self._count(session, partition, offset)
         else:
-            held.is_shunned = True
+            held.is_uncounted = True
 
     def _came(
         self, session: Session, partition: int, offset: int, value: bytes | None
     ) -> Held | None:
         self.delivered += 1
         held = session.held.get(partition)
-        if held is None or held.is_asked_back:
-            self._break("read and not held", session, partition, f"offset {offset}")
+        if held is None or held.is_revoked:
+            self._break("read and not assigned", session, partition, f"offset {offset}")
             return None
         self._check_value(partition, offset, value)
         held.quiet = float("inf")
-        # The group may have gone on without it, which it cannot know yet. What it
-        # reads then counts for nothing, but has to be in order as it is.
+        # The group may have removed the member, which cannot know that yet. The records
+        # that it reads then do not count, but they must still be in order.
         if held.expected < 0 and self._is_member(session):
             self._check_start(session, partition, offset)
         held.finished = offset if held.finished < 0 else held.finished
@@ -333,39 +347,39 @@ class Book:
         session: Session,
         partition: int,
         record: tuple[int, bytes | None],
-        strand: Hashable,
+        order_key: Hashable,
     ) -> Held | None:
-        """One of many records that are worked on at a time is begun.
+        """Work begins on a record, beside work on others.
 
         Args:
-            session: who works.
+            session: whose user works.
             partition: the record's partition.
             record: its offset and value.
-            strand: what it has to come in order with.
+            order_key: records of one key must be worked on in order.
         """
         offset, value = record
         held = self._came(session, partition, offset, value)
         if held is None:
             return None
-        if held.strands is None:
-            held.strands = Strands(offset)
-        if wrong := held.strands.begin(offset, strand):
+        if held.work_order is None:
+            held.work_order = OrderedWork(offset)
+        if wrong := held.work_order.begin(offset, order_key):
             self._break("out of order", session, partition, f"offset {offset} {wrong}")
         held.expected = max(held.expected, offset + 1)
         return held
 
     def done(self, session: Session, partition: int, held: Held, offset: int) -> None:
-        """One of many that were begun is done."""
-        assert held.strands is not None
-        finished = held.strands.done(offset)
-        held.finished = held.strands.done_to
+        """Work on a record that was begun is done."""
+        assert held.work_order is not None
+        finished = held.work_order.done(offset)
+        held.finished = held.work_order.done_to
         if session.held.get(partition) is not held:
             return
         if self._is_member(session):
             for one in finished:
                 self._count(session, partition, one)
         else:
-            held.is_shunned = True
+            held.is_uncounted = True
 
     def _check_value(self, partition: int, offset: int, value: bytes | None) -> None:
         if offset >= len(self._logs[partition]):
@@ -378,7 +392,7 @@ class Book:
 
     def _check_start(self, session: Session, partition: int, offset: int) -> None:
         start = max(0, self._cluster.committed(partition))
-        is_late = self._stragglers.may_be(partition, start)
+        is_late = self._late_commits.may_be(partition, start)
         if is_late and start < self.frontier[partition]:
             self._excuse(partition)
         elif offset != start:
@@ -387,10 +401,10 @@ class Book:
         self._read_to(partition)
 
     def _read_to(self, partition: int) -> int:
-        """All before it was handed out at least once.
+        """Return the offset before which every record was returned at least once.
 
-        What is committed was, for that is checked: by a member, it may be, that was
-        thrown out and is one again, of which nothing was counted meanwhile.
+        Committed records were returned, because commits are checked; possibly to a
+        member that was removed and is back, whose records were not counted meanwhile.
         """
         read = max(self.frontier[partition], self._cluster.committed(partition))
         self.frontier[partition] = read
@@ -401,10 +415,10 @@ class Book:
         if offset < frontier:
             self.repeated += 1
         held = session.held[partition]
-        is_back, held.is_shunned = held.is_shunned, False
+        is_back, held.is_uncounted = held.is_uncounted, False
         if offset > frontier and not is_back:
             what = f"offset {offset}, after {frontier - 1}"
-            self._break("left out", session, partition, what)
+            self._break("record skipped", session, partition, what)
         elif offset < frontier and offset >= self._excused[partition]:
             what = f"offset {offset}, though all to {frontier} was finished"
             self._break("repeated without need", session, partition, what)
@@ -413,19 +427,19 @@ class Book:
     def finished(
         self, session: Session, partitions: Collection[int] | None = None
     ) -> None:
-        """The user is done with all that was handed out; of all, or of some."""
+        """The user has finished what was returned so far; of all or some partitions."""
         for partition, held in session.held.items():
             is_meant = partitions is None or partition in partitions
-            if is_meant and not held.is_asked_back:  # else it is too late
+            if is_meant and not held.is_revoked:  # too late after that
                 held.finished = max(held.finished, held.expected)
 
-    def sought(self, session: Session, partition: int, offset: int) -> None:
-        """The user goes to an offset of a partition."""
+    def seeked(self, session: Session, partition: int, offset: int) -> None:
+        """The user seeks an offset of a partition."""
         held = session.held[partition]
-        # A commit of what is finished may be under way.
+        # A commit of what was finished may be in flight.
         held.reached = max(held.reached, held.finished)
         held.expected = held.finished = offset
-        held.is_sought = True
+        held.has_seeked = True
         self._excuse(partition)
 
     # ---- commits -----------------------------------------------------------------
@@ -433,44 +447,44 @@ class Book:
     def committing(
         self, session: Session, offsets: dict[int, int], is_open: Callable[[], bool]
     ) -> None:
-        """A commit left the client.
+        """A commit request left the client.
 
         Args:
-            session: who commits.
-            offsets: what, by partition.
-            is_open: whether its client still has the connection that it left by.
+            session: whose consumer commits.
+            offsets: the offsets, by partition.
+            is_open: whether the connection it was sent on is still open.
         """
         for partition, offset in offsets.items():
             held = session.held.get(partition)
             if held is None:
                 what = f"offset {offset}"
-                self._break("committed and given up", session, partition, what)
+                self._break("committed after release", session, partition, what)
                 continue
             committed = self._cluster.committed(partition)
-            self._stragglers.sent(partition, offset, committed, is_open)
+            self._late_commits.sent(partition, offset, committed, is_open)
             limit = max(held.finished, held.reached, committed, 0)
             if offset > limit:
                 what = f"offset {offset}, finished are those before {limit}"
                 self._break("committed too much", session, partition, what)
-            is_back = offset < committed and not held.is_sought
+            is_back = offset < committed and not held.has_seeked
             if is_back and self._is_member(session):
                 what = f"offset {offset}, committed is {committed}"
                 self._break("committed less", session, partition, what)
 
     def unread(self) -> dict[int, int]:
-        """How many records of each partition nobody has read yet."""
+        """The number of records of each partition that nobody has read yet."""
         self.read_logs()
         left = {p: len(log) - self._read_to(p) for p, log in enumerate(self._logs)}
         return {partition: count for partition, count in left.items() if count}
 
     def uncommitted(self) -> dict[int, int]:
-        """How many records of each partition are not committed."""
+        """The number of records of each partition that are not committed."""
         logs = enumerate(self._logs)
         left = {p: len(log) - max(0, self._cluster.committed(p)) for p, log in logs}
         return {partition: count for partition, count in left.items() if count}
 
-    def unsettled(self) -> dict[int, int]:
-        """How many members have each partition that not one member has for good."""
+    def unassigned(self) -> dict[int, int]:
+        """The owners of each partition that does not have exactly one settled owner."""
         owners = dict.fromkeys(range(len(self._logs)), 0)
         pending = set[int]()
         for session in self.sessions:
