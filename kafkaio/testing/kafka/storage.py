@@ -32,7 +32,7 @@ SCRAM_ITERATIONS: Final = 4096
 def random_uuid() -> str:
     """Return a new id in Kafka's spelling: base64 of 16 bytes, no padding."""
     text = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-    # A leading dash reads as an option wherever the id meets a command line.
+    # On a command line a leading dash would make the id an option.
     return text.replace("-", "A", 1) if text.startswith("-") else text
 
 
@@ -72,14 +72,14 @@ def _batch(
 
 
 def feature_record(name: str, level: int) -> bytes:
-    """Return a FeatureLevelRecord: feature ``name`` is finalised at ``level``."""
+    """Return a FeatureLevelRecord: feature ``name`` is finalized at ``level``."""
     return (
         _FEATURE_LEVEL_RECORD + _compact(name.encode()) + struct.pack(">hb", level, 0)
     )
 
 
 def scram_records(user: str, password: str, salt: bytes) -> list[bytes]:
-    """Return the credentials of a user, one record a mechanism (RFC 5802)."""
+    """Return the credentials of a user, one record per mechanism (RFC 5802)."""
     records = []
     for mechanism, digest in _MECHANISMS:
         salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, SCRAM_ITERATIONS)
