@@ -348,7 +348,8 @@ def integration(session: nox.Session, kafka: str) -> None:
 @nox.session
 def embedded(session: nox.Session) -> None:
     """The whole suite on the embedded broker, Java's clients and tools included."""
-    on_brokers(session, *session.posargs, KAFKAIO_KAFKA="embedded")
+    # No JVM of a broker takes the processor, so that there is room for a third worker.
+    on_brokers(session, "-n", "3", *session.posargs, KAFKAIO_KAFKA="embedded")
 
 
 @nox.session

@@ -104,10 +104,6 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_java_and_we_write_and_read_the_same_bytes",
         "test_the_golden_bytes_are_still_those_of_java",
     ),
-    "test_quickstart.py": (
-        "test_one_broker",
-        "test_the_embedded_broker",
-    ),
     "test_records_java.py": (
         "test_java_finds_the_records_that_went_in",
         "test_java_reads_what_we_write",
@@ -150,5 +146,4 @@ ON_THE_OLDEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_what_is_too_large_is_divided_or_fails_alone",
         "test_without_acks",
     ),
-    "test_quickstart.py": ("test_one_broker",),
 }
