@@ -89,7 +89,7 @@ def imports(session: nox.Session) -> None:
 #: What is typed beside the package. The tests of the embedded broker read its answers
 #: attribute by attribute, so that a wrong annotation of a message shows there.
 TYPED = [
-    *("examples", "tests/typing", "tests/sim", "tests/support"),
+    *("examples", "tests/typing", "tests/sim", "tests/support", "tests/torture"),
     *("tests/unit/sim", "tests/unit/support", "tests/unit/testing"),
 ]
 
