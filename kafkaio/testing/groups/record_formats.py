@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
-from kafkaio.protocol.message import Data, Struct
-from kafkaio.protocol.schema import ZERO_UUID, Field, Range
+from kafkaio.protocol.message import ZERO_UUID, Data, Field, Range, Struct
 
 __all__ = [
     "ClassicMemberMetadata",
