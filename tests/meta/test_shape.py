@@ -244,14 +244,10 @@ def cut_classes(package: str) -> set[str]:
 _STILL_TO_MEND = {
     "kafkaio._machines.accumulator",
     "kafkaio._records",
-    "kafkaio._runtime",
     "kafkaio.consumer",
     "kafkaio.consumer.fetch",
     "kafkaio.consumer.parallel",
     "kafkaio.producer",
-    "kafkaio.testing",
-    "kafkaio.testing.broker",
-    "kafkaio.testing.groups",
 }
 
 
