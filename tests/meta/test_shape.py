@@ -237,13 +237,21 @@ def cut_classes(package: str) -> set[str]:
         if home != module
         and home.rpartition(".")[0] == package
         and not is_a_kind(home, name)
+        and (module, name) not in OF_THE_CODEC
     }
+
+
+#: Classes of the codec in use, compiled or pure, to which a module of `_records` adds what
+#: needs no speed. To hold one instead of being one would cost a call per record or batch.
+OF_THE_CODEC = {
+    ("kafkaio._records.builder", "RecordWriter"),
+    ("kafkaio._records.view", "BatchHeader"),
+}
 
 
 #: Packages whose circles and inheritance are being mended.
 _STILL_TO_MEND = {
     "kafkaio._machines.accumulator",
-    "kafkaio._records",
     "kafkaio.consumer",
     "kafkaio.consumer.fetch",
     "kafkaio.consumer.parallel",
