@@ -18,9 +18,8 @@ __all__ = [
     "BatchHeader",
     "ColumnsBuilder",
     "Delivery",
-    "Enqueuer",
     "Handout",
-    "Lanes",
+    "OpenBatches",
     "Places",
     "Receipt",
     "Record",
@@ -37,6 +36,7 @@ __all__ = [
     "key_partition",
     "metadata_run",
     "murmur2",
+    "open_batch_first",
     "restore_record",
 ]
 
@@ -63,7 +63,7 @@ ACCELERATED: bool = _is_compiled_wanted(
 )
 
 if TYPE_CHECKING or not ACCELERATED:
-    from kafkaio._records._append import Enqueuer, Lanes, Places
+    from kafkaio._records._append import OpenBatches, Places, open_batch_first
     from kafkaio._records._columns import (
         ColumnsBuilder,
         Rows,
@@ -88,9 +88,8 @@ else:
         BatchHeader,
         ColumnsBuilder,
         Delivery,
-        Enqueuer,
         Handout,
-        Lanes,
+        OpenBatches,
         Places,
         Receipt,
         Record,
@@ -106,6 +105,7 @@ else:
         key_partition,
         metadata_run,
         murmur2,
+        open_batch_first,
     )
     from kafkaio._records._speedups import (
         RecordStream as RecordStream,  # of kafkaio.consumer.reading.stream

@@ -37,7 +37,7 @@ from kafkaio.types import TimestampType, TopicPartition, restore_record
 
 __all__ = [
     "Delivery",
-    "Lanes",
+    "OpenBatches",
     "Places",
     "Receipt",
     "BatchHeader",
@@ -57,6 +57,7 @@ __all__ = [
     "key_partition",
     "metadata_run",
     "murmur2",
+    "open_batch_first",
 ]
 
 cdef extern from "Python.h":

@@ -1,68 +1,130 @@
-"""The producer, as users see it."""
+"""The producer, as users see it: `Producer`, whole.
+
+A record passes through three stages. Taking it in is synchronous: `Producer` puts it
+into the open batch of its partition, directly (`kafkaio._records._append`) or through
+the accumulator (`kafkaio._machines.accumulator`), and returns a `Delivery`. The sender
+(`kafkaio.producer.sender`) writes batches to the brokers, and `outcomes` settles their
+deliveries by the answers. A call waits only where the buffer has no space
+(`kafkaio.producer.backpressure`), or for deliveries.
+
+Background tasks and callbacks hold the parts of a producer and never the producer, so
+that one that is forgotten open is collected, warns and ends its parts.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum, auto
+from functools import partial
+from threading import get_ident
+from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
 import anyio
 
-from kafkaio._machines.accumulator import PlainRecord
+from kafkaio._dataclass import dataclass
+from kafkaio._machines.accumulator import (
+    Accumulator,
+    AccumulatorStatistics,
+    Chooser,
+    Limits,
+    PlainRecord,
+    ProduceBatch,
+    Receipt,
+)
+from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._net.transport import Dial
-from kafkaio._records._impl import Enqueuer
-from kafkaio._records.batch import Rows
-from kafkaio._runtime.clock import wall_ms
+from kafkaio._records._impl import OpenBatches, open_batch_first
+from kafkaio._records.batch import BatchBuilder, Compression, Rows
+from kafkaio._records.compression import Compressor
+from kafkaio._runtime.clock import now, roll, wall_clock, wall_ms
+from kafkaio._runtime.ending import Ending
+from kafkaio._runtime.unclosed import Closeable, Home, weakly
 from kafkaio.client.client import Client, shared
 from kafkaio.client.cluster import Cluster
 from kafkaio.client.signature import OptionsSignature
 from kafkaio.config import ProducerConfig, ProducerOptions
-from kafkaio.errors import BufferFull, KafkaTimeout
-from kafkaio.producer.arguments import check_destination
-from kafkaio.producer.delivery import Delivery
-from kafkaio.producer.life import ProducerLife, ProducerStatistics
+from kafkaio.errors import BufferFull, ClosedError, InternalError, KafkaTimeout
+from kafkaio.producer.arguments import RecordMaker, check_destination
+from kafkaio.producer.delivery import Delivery, settled, waits_at
 from kafkaio.producer.many import Sent, plan
+from kafkaio.producer.room import Room
+from kafkaio.producer.sender import Sender
 from kafkaio.producer.table import SentRows, check_rows
-from kafkaio.types import Headers, RecordMetadata
+from kafkaio.types import Headers, RecordMetadata, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["Producer", "ProducerStatistics"]
 
-#: Bytes that may be taken in before the loop gets a turn, one record at a time, and
-#: many in one call: less than a millisecond's work.
+#: Bytes that are taken in before the event loop gets a turn, by calls with one record
+#: and by calls with many: less than a millisecond of work.
 _TURN_BYTES = 65_536
 _TURN_BYTES_MANY = 1_048_576
+#: Seconds that cancelled tasks have to end.
+_GRACE = 0.1
 
 
-class Producer(ProducerLife):
+class State(Enum):
+    """The states of a producer; it takes records only while RUNNING."""
+
+    NEW = auto()
+    STARTING = auto()
+    RUNNING = auto()
+    CLOSING = auto()
+    CRASHED = auto()
+    CLOSED = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerStatistics:
+    """A snapshot of a producer.
+
+    Attributes:
+        state: ``NEW``, ``STARTING``, ``RUNNING``, ``CLOSING``, ``CRASHED`` or
+            ``CLOSED``.
+        producer_id: the id that makes it idempotent (KIP-98), -1 while it has none.
+        producer_epoch: the epoch of that id, -1 while it has none.
+        waiting_for_room: calls that wait for buffer memory.
+        buffer: what is buffered and in flight.
+    """
+
+    state: str
+    producer_id: int
+    producer_epoch: int
+    waiting_for_room: int
+    buffer: AccumulatorStatistics
+
+
+class Producer(Closeable):
     """Writes records to Kafka.
 
     Records of one partition are written in the order of the calls that enqueued them,
-    and, with idempotence (the default), none of them twice, whatever fails on the
-    way. ``async with`` opens and closes it; `start` and `close` are the same by hand.
-    Who leaves by an exception waits ``request_timeout_ms`` at most for what is not
-    acknowledged.
+    and, with idempotence (the default), each at most once, also when requests are
+    retried. ``async with`` starts and closes the producer, as `start` and `close` do.
+    If the block is left by an exception, closing waits at most ``request_timeout_ms``
+    for acknowledgements.
 
-    It belongs to the event loop and the process that started it: in another thread, on
-    another loop and after a fork its methods raise ClosedError. While its own loop
-    stands still, another loop in the same thread may get up to 255 records into each
-    open batch before that; awaiting their deliveries there raises ClosedError, and
-    they are written when the producer's loop goes on. A producer that is forgotten open
-    gives a ResourceWarning; its tasks and connections end, and deliveries on their
-    way fail with ClosedError.
+    A producer belongs to the event loop and the process that started it. In another
+    thread, on another loop and after a fork, its methods raise ClosedError. There is
+    one limit: while its own loop is stopped, another loop in the same thread can get
+    up to 255 records into each open batch before that. To await their deliveries there
+    raises ClosedError, and the records are written when the producer's loop continues.
+    A producer that is garbage-collected before it is closed emits a ResourceWarning;
+    its tasks and connections end, and pending deliveries fail with ClosedError.
 
     Args:
-        bootstrap_servers: ``"host:port,host2:port"``, a sequence of such, or a started
-            `kafkaio.Client` to share, which `close` then leaves open.
+        bootstrap_servers: ``"host:port,host2:port"``, a sequence of such strings, or a
+            started `kafkaio.Client` to share. `close` leaves a shared client open.
         observer: an object with any of the methods of `kafkaio.Observer`, or a list of
-            such objects. A shared client has its own; none can be given beside it.
+            such objects. Not allowed with a shared client, which has its own.
         options: see `kafkaio.ProducerConfig`. A shared client has the options of
-            `kafkaio.ClientConfig`; none of them can be given beside it.
+            `kafkaio.ClientConfig` already; none of them is allowed with it.
 
     Raises:
-        ConfigurationError: an option is unknown or impossible.
+        ConfigurationError: an option is unknown or its value impossible.
     """
 
     __signature__ = OptionsSignature(ProducerOptions, ProducerConfig)
@@ -75,7 +137,7 @@ class Producer(ProducerLife):
         **options: Unpack[ProducerOptions],
     ) -> None:
         if isinstance(bootstrap_servers, Client):
-            # A client that nobody refers to any more ends its cluster.
+            # Keeps the shared client alive: a collected client ends its cluster.
             self._client = bootstrap_servers
             cluster, config = shared(
                 bootstrap_servers, ProducerConfig, options, observer
@@ -89,17 +151,34 @@ class Producer(ProducerLife):
     def _set_up(
         self, config: ProducerConfig, cluster: Cluster, *, owns_cluster: bool
     ) -> None:
-        super()._set_up(config, cluster, owns_cluster=owns_cluster)
-        if self._is_plain and type(self).enqueue_nowait is _ENQUEUE_NOWAIT:
-            # The same without a frame of its own, which is a fifth of what it takes.
-            enqueuer = Enqueuer(self._lanes, self._enqueue_now)
-            vars(self)["enqueue_nowait"] = enqueuer.enqueue
+        self.config = config
+        self._cluster = cluster
+        self._owns_cluster = owns_cluster
+        self._state = State.NEW
+        self._failure: Exception | None = None
+        self._identity = ProducerIdentity() if config.enable_idempotence else None
+        self._accumulator = _make_accumulator(
+            config, self._identity, partial(_report_lost, cluster)
+        )
+        self._room = Room(self._accumulator, config.max_block_ms / 1000)
+        self._make = RecordMaker(config).make
+        # A serializer must run first, so that nothing can be taken in as it is passed.
+        self._is_plain = not (config.key_serializer or config.value_serializer)
+        self._open_batches = self._accumulator.open_batches
+        self._intake = self._open_batches if self._is_plain else None
+        self._take = self._open_batches.take if self._is_plain else _take_nothing
+        self._largest = min(config.max_request_size, config.buffer_memory)
+        self._sender: Sender | None = None
+        self._now = now
+        self._undo: list[Callable[[], None]] = []
+        self._ending = Ending(f"{config.client_id}: close")
+        self._home: Home | None = None
 
     @classmethod
     def from_properties(
         cls, properties: Mapping[str, object], *, observer: object | None = None
     ) -> Self:
-        """Make a producer of Kafka's dotted names, such as ``bootstrap.servers``.
+        """Make a producer from Kafka's dotted names, such as ``bootstrap.servers``.
 
         Raises:
             ConfigurationError: a name is unknown, or a value is impossible.
@@ -115,7 +194,7 @@ class Producer(ProducerLife):
         observer: object | None = None,
         dial: Dial | None = None,
     ) -> Self:
-        """Make a producer of options that were checked before.
+        """Make a producer from options that are checked already.
 
         Args:
             config: the options.
@@ -126,6 +205,112 @@ class Producer(ProducerLife):
         cluster = Cluster(config, observer, dial)
         producer._set_up(config, cluster, owns_cluster=True)
         return producer
+
+    def __repr__(self) -> str:
+        buffer = self._accumulator.statistics()
+        identity = self._identity and self._identity.current
+        who = f" id={identity.producer_id}/{identity.epoch}" if identity else ""
+        return (
+            f"<Producer {self.config.client_id!r} {self._state.name}{who} | "
+            f"{buffer.topics} topics | {buffer.waiting_batches} batches waiting, "
+            f"{buffer.batches_on_wire} on the wire, {buffer.used_bytes} bytes>"
+        )
+
+    def statistics(self) -> ProducerStatistics:
+        """The producer as it is now."""
+        identity = self._identity.current if self._identity is not None else None
+        return ProducerStatistics(
+            state=self._state.name,
+            producer_id=-1 if identity is None else identity.producer_id,
+            producer_epoch=-1 if identity is None else identity.epoch,
+            waiting_for_room=len(self._room),
+            buffer=self._accumulator.statistics(),
+        )
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # Whoever leaves by an exception wants to be gone: records are waited for no
+        # longer than one attempt may take.
+        attempt = self.config.request_timeout_ms / 1000
+        await self.close(None if error is None else attempt)
+
+    async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Connect to the cluster; returns when it has answered.
+
+        If it fails or is cancelled, the producer is closed.
+
+        Args:
+            timeout: seconds; ``default_api_timeout_ms`` by default.
+
+        Raises:
+            BrokerNotAvailable: no bootstrap server answered in time.
+            ClosedError: the producer was started before, or a shared client is not
+                running.
+        """
+        if self._state is not State.NEW:
+            raise ClosedError(f"{self!r} cannot be started again")
+        self._state = State.STARTING
+        self._home = home = Home(f"the producer {self.config.client_id!r}")
+        home.on_fork = (
+            self._open_batches.clear
+        )  # what is taken in is not sent from there
+        self._open_batches.bind(get_ident, home.check)
+        self._accumulator.wait = waits_at(home)
+        cluster = self._cluster
+        # Asked for once: finding the running loop would cost more than its time does.
+        self._now = asyncio.get_running_loop().time
+        try:
+            if self._owns_cluster:
+                await cluster.start(timeout)
+            sender = Sender(
+                cluster, self.config, self._accumulator, self._identity, self._room
+            )
+            sender.on_end = weakly(self._sender_ended)
+            sender.start()
+            self._sender = sender
+            self._undo.append(cluster.add_metadata_listener(sender.metadata_changed))
+            self._undo.append(cluster.add_crash_listener(weakly(self._crashed)))
+            sender.metadata_changed(cluster.view)
+            self._state = State.RUNNING
+        except BaseException:
+            await self.close(timeout=0)
+            raise
+        cluster.observer.started("producer", self.config.client_id)
+
+    async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Send what was enqueued, then end. May be called again, and by several.
+
+        From the call on, nothing more is taken in. When it returns, every delivery
+        is done and every connection of its own client is closed. If the call is
+        cancelled, what is not acknowledged fails at once, and the rest ends in the
+        background if the call is cancelled again; another call waits for that.
+
+        Args:
+            timeout: seconds to wait for acknowledgements; what has none by then
+                fails with ClosedError, though it may have been written. By default
+                ``delivery_timeout_ms`` is the limit, as for every record.
+        """
+        if self._state in {State.CLOSING, State.CLOSED}:
+            await self._ending.wait()
+            return
+        flushes = self._state is State.RUNNING and timeout != 0
+        deadline = None if timeout is None else now() + timeout
+        self._state = State.CLOSING
+        self._room.fail(self._why_closed())
+        await self._ending.begin(
+            partial(self._flush_within, timeout) if flushes else None,
+            partial(self._end, deadline),
+        )
+
+    # ---- records ---------------------------------------------------------------------
 
     async def send(
         self,
@@ -165,13 +350,13 @@ class Producer(ProducerLife):
             ClosedError: the producer is not started, or closed.
         """
         delivery = None
-        if self._lanes.taken < _TURN_BYTES:
+        if self._open_batches.taken < _TURN_BYTES:
             delivery = self._take(topic, value, key, headers, timestamp, partition)
         if delivery is None:
             self._check_running()
             check_destination(topic, partition)
             record = self._make(key, value, headers, timestamp)
-            if self._lanes.taken < _TURN_BYTES:
+            if self._open_batches.taken < _TURN_BYTES:
                 delivery = self._enqueue_at_once(topic, partition, record)
             if delivery is None:
                 delivery = await self._enqueue_later(topic, partition, record)
@@ -210,7 +395,7 @@ class Producer(ProducerLife):
             KafkaTimeout: no buffer room within ``max_block_ms``.
             ClosedError: the producer is not started, or closed.
         """
-        if self._lanes.taken < _TURN_BYTES:
+        if self._open_batches.taken < _TURN_BYTES:
             delivery = self._take(topic, value, key, headers, timestamp, partition)
             if delivery is not None:
                 return delivery
@@ -222,7 +407,7 @@ class Producer(ProducerLife):
         self, topic: str, partition: int | None, record: PlainRecord, limit: int
     ) -> Delivery:
         self._check_running()
-        if self._lanes.taken < limit:
+        if self._open_batches.taken < limit:
             delivery = self._enqueue_at_once(topic, partition, record)
             if delivery is not None:
                 return delivery
@@ -233,7 +418,9 @@ class Producer(ProducerLife):
     ) -> Delivery | None:
         size = self._accumulator.size_of(record)
         timestamp, key, value, headers = record
-        delivery = self._lanes.take(topic, value, key, headers, timestamp, partition)
+        delivery = self._open_batches.take(
+            topic, value, key, headers, timestamp, partition
+        )
         if delivery is None and self._room.try_reserve(size):
             delivery = self._take_in(topic, partition, record, size)
         return delivery
@@ -242,11 +429,11 @@ class Producer(ProducerLife):
         self, topic: str, partition: int | None, record: PlainRecord
     ) -> Delivery:
         size = self._accumulator.size_of(record)
-        if self._lanes.taken >= _TURN_BYTES:
+        if self._open_batches.taken >= _TURN_BYTES:
             # A loop that only enqueues would otherwise fill the buffer before the
             # sender, or anybody else, gets a turn.
             await asyncio.sleep(0)
-            self._lanes.taken = 0
+            self._open_batches.taken = 0
             self._check_running()
             delivery = self._enqueue_at_once(topic, partition, record)
             if delivery is not None:
@@ -260,6 +447,7 @@ class Producer(ProducerLife):
             raise
         return self._take_in(topic, partition, record, size)
 
+    @open_batch_first
     def enqueue_nowait(
         self,
         topic: str,
@@ -290,20 +478,6 @@ class Producer(ProducerLife):
             BufferFull: no room now, or others wait for room.
             ClosedError: the producer is not started, or closed.
         """
-        delivery = self._take(topic, value, key, headers, timestamp, partition)
-        if delivery is not None:
-            return delivery
-        return self._enqueue_now(topic, value, key, headers, timestamp, partition)
-
-    def _enqueue_now(
-        self,
-        topic: str,
-        value: object,
-        key: object,
-        headers: Headers,
-        timestamp: int | None,
-        partition: int | None,
-    ) -> Delivery:
         self._check_running()
         check_destination(topic, partition)
         record = self._make(key, value, headers, timestamp)
@@ -355,7 +529,7 @@ class Producer(ProducerLife):
         check_destination(topic, None)
         if self._is_plain and isinstance(values, list | tuple):
             plain = list(values)
-            if self._lanes.are_plain(plain):
+            if self._open_batches.are_plain(plain):
                 return await self._send_values(topic, plain)
         planned = plan(topic, values, self._make)
         for _, record in planned:
@@ -371,7 +545,7 @@ class Producer(ProducerLife):
     async def _send_values(
         self, topic: str, values: list[object]
     ) -> Sequence[RecordMetadata]:
-        lanes = self._lanes
+        lanes = self._open_batches
         sent = Sent()
         try:
             while sent.count < len(values):
@@ -454,7 +628,7 @@ class Producer(ProducerLife):
     async def _enqueue_rows(
         self, topic: str, partition: int | None, rows: Rows, sent: SentRows
     ) -> None:
-        lanes, start = self._lanes, 0
+        lanes, start = self._open_batches, 0
         while start < rows.length:
             taken = lanes.take_rows(
                 topic, partition, rows, start, sent.places, _TURN_BYTES_MANY
@@ -512,6 +686,165 @@ class Producer(ProducerLife):
         view = await self._cluster.wait_for_topics([topic], timeout)
         return tuple(found.partition for found in view.partitions(topic))
 
+    # ---- the end ---------------------------------------------------------------------
 
-#: To tell where a subclass, or a test, has put another in its place.
-_ENQUEUE_NOWAIT = Producer.enqueue_nowait
+    async def _flush_within(self, limit: float | None) -> None:
+        with anyio.move_on_after(limit):
+            await self._flush()
+
+    async def _end(self, deadline: float | None) -> None:
+        self._abandon()
+        try:
+            if self._sender is not None:
+                with anyio.move_on_after(_GRACE):
+                    await self._sender.stopped()
+        finally:
+            was_open = self._state is not State.CLOSED and self._home is not None
+            self._state = State.CLOSED
+            if self._owns_cluster:
+                left = None if deadline is None else max(0.0, deadline - now())
+                await self._cluster.close(left)
+            if was_open:
+                self._cluster.observer.closed("producer", self.config.client_id)
+
+    def _abandon(self) -> None:
+        """Fail what is left, and begin to end the tasks."""
+        _stop(self._undo, self._accumulator, self._sender, self._cluster)
+
+    def _crashed(self, cause: BaseException) -> None:
+        if self._state not in {State.RUNNING, State.CLOSING}:
+            return
+        if isinstance(cause, ClosedError):  # it was ended, with its loop perhaps
+            self._give_up(ClosedError(str(cause)))
+            return
+        error = InternalError(
+            f"a background task of the producer {self.config.client_id!r} crashed: "
+            f"{type(cause).__name__}: {cause}"
+        )
+        error.__cause__ = cause
+        self._give_up(error)
+
+    def _sender_ended(self) -> None:
+        if self._state is State.RUNNING:
+            self._give_up(ClosedError("the producer's client was closed"))
+
+    def _give_up(self, error: Exception) -> None:
+        if self._failure is None:
+            self._failure = error
+        if self._state is State.RUNNING:
+            self._state = State.CRASHED
+        self._room.fail(self._failure)
+        self._accumulator.fail_all(lambda _: error)
+
+    def _why_closed(self) -> Exception:
+        if self._failure is not None:
+            return self._failure
+        if self._state is State.NEW:
+            return ClosedError(
+                "the producer is not started: use `async with` or start()"
+            )
+        return ClosedError(f"the producer {self.config.client_id!r} is closed")
+
+    def _left_open(self) -> str | None:
+        state = getattr(self, "_state", State.NEW)
+        if state in {State.NEW, State.CLOSING, State.CLOSED}:
+            return None
+        if self._home is None or self._home.is_elsewhere:
+            return None
+        return f"the producer {self.config.client_id!r}"
+
+    def _forgotten(self) -> None:
+        if self._home is not None:
+            parts = (self._undo, self._accumulator, self._sender, self._cluster)
+            self._home.soon(partial(_stop, *parts))
+            self._home.soon(partial(self._room.fail, self._why_closed()))
+            if self._owns_cluster:
+                self._home.soon(self._cluster.abandon)
+
+    async def _flush(self) -> None:
+        receipts = self._accumulator.seal()
+        self._wake()
+        await settled(receipts)
+
+    def _check_running(self) -> None:
+        if self._home is not None:
+            self._home.check()
+        if self._state is not State.RUNNING:
+            raise self._why_closed()
+
+    def _wake(self) -> None:
+        if self._sender is not None:
+            self._sender.wake()
+
+
+# The functions below take the parts of a producer, which may be collected already.
+
+
+def _stop(
+    undo: list[Callable[[], None]],
+    accumulator: Accumulator,
+    sender: Sender | None,
+    cluster: Cluster,
+) -> None:
+    for step in undo:
+        step()
+    undo.clear()
+    accumulator.fail_all(_not_sent)
+    if sender is not None:
+        sender.stop()
+        cluster.watch_topics(sender, None)
+
+
+def _not_sent(batch: ProduceBatch | None) -> Exception:
+    if batch is None or not batch.attempts:
+        how = "before the record was sent"
+    else:
+        how = "before the record was acknowledged; it may have been written"
+    error = ClosedError(f"the producer was closed {how}")
+    if batch is not None:
+        error.__cause__ = batch.cause
+    return error
+
+
+def _report_lost(cluster: Cluster, receipt: Receipt, count: int) -> None:
+    assert receipt.error is not None
+    tp = TopicPartition(receipt.topic, receipt.partition)
+    cluster.observer.delivery_lost(tp, receipt.error, count)
+
+
+def _take_nothing(*_: object) -> Delivery | None:
+    return None
+
+
+def _make_accumulator(
+    config: ProducerConfig,
+    identity: ProducerIdentity | None,
+    on_lost: Callable[[Receipt, int], None],
+) -> Accumulator:
+    codec = Compression[config.compression_type.upper()]
+    compressor = Compressor(codec, config.compression_level)
+
+    limits = Limits(
+        batch_size=min(config.batch_size, config.max_request_size),
+        buffer_memory=config.buffer_memory,
+        max_request_size=config.max_request_size,
+        linger=config.linger_ms / 1000,
+        delivery_timeout=config.delivery_timeout_ms / 1000,
+        max_block=config.max_block_ms / 1000,
+        max_in_flight=config.max_in_flight_requests_per_connection,
+        availability_timeout=config.partitioner_availability_timeout_ms / 1000,
+    )
+    chooser = Chooser(
+        roll,
+        custom=config.partitioner,
+        ignore_keys=config.partitioner_ignore_keys,
+        adaptive=config.partitioner_adaptive_partitioning_enable,
+    )
+    new_builder = partial(BatchBuilder, compressor=compressor)
+    accumulator = Accumulator(limits, chooser, identity, new_builder, on_lost)
+    accumulator.open_batches = OpenBatches(
+        wall_clock(),
+        min(config.max_request_size, config.buffer_memory),
+        ignore_keys=config.partitioner_ignore_keys,
+    )
+    return accumulator

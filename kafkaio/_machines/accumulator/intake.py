@@ -25,7 +25,7 @@ from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.partitioner import STICKY_BYTES, StickyPartition
 from kafkaio._machines.reactions import reaction
 from kafkaio._machines.sequence import PartitionSequence, ProducerIdentity
-from kafkaio._records._impl import Lanes
+from kafkaio._records._impl import OpenBatches
 from kafkaio._records.batch import BatchBuilder
 from kafkaio.errors import BufferFull
 from kafkaio.protocol.api_keys import ApiKey
@@ -103,7 +103,7 @@ class Intake:
         self.is_urgent = False
         self.is_lone = False
         self.expires_at = _FOREVER
-        self.lanes = Lanes(_no_clock, self._largest)
+        self.open_batches = OpenBatches(_no_clock, self._largest)
         self.wait: Wait | None = None
         # In the order of their leases; a dict, so that ending one is one step.
         self._leased: dict[ProduceBatch, None] = {}
@@ -114,7 +114,7 @@ class Intake:
     def looked(self) -> None:
         """Note that the sender looks now."""
         self.has_news = False
-        self.lanes.taken = 0
+        self.open_batches.taken = 0
 
     def size_of(self, record: PlainRecord) -> int:
         """Return the most that a record can take up, in bytes.
@@ -178,7 +178,7 @@ class Intake:
         if queues.partition_count > (partition or 0):
             return self._designate(queues, partition, record, now, size)
         self._used += size
-        self.lanes.taken += size
+        self.open_batches.taken += size
         self.has_new_topic = True
         receipt = self._new_receipt(topic, -1 if partition is None else partition, 1)
         queues.undesignated.append(Undesignated(receipt, partition, record, now, size))
@@ -219,7 +219,7 @@ class Intake:
         self, topic: TopicQueues, record: PlainRecord, created: float, size: int
     ) -> Receipt:
         sticky = topic.sticky
-        sticky.left -= self.lanes.unstick(topic.name)
+        sticky.left -= self.open_batches.unstick(topic.name)
         put = None
         queue = topic.queues.get(sticky.partition)
         if queue is not None and sticky.left > 0:
@@ -231,7 +231,7 @@ class Intake:
             put = self._put(topic, sticky.partition, record, created)
         receipt, added = put
         sticky.left -= added
-        self.lanes.stick(topic.name, sticky.partition, sticky.left)
+        self.open_batches.stick(topic.name, sticky.partition, sticky.left)
         return receipt
 
     def _slow_nodes(self, now: float) -> Collection[int]:
@@ -308,7 +308,7 @@ class Intake:
         added = batch.builder.size_bytes - before
         batch.charged += added
         self._used += added
-        self.lanes.taken += added
+        self.open_batches.taken += added
         self._lease(topic, batch)
         return added
 
@@ -326,7 +326,7 @@ class Intake:
         batch.charged += room
         self._used += room
         self._leased[batch] = None
-        self.lanes.grant(
+        self.open_batches.open(
             *batch.partition,
             topic.partition_count,
             (batch.builder, batch.receipt),
@@ -353,7 +353,7 @@ class Intake:
     def _withdraw(self, batch: ProduceBatch) -> None:
         if not batch.is_leased:
             return
-        self.lanes.withdraw(*batch.partition)
+        self.open_batches.close(*batch.partition)
         batch.is_leased = False
         del self._leased[batch]
         unused = self._unused(batch)
@@ -406,8 +406,8 @@ class Intake:
         # With other partitions, keys go elsewhere.
         self.end_leases()
         for topic in self._topics.values():
-            topic.sticky.left -= self.lanes.unstick(topic.name)
-        self.lanes.clear()
+            topic.sticky.left -= self.open_batches.unstick(topic.name)
+        self.open_batches.clear()
         for topic in self._topics.values():
             topic.learn(view)
             if topic.undesignated:

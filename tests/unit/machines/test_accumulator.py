@@ -162,9 +162,9 @@ def test_news_are_told_when_a_batch_begins_not_when_it_grows() -> None:
     h.acc.looked()
     h.put(0)
     assert h.acc.has_news
-    assert h.acc.lanes.taken == h.used() > 0
+    assert h.acc.open_batches.taken == h.used() > 0
     h.acc.looked()
-    assert h.acc.lanes.taken == 0
+    assert h.acc.open_batches.taken == 0
     h.put(0)
     assert not h.acc.has_news
 
@@ -779,7 +779,7 @@ def test_a_batch_takes_records_for_a_tenth_of_their_time() -> None:
     assert h.acc.expire(9.9) == []
     assert h.acc.outlook(9.9).wake_at == 10.0
     assert h.acc.expire(10.0) == []
-    assert lane(h) is None
+    assert take_directly(h) is None
     last = h.put(0, now=10.0)
     assert last is not first
     assert h.acc.expire(100.0) == [first]
@@ -822,8 +822,8 @@ def test_growing_keeps_to_its_limits(steps: list[tuple[str, int]], size: int) ->
     on_wire: deque[tuple[ProduceBatch, bytes]] = deque()
     for step, number in steps:
         if step == "put":
-            # What a lane takes is charged already.
-            if h.acc.lanes.take("t", b"x" * 90, None, (), 1, number) is None:
+            # What an open batch takes is charged already.
+            if h.acc.open_batches.take("t", b"x" * 90, None, (), 1, number) is None:
                 with contextlib.suppress(BufferFull):
                     h.put(number, b"x" * 90)
         elif step == "send" and len(on_wire) < 3 * 4:
@@ -1012,30 +1012,30 @@ def test_a_deadline_of_what_has_landed_is_forgotten_once_it_has_passed() -> None
 # ---- leases --------------------------------------------------------------------------
 
 
-def lane(h: Harness, value: object = b"v", key: bytes | None = None) -> Any:
-    return h.acc.lanes.take("t", value, key, (), 1, None)
+def take_directly(h: Harness, value: object = b"v", key: bytes | None = None) -> Any:
+    return h.acc.open_batches.take("t", value, key, (), 1, None)
 
 
 def test_records_go_into_the_open_batch_by_themselves() -> None:
     h = Harness()
-    assert lane(h) is None  # the first record of a batch asks
+    assert take_directly(h) is None  # the first record of a batch asks
     first = h.put(None)
     used = h.used()
-    delivery = lane(h, b"w")
+    delivery = take_directly(h, b"w")
     assert delivery.place()[:2] == (first, 1)
     assert first.count == 2
     assert h.used() > used  # what is charged in advance is not told
-    assert h.acc.lanes.taken == h.used()
+    assert h.acc.open_batches.taken == h.used()
     batch = h.take()
     assert values(batch) == [b"v", b"w"]
     assert batch.charged == batch.builder.size_bytes == h.used()
-    assert lane(h) is None  # it is on the wire
+    assert take_directly(h) is None  # it is on the wire
     h.acc.acknowledged(batch, 10, -1)
     assert delivery.result().offset == 11
     assert h.used() == 0
 
 
-def test_a_keyless_lane_ends_where_the_partition_has_had_its_share() -> None:
+def test_direct_keyless_records_end_where_the_partition_has_had_its_share() -> None:
     h = Harness(limits=replace(LIMITS, batch_size=1_000))
     h.acc._topics.clear()
     h.put(None)
@@ -1043,16 +1043,16 @@ def test_a_keyless_lane_ends_where_the_partition_has_had_its_share() -> None:
     sticky.left = 1  # as if other batches had brought them
     h.put(None)
     assert sticky.left <= 0
-    assert lane(h) is None
+    assert take_directly(h) is None
     h.rolls = iter([0.5])
     assert h.put(None).partition == 1
 
 
-def test_bytes_through_a_lane_count_for_the_share_of_a_partition() -> None:
+def test_bytes_taken_directly_count_for_the_share_of_a_partition() -> None:
     h = Harness(limits=replace(LIMITS, batch_size=1_000))
     first = h.put(None)
     h.rolls = iter([0.99])
-    while lane(h, b"v" * 90) is not None:
+    while take_directly(h, b"v" * 90) is not None:
         assert first.partition == 0
     assert h.put(None, b"v" * 90).partition == 2  # it had a batch's worth
 
@@ -1061,7 +1061,7 @@ def test_keyless_records_leave_no_part_of_a_batch_behind() -> None:
     h = Harness(limits=replace(LIMITS, batch_size=1_000, buffer_memory=100_000))
     h.rolls = iter(number / 97 for number in range(97))
     for number in range(700):
-        if lane(h, b"v" * (number % 50)) is None:
+        if take_directly(h, b"v" * (number % 50)) is None:
             h.put(None, b"v" * (number % 50))
     batches = [batch for q in h.acc._active.values() for batch in q.waiting]
     full = [batch.builder.size_bytes for batch in batches if batch.is_sealed]
@@ -1081,26 +1081,26 @@ def test_a_lease_ends_when_the_batch_is_sealed_given_up_or_expired() -> None:
     h = Harness()
     h.put(None)
     h.acc.seal()
-    assert lane(h) is None
+    assert take_directly(h) is None
     h.put(None)
-    assert h.acc.lanes.take("t", b"v", None, (), None, None) is not None
+    assert h.acc.open_batches.take("t", b"v", None, (), None, None) is not None
     h.acc.expire(100.0)
-    assert lane(h) is None
+    assert take_directly(h) is None
     assert h.used() == 0
     h.put(None)
     h.acc.fail_all(lambda _: ValueError())
-    assert lane(h) is None
+    assert take_directly(h) is None
     assert h.used() == 0
 
 
 def test_a_key_goes_where_new_metadata_says() -> None:
     h = Harness({"t": [0]})
     h.put(None, key=b"k")
-    assert lane(h, key=b"k").place()[0].partition == 0
+    assert take_directly(h, key=b"k").place()[0].partition == 0
     h.acc.learn(view({"t": [0] * 7}))
-    assert lane(h, key=b"k") is None
+    assert take_directly(h, key=b"k") is None
     where = h.put(None, key=b"k").partition
-    assert where == lane(h, key=b"k").place()[0].partition != 0
+    assert where == take_directly(h, key=b"k").place()[0].partition != 0
 
 
 def test_many_partitions_share_the_room() -> None:
@@ -1109,15 +1109,17 @@ def test_many_partitions_share_the_room() -> None:
     for partition in range(50):
         h.put(partition)
     for partition in range(50):
-        assert h.acc.lanes.take("t", b"w", None, (), 1, partition) is not None
+        assert h.acc.open_batches.take("t", b"w", None, (), 1, partition) is not None
     assert h.acc._used <= 200_000
     taken = 2
-    while h.acc.lanes.take("t", b"v" * 20, None, (), 1, 7) is not None:
+    while h.acc.open_batches.take("t", b"v" * 20, None, (), 1, 7) is not None:
         taken += 1
     batch = h.acc._topics["t"].queues[7].waiting[0]
     assert batch.builder.size_bytes <= batch.charged < 4_100  # its share is used up
     assert h.put(7, b"v" * 20).count == taken + 1
-    assert h.acc.lanes.take("t", b"v" * 20, None, (), 1, 7) is not None  # the next one
+    assert (
+        h.acc.open_batches.take("t", b"v" * 20, None, (), 1, 7) is not None
+    )  # the next one
     h.acc.end_leases()
     assert h.acc._used == h.used()
 
@@ -1125,12 +1127,12 @@ def test_many_partitions_share_the_room() -> None:
 def test_a_share_that_is_too_small_is_not_leased() -> None:
     h = Harness(limits=replace(LIMITS, batch_size=4_000, buffer_memory=4_000))
     h.put(None)
-    assert lane(h) is not None
+    assert take_directly(h) is not None
     h.put(1, b"v" * 900)
     h.put(2, b"v" * 900)
-    assert h.acc.lanes.take("t", b"v", None, (), 1, 2) is None
+    assert h.acc.open_batches.take("t", b"v", None, (), 1, 2) is None
     h.put(1, b"v" * 900)  # needs what was set aside for the first
-    assert lane(h) is None
+    assert take_directly(h) is None
     h.put(2, b"v" * 900)
     with pytest.raises(BufferFull):
         h.put(2, b"v" * 900)
@@ -1141,28 +1143,28 @@ def test_nothing_is_leased_while_it_is_forbidden() -> None:
     h = Harness()
     h.put(None)
     h.acc.allow_leases(allowed=False)
-    assert lane(h) is None
+    assert take_directly(h) is None
     h.put(None)
-    assert lane(h) is None
+    assert take_directly(h) is None
     h.acc.allow_leases(allowed=True)
     h.put(None)
-    assert lane(h) is not None
+    assert take_directly(h) is not None
 
 
 def test_a_batch_that_leaves_before_others_can_join_it_is_not_leased() -> None:
     h = Harness()
     h.acc.is_lone = True
     h.put(None)
-    assert lane(h) is None
+    assert take_directly(h) is None
     h.acc.is_lone = False
     h.put(None)
-    assert lane(h) is not None
+    assert take_directly(h) is not None
 
 
 def test_a_custom_partitioner_is_asked_about_every_record() -> None:
     h = Harness(custom=lambda *_: 1)
     h.put(None)
-    assert lane(h) is None
+    assert take_directly(h) is None
 
 
 def test_all_is_sent_when_nothing_waits() -> None:
@@ -1176,10 +1178,10 @@ def test_all_is_sent_when_nothing_waits() -> None:
     assert not h.acc.is_all_sent
 
 
-def test_a_topic_is_in_use_as_long_as_lanes_take_records() -> None:
+def test_a_topic_is_in_use_as_long_as_open_batches_take_records() -> None:
     h = Harness()
     h.put(None, now=1.0)
-    assert lane(h) is not None  # some time later
+    assert take_directly(h) is not None  # some time later
     h.acc.acknowledged(h.take(now=9.0), 0, -1)
     assert h.acc.topics_in_use(8.0) == {"t"}
 
@@ -1195,7 +1197,9 @@ def drained(h: Harness) -> list[ProduceBatch]:
 @given(
     script=st.lists(
         st.tuples(
-            st.sampled_from(["put", "lane", "lane", "lane", "take", "seal", "tight"]),
+            st.sampled_from(
+                ["put", "direct", "direct", "direct", "take", "seal", "tight"]
+            ),
             st.none() | st.binary(max_size=3),
             st.integers(0, 120),
         ),
@@ -1214,7 +1218,7 @@ def test_leases_lose_no_byte_and_no_record(script: list[tuple]) -> None:
             except BufferFull:
                 continue
             taken.append(value)
-        elif what == "lane" and lane(h, value, key) is not None:
+        elif what == "direct" and take_directly(h, value, key) is not None:
             taken.append(value)
         elif what == "take":
             batches += drained(h)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
+from pydoc import plain, render_doc
 from typing import Any
 
 import pytest
@@ -545,6 +547,46 @@ async def test_send_many_larger_than_the_buffer(make: MakeProducer, logs: Logs) 
 
 
 # ---- back-pressure -------------------------------------------------------------------
+
+
+def test_enqueue_nowait_is_a_method_like_the_others() -> None:
+    method = Producer.enqueue_nowait
+    signature = inspect.signature(method)
+    assert signature == inspect.signature(Producer.enqueue).replace(
+        return_annotation="Delivery"
+    )
+    assert list(signature.parameters) == [
+        *("self", "topic", "value", "key", "headers", "timestamp", "partition")
+    ]
+    assert (method.__name__, method.__module__) == (
+        *("enqueue_nowait", "kafkaio.producer.producer"),
+    )
+    producer = Producer()
+    assert producer.enqueue_nowait.__self__ is producer
+    assert "enqueue_nowait" not in vars(producer)
+    assert "or raise BufferFull" in plain(render_doc(producer.enqueue_nowait))
+    assert "enqueue_nowait(self, topic: 'str'" in plain(render_doc(Producer))
+
+
+async def test_a_subclass_overrides_enqueue_nowait(
+    cluster: FakeCluster, logs: Logs
+) -> None:
+    class Tagging(Producer):
+        tagged = 0
+
+        def enqueue_nowait(self, topic: str, value: object, **options: Any) -> Delivery:
+            self.tagged += 1
+            assert isinstance(value, bytes)
+            return super().enqueue_nowait(topic, b"tagged " + value, **options)
+
+    config = ProducerConfig.of(cluster.bootstrap, {})
+    async with Tagging.from_config(config, dial=cluster.dial) as producer:
+        await producer.enqueue_nowait("one", b"0")
+        deliveries = [producer.enqueue_nowait("one", b"%d" % n) for n in range(1, 9)]
+        for delivery in deliveries:
+            await delivery
+        assert producer.tagged == 9
+    assert logs.values("one") == [b"tagged %d" % n for n in range(9)]
 
 
 async def test_enqueue_waits_for_room_first_come_first_served(
