@@ -29,12 +29,13 @@ identity when they have nothing under way, so no partition has two epochs under 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from kafkaio._dataclass import dataclass
 
 __all__ = [
     "MAX_UNDER_WAY",
+    "UNNUMBERED",
     "Identity",
     "Numbered",
     "PartitionSequence",
@@ -95,34 +96,25 @@ class ProducerIdentity:
         return self.current
 
 
-class Numbered:
-    """What the sequence knows of one batch; the accumulator's batches are these.
+class Numbered(Protocol):
+    """A batch, as far as its sequence is concerned.
 
     Attributes:
-        count: records in the batch; fixed from the moment it is first sent.
         identity: the identity it was numbered under, None before.
         base_sequence: number of its first record, -1 before.
-        is_on_wire: sent, and neither answered nor lost.
-        is_uncertain: an earlier sending was never answered: it may be in the log.
+        is_on_wire: whether it was sent, and neither answered nor lost.
+        is_uncertain: whether an earlier attempt was never answered, so that the batch
+            may be in the log.
     """
 
-    __slots__ = (
-        "base_sequence",
-        "identity",
-        "is_on_wire",
-        "is_uncertain",
-    )
-
-    def __init__(self) -> None:
-        self.identity: Identity | None = None
-        self.base_sequence = UNNUMBERED
-        self.is_on_wire = False
-        self.is_uncertain = False
+    identity: Identity | None
+    base_sequence: int
+    is_on_wire: bool
+    is_uncertain: bool
 
     @property
     def count(self) -> int:
-        """Records in the batch."""
-        raise NotImplementedError
+        """Records in the batch; fixed from the moment it is first sent."""
 
 
 BatchT = TypeVar("BatchT", bound=Numbered)

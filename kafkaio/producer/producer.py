@@ -160,11 +160,12 @@ class Producer(Closeable):
         self._accumulator = _make_accumulator(
             config, self._identity, partial(_report_lost, cluster)
         )
+        self._budget = self._accumulator.budget
         self._room = Room(self._accumulator, config.max_block_ms / 1000)
         self._make = RecordMaker(config).make
         # A serializer must run first, so that nothing can be taken in as it is passed.
         self._is_plain = not (config.key_serializer or config.value_serializer)
-        self._open_batches = self._accumulator.open_batches
+        self._open_batches = self._accumulator.budget.open_batches
         self._intake = self._open_batches if self._is_plain else None
         self._take = self._open_batches.take if self._is_plain else _take_nothing
         self._largest = min(config.max_request_size, config.buffer_memory)
@@ -263,7 +264,7 @@ class Producer(Closeable):
             self._open_batches.clear
         )  # what is taken in is not sent from there
         self._open_batches.bind(get_ident, home.check)
-        self._accumulator.wait = waits_at(home)
+        self._accumulator.placement.wait = waits_at(home)
         cluster = self._cluster
         # Asked for once: finding the running loop would cost more than its time does.
         self._now = asyncio.get_running_loop().time
@@ -416,7 +417,7 @@ class Producer(Closeable):
     def _enqueue_at_once(
         self, topic: str, partition: int | None, record: PlainRecord
     ) -> Delivery | None:
-        size = self._accumulator.size_of(record)
+        size = self._budget.size_of(record)
         timestamp, key, value, headers = record
         delivery = self._open_batches.take(
             topic, value, key, headers, timestamp, partition
@@ -428,7 +429,7 @@ class Producer(Closeable):
     async def _enqueue_later(
         self, topic: str, partition: int | None, record: PlainRecord
     ) -> Delivery:
-        size = self._accumulator.size_of(record)
+        size = self._budget.size_of(record)
         if self._open_batches.taken >= _TURN_BYTES:
             # A loop that only enqueues would otherwise fill the buffer before the
             # sender, or anybody else, gets a turn.
@@ -443,7 +444,7 @@ class Producer(Closeable):
         try:
             self._check_running()
         except BaseException:
-            self._accumulator.release(size)
+            self._budget.release(size)
             raise
         return self._take_in(topic, partition, record, size)
 
@@ -485,7 +486,7 @@ class Producer(Closeable):
         if delivery is None:
             self._wake()
             raise BufferFull(
-                f"no room for {self._accumulator.size_of(record)} bytes in "
+                f"no room for {self._budget.size_of(record)} bytes in "
                 f"buffer_memory={self.config.buffer_memory}; "
                 f"{len(self._room)} calls wait for room"
             )
@@ -496,8 +497,10 @@ class Producer(Closeable):
     ) -> Delivery:
         accumulator = self._accumulator
         at = self._now()
-        receipt = accumulator.append_reserved(topic, partition, record, at, size)
-        if accumulator.has_news and self._sender is not None:
+        receipt = accumulator.placement.append_reserved(
+            topic, partition, record, at, size
+        )
+        if accumulator.backlog.has_news and self._sender is not None:
             self._sender.batch_begun()
         return Delivery(receipt, receipt.count - 1, record[0])
 
@@ -533,7 +536,7 @@ class Producer(Closeable):
                 return await self._send_values(topic, plain)
         planned = plan(topic, values, self._make)
         for _, record in planned:
-            self._accumulator.size_of(record)
+            self._budget.size_of(record)
         sent = Sent()
         try:
             for partition, record in planned:
@@ -841,10 +844,9 @@ def _make_accumulator(
         adaptive=config.partitioner_adaptive_partitioning_enable,
     )
     new_builder = partial(BatchBuilder, compressor=compressor)
-    accumulator = Accumulator(limits, chooser, identity, new_builder, on_lost)
-    accumulator.open_batches = OpenBatches(
+    open_batches = OpenBatches(
         wall_clock(),
         min(config.max_request_size, config.buffer_memory),
         ignore_keys=config.partitioner_ignore_keys,
     )
-    return accumulator
+    return Accumulator(limits, chooser, identity, new_builder, open_batches, on_lost)

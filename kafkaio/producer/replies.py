@@ -88,7 +88,7 @@ class Replies:
             elif answer_to_batch.error_code:
                 self._judge(batch, answer_to_batch, response)
             else:
-                self._accumulator.acknowledged(
+                self._accumulator.landing.acknowledged(
                     batch,
                     answer_to_batch.base_offset,
                     answer_to_batch.log_append_time_ms,
@@ -107,7 +107,7 @@ class Replies:
     def unacknowledged(self, batches: Sequence[ProduceBatch]) -> None:
         """Settle the batches of a request that asked for no answer (``acks=0``)."""
         for batch in batches:
-            self._accumulator.acknowledged(batch, -1, -1)
+            self._accumulator.landing.acknowledged(batch, -1, -1)
 
     def _no_answer(self, batch: ProduceBatch) -> None:
         topic, partition = batch.partition
@@ -123,7 +123,7 @@ class Replies:
         code = known_code(answer.error_code)
         asked = reaction(ApiKey.PRODUCE, code)
         if asked.step is Step.SUCCESS:
-            self._accumulator.acknowledged(
+            self._accumulator.landing.acknowledged(
                 batch, answer.base_offset, answer.log_append_time_ms
             )
             return
@@ -166,9 +166,11 @@ class Replies:
         if batch.attempts > self._retries:
             self._fail(batch, error)
         elif may_be_written:
-            self._accumulator.lost(batch, error, self._retry_at(batch, error))
+            self._accumulator.landing.lost(batch, error, self._retry_at(batch, error))
         else:
-            self._accumulator.refused(batch, error, self._retry_at(batch, error))
+            self._accumulator.landing.refused(
+                batch, error, self._retry_at(batch, error)
+            )
 
     def _retry_at(self, batch: ProduceBatch, error: Exception) -> float:
         delay = self._backoff.delay(batch.attempts - 1, roll())
@@ -184,15 +186,15 @@ class Replies:
         # delivery timeout is the limit.
         retry_at = self._retry_at(batch, error)
         if known_code(answer.error_code) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-            self._accumulator.out_of_order(batch, error, retry_at)
+            self._accumulator.landing.out_of_order(batch, error, retry_at)
         elif answer.log_start_offset == -1:
-            self._accumulator.refused(batch, error, retry_at)
+            self._accumulator.landing.refused(batch, error, retry_at)
         else:
-            self._accumulator.forgotten(batch, error, retry_at)
+            self._accumulator.landing.forgotten(batch, error, retry_at)
 
     def _too_large(self, batch: ProduceBatch, error: BrokerError) -> None:
         if batch.count > 1:
-            self._accumulator.divide(batch, error)
+            self._accumulator.landing.split(batch, error)
             return
         too_large = RecordTooLarge(
             f"{error}: the record of {batch.builder.size_bytes} bytes is larger than "
@@ -216,9 +218,9 @@ class Replies:
             self._fail(batch, error)
             return
         self._observer.record_failed(batch.partition, error, len(bad))
-        self._accumulator.without(batch, bad, error)
+        self._accumulator.landing.fail_records(batch, bad, error)
 
     def _fail(self, batch: ProduceBatch, error: Exception) -> None:
         if not batch.is_expired:
             self._observer.record_failed(batch.partition, error, batch.count)
-        self._accumulator.failed(batch, error)
+        self._accumulator.landing.failed(batch, error)

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from functools import partial
 
-from kafkaio._machines.accumulator import Accumulator
+from kafkaio._machines.accumulator import Accumulator, Barrier
 from kafkaio.errors import KafkaTimeout
 
 __all__ = ["Room"]
@@ -39,7 +39,7 @@ class Room:
 
     def try_reserve(self, size: int) -> bool:
         """Set bytes aside at once; False if others wait or there is no room."""
-        return not self._waiters and self._accumulator.reserve(size)
+        return not self._waiters and self._accumulator.budget.reserve(size)
 
     async def reserve(self, size: int) -> None:
         """Set bytes aside, after all who came before.
@@ -56,16 +56,16 @@ class Room:
         entry = (size, waiter)
         self._waiters.append(entry)
         # From now on everybody queues, and lanes would let others pass.
-        self._accumulator.allow_leases(allowed=False)
+        self._accumulator.gate.raise_barrier(Barrier.BACKPRESSURE)
         # The sender learns that somebody waits, and lets no batch linger.
-        self._accumulator.has_news = True
+        self._accumulator.backlog.has_news = True
         timer = loop.call_later(self._max_block, partial(self._time_out, entry))
         try:
             await waiter
         except BaseException:
             # Race: granted, then cancelled before this task ran. Give it back.
             if waiter.done() and not waiter.cancelled() and not waiter.exception():
-                self._accumulator.release(size)
+                self._accumulator.budget.release(size)
             elif entry in self._waiters:
                 self._waiters.remove(entry)
             self.grant()
@@ -82,18 +82,18 @@ class Room:
         while self._waiters:
             size, waiter = self._waiters[0]
             if not waiter.done():
-                if not self._accumulator.reserve(size):
+                if not self._accumulator.budget.reserve(size):
                     return True
                 waiter.set_result(None)
             self._waiters.popleft()
         if not self._is_closed:
-            self._accumulator.allow_leases(allowed=True)
+            self._accumulator.gate.remove_barrier(Barrier.BACKPRESSURE)
         return False
 
     def close(self) -> None:
         """Let batches be leased no more: nothing is taken in from now on."""
         self._is_closed = True
-        self._accumulator.allow_leases(allowed=False)
+        self._accumulator.gate.raise_barrier(Barrier.BACKPRESSURE)
 
     def fail(self, error: Exception) -> None:
         """Fail all who wait, and close."""

@@ -132,7 +132,7 @@ class Sender:
         """
         self._has_company |= self._is_called or self._on_wire > 0
         accumulator = self._accumulator
-        is_lone, accumulator.is_lone = accumulator.is_lone, False
+        is_lone, accumulator.gate.is_lone = accumulator.gate.is_lone, False
         if is_lone and not self._has_company:
             self._look()
         else:
@@ -152,7 +152,7 @@ class Sender:
 
     def metadata_changed(self, view: ClusterView) -> None:
         """Hear of new metadata."""
-        self._accumulator.learn(view)
+        self._accumulator.placement.learn(view)
         self.wake()
 
     def _start(self, step: _Step, name: str) -> None:
@@ -191,7 +191,7 @@ class Sender:
             return
         try:
             wake_at = self._turn(self._loop.time())
-            if self._accumulator.is_urgent:
+            if self._accumulator.outbox.is_urgent:
                 # What asks for no answer, or could not be sent, made room already.
                 self._room.grant()
         except Exception as failure:  # noqa: BLE001 - the task raises it
@@ -214,40 +214,40 @@ class Sender:
     def _turn(self, at: float) -> float:
         """Do all that can be done now; return when to look again."""
         accumulator = self._accumulator
-        if at >= accumulator.expires_at:
+        if at >= accumulator.backlog.expires_at:
             for receipt in accumulator.expire(at):
                 self._report(receipt)
         room = self._room
-        accumulator.is_urgent = room.is_awaited and room.grant()
-        if at >= self._look_at_topics_at or accumulator.has_new_topic:
+        accumulator.outbox.is_urgent = room.is_awaited and room.grant()
+        if at >= self._look_at_topics_at or accumulator.backlog.has_new_topic:
             self._watch_topics(at)
         while True:
             accumulator.looked()
-            outlook = accumulator.outlook(at)
+            outlook = accumulator.outbox.outlook(at)
             if self._needs_identity():
                 self._obtain_identity()
                 return outlook.wake_at
             if not self._send_to_some(outlook.nodes, at):
                 break
-            if accumulator.is_all_sent:
-                return accumulator.expires_at
+            if accumulator.backlog.is_all_sent:
+                return accumulator.backlog.expires_at
             if self._compresses:
                 # A megabyte takes milliseconds: others on the loop come in between.
                 self.wake()
-                return accumulator.expires_at
+                return accumulator.backlog.expires_at
         if outlook.is_leaderless:
             self._cluster.request_refresh()
         return outlook.wake_at
 
     def _watch_topics(self, at: float) -> None:
         self._look_at_topics_at = at + _TOPICS_INTERVAL
-        topics = self._accumulator.topics_in_use(at - self._topic_max_idle)
+        topics = self._accumulator.backlog.topics_in_use(at - self._topic_max_idle)
         if topics != self._watched:
             self._watched = topics
             self._cluster.watch_topics(self, topics)
-        if self._accumulator.has_new_topic:
-            self._accumulator.has_new_topic = False
-            unknown = self._accumulator.unknown_topics()
+        if self._accumulator.backlog.has_new_topic:
+            self._accumulator.backlog.has_new_topic = False
+            unknown = self._accumulator.backlog.unknown_topics()
             if unknown:
                 self._cluster.request_refresh(*unknown)
 
@@ -273,13 +273,13 @@ class Sender:
                 self._opening.add(node)
                 self._start(partial(self._open, node), f"producer to node {node}")
             return False
-        batches = self._accumulator.drain(node, at)
+        batches = self._accumulator.outbox.drain(node, at)
         if not batches:
             return False
         try:
             self._submit(connection, batches)
         except KafkaError as error:
-            self._accumulator.node(node).answered()
+            self._accumulator.outbox.node(node).answered()
             self._replies.unanswered(batches, error)
         return True
 
@@ -295,7 +295,7 @@ class Sender:
             observer.batch_sent(batch.partition, builder.count, builder.size_bytes)
         if request.acks == 0:
             connection.submit_oneway(request, max_version=max_version)
-            self._accumulator.node(connection.node_id).answered()
+            self._accumulator.outbox.node(connection.node_id).answered()
             self._replies.unacknowledged(batches)
             return
         self._on_wire += 1
@@ -356,7 +356,7 @@ class Sender:
         # goes to the task, whose crash fails everything that waits.
         self._on_wire -= 1
         try:
-            self._accumulator.node(node).answered()
+            self._accumulator.outbox.node(node).answered()
             if isinstance(answer, Exception):
                 self._replies.unanswered(batches, answer)
             else:
@@ -365,18 +365,18 @@ class Sender:
                 self._room.grant()
         except Exception as failure:  # noqa: BLE001 - see above
             self._fail(failure)
-        if not self._accumulator.is_all_sent:
+        if not self._accumulator.backlog.is_all_sent:
             self.wake()
         elif not self._on_wire:
             is_one = len(batches) == 1 and batches[0].builder.count == 1
-            self._accumulator.is_lone = is_one and not self._has_company
+            self._accumulator.gate.is_lone = is_one and not self._has_company
             self._has_company = False
 
     async def _open(self, node: int) -> None:
         try:
             await self._cluster.connection(node, ConnectionClass.PRODUCE)
         except KafkaError as error:
-            self._accumulator.note_cause(node, error)
+            self._accumulator.outbox.note_cause(node, error)
             self._cluster.request_refresh()
             # The pool keeps the back-off of connections; this is for errors that
             # come at once, such as a node that has left the cluster.
@@ -392,7 +392,7 @@ class Sender:
         return (
             identity is not None
             and identity.current is None
-            and not self._accumulator.is_empty
+            and not self._accumulator.backlog.is_empty
         )
 
     def _obtain_identity(self) -> None:
@@ -408,13 +408,13 @@ class Sender:
                 if not error.retriable:
                     self._refuse_all(error)
                 delay = self._backoff.delay(attempt, roll())
-                self._accumulator.note_cause(None, error)
+                self._accumulator.outbox.note_cause(None, error)
                 self._cluster.observer.retrying(
                     "get a producer id", attempt, delay, error
                 )
                 attempt += 1
                 await anyio.sleep(delay)
-                if self._accumulator.is_empty:
+                if self._accumulator.backlog.is_empty:
                     break
         finally:
             self._is_obtaining = False

@@ -1,50 +1,63 @@
-"""One batch of a producer."""
+"""One batch of a producer: records that are sent, and succeed or fail, together."""
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
-from kafkaio._machines.sequence import Numbered
+from kafkaio._machines.sequence import UNNUMBERED, Identity
 from kafkaio._records._impl import Receipt
 from kafkaio._records.batch import BatchBuilder, PlainRecord
 from kafkaio.types import TopicPartition
 
 __all__ = ["PlainRecord", "ProduceBatch", "Rank", "Receipt"]
 
-#: A batch's place among those of its partition. Parts of a batch that was divided
-#: rank where it stood: (7,) < (7, 0) < (7, 1) < (8,).
+#: A batch's place among those of its partition. The parts of a batch that was split
+#: take its place: (7,) < (7, 0) < (7, 1) < (8,).
 Rank: TypeAlias = tuple[int, ...]
 
 
-class ProduceBatch(Numbered):
+class ProduceBatch:
     """Records of one partition that are sent, and succeed or fail, together.
+
+    A batch is open, then sealed; it waits, then is on the wire. If an attempt does not
+    succeed, it waits again, until its receipt is settled. It may be leased only while
+    it is open and waits, and it has an identity from the moment it is first sent.
 
     Attributes:
         partition: the partition.
         rank: its place among the batches of the partition.
         builder: the records.
-        receipt: what their senders hold.
-        created: when the first record came, in seconds.
+        receipt: what the deliveries of its records refer to.
+        created: time of its first record, in seconds.
         is_leased: whether records go into it past the accumulator, which has charged
-            it with all the room that it may still use.
+            it with all bytes that it may still use.
         is_sealed: whether it takes no more records.
-        is_expired: whether it was given up while on the wire.
+        is_expired: whether its receipt failed while it was on the wire.
+        is_on_wire: whether it was sent, and neither answered nor lost.
+        is_uncertain: whether an earlier attempt was never answered, so that the batch
+            may be in the log.
+        identity: the producer identity it was numbered under, None before.
+        base_sequence: sequence number of its first record, -1 before.
         attempts: how often it was sent.
-        retry_at: not to be sent again before this time.
-        sent_to: leader and leader epoch when it was last sent.
+        retry_at: time before which it is not sent again.
+        sent_to: leader and leader epoch of the last attempt.
         cause: why the last attempt did not succeed, or none could be made.
-        charged: bytes of the buffer that it takes up.
+        charged: bytes of buffer memory that it is charged with.
     """
 
     __slots__ = (
         "attempts",
+        "base_sequence",
         "builder",
         "cause",
         "charged",
         "created",
+        "identity",
         "is_expired",
         "is_leased",
+        "is_on_wire",
         "is_sealed",
+        "is_uncertain",
         "partition",
         "rank",
         "receipt",
@@ -60,7 +73,10 @@ class ProduceBatch(Numbered):
         receipt: Receipt,
         created: float,
     ) -> None:
-        Numbered.__init__(self)  # at half the price of super()
+        self.identity: Identity | None = None
+        self.base_sequence = UNNUMBERED
+        self.is_on_wire = False
+        self.is_uncertain = False
         self.partition = partition
         self.rank = rank
         self.builder = builder
@@ -81,7 +97,7 @@ class ProduceBatch(Numbered):
         return self.builder.count
 
     def encode(self) -> bytes:
-        """Return the batch as it goes on the wire, with its present numbers."""
+        """Return the bytes of the batch, with its current sequence numbers."""
         if self.identity is None:
             return self.builder.build()
         return self.builder.build(

@@ -1382,9 +1382,11 @@ async def test_a_shared_client_that_closes_fails_what_is_left(
     await producer.close()
 
 
-@pytest.mark.parametrize("broken_part", ["acknowledged", "outlook"])
+@pytest.mark.parametrize(
+    ("part", "method"), [("landing", "acknowledged"), ("outbox", "outlook")]
+)
 async def test_a_crash_fails_everything_with_its_cause(
-    make: MakeProducer, monkeypatch: pytest.MonkeyPatch, broken_part: str
+    make: MakeProducer, monkeypatch: pytest.MonkeyPatch, part: str, method: str
 ) -> None:
     async with make(buffer_memory=3_000) as producer:
         await producer.partitions_for("one")
@@ -1394,7 +1396,7 @@ async def test_a_crash_fails_everything_with_its_cause(
         def broken(*_: object) -> None:
             raise ZeroDivisionError("a bug")
 
-        monkeypatch.setattr(producer._accumulator, broken_part, broken)
+        monkeypatch.setattr(getattr(producer._accumulator, part), method, broken)
         for delivery in deliveries:
             with pytest.raises(InternalError, match="a bug") as caught:
                 await delivery
