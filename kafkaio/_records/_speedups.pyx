@@ -31,7 +31,7 @@ from libc.string cimport memcpy, memset
 from kafkaio._records._layout import BATCH_HEADER_SIZE, MIN_RECORD_SIZE
 from kafkaio._records._layout import HEADER_OVERHEAD as MOST_OF_HEADER
 from kafkaio._records._layout import ONE_RECORD as MOST_OF_RECORD
-from kafkaio.errors import CorruptRecord, UsageError
+from kafkaio.errors import ArgumentValueError, CorruptRecord, UsageError
 from kafkaio.types import Record as TypedRecord
 from kafkaio.types import TimestampType, TopicPartition, restore_record
 

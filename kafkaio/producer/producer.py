@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum, auto
 from functools import partial
 from threading import get_ident
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
 import anyio
 
+from kafkaio._arguments import check_topic, seconds_of
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.accumulator import (
     Accumulator,
@@ -39,19 +38,17 @@ from kafkaio._records._impl import OpenBatches, open_batch_first
 from kafkaio._records.batch import BatchBuilder, Compression, Rows
 from kafkaio._records.compression import Compressor
 from kafkaio._runtime.clock import now, roll, wall_clock, wall_ms
-from kafkaio._runtime.ending import Ending
-from kafkaio._runtime.unclosed import Closeable, Home, weakly
+from kafkaio._runtime.lifecycle import Closeable, Lifecycle, State, weakly
 from kafkaio.client.client import Client, shared
 from kafkaio.client.cluster import Cluster
 from kafkaio.client.signature import OptionsSignature
 from kafkaio.config import ProducerConfig, ProducerOptions
-from kafkaio.errors import BufferFull, ClosedError, InternalError, KafkaTimeout
+from kafkaio.errors import BufferFull, ClosedError, KafkaTimeout
 from kafkaio.producer.arguments import RecordMaker, check_destination
-from kafkaio.producer.delivery import Delivery, settled, waits_at
-from kafkaio.producer.many import Sent, plan
-from kafkaio.producer.room import Room
+from kafkaio.producer.backpressure import BufferSpace
+from kafkaio.producer.bulk import SentRows, SentValues, check_rows, plan
+from kafkaio.producer.delivery import Delivery, settled, waiting_at
 from kafkaio.producer.sender import Sender
-from kafkaio.producer.table import SentRows, check_rows
 from kafkaio.types import Headers, RecordMetadata, TopicPartition
 
 if TYPE_CHECKING:
@@ -67,24 +64,13 @@ _TURN_BYTES_MANY = 1_048_576
 _GRACE = 0.1
 
 
-class State(Enum):
-    """The states of a producer; it takes records only while RUNNING."""
-
-    NEW = auto()
-    STARTING = auto()
-    RUNNING = auto()
-    CLOSING = auto()
-    CRASHED = auto()
-    CLOSED = auto()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerStatistics:
     """A snapshot of a producer.
 
     Attributes:
-        state: ``NEW``, ``STARTING``, ``RUNNING``, ``CLOSING``, ``CRASHED`` or
-            ``CLOSED``.
+        state: ``new``, ``starting``, ``running``, ``failed`` (a background task
+            crashed), ``closing`` or ``closed``.
         producer_id: the id that makes it idempotent (KIP-98), -1 while it has none.
         producer_epoch: the epoch of that id, -1 while it has none.
         waiting_for_room: calls that wait for buffer memory.
@@ -151,29 +137,29 @@ class Producer(Closeable):
     def _set_up(
         self, config: ProducerConfig, cluster: Cluster, *, owns_cluster: bool
     ) -> None:
+        self._life = Lifecycle("producer", config.client_id)
+        self._life.add_crash_listener(weakly(self._fail_records))
         self.config = config
         self._cluster = cluster
         self._owns_cluster = owns_cluster
-        self._state = State.NEW
-        self._failure: Exception | None = None
         self._identity = ProducerIdentity() if config.enable_idempotence else None
         self._accumulator = _make_accumulator(
             config, self._identity, partial(_report_lost, cluster)
         )
         self._budget = self._accumulator.budget
-        self._room = Room(self._accumulator, config.max_block_ms / 1000)
+        self._space = BufferSpace(
+            self._budget, self._accumulator.gate, config.max_block_ms / 1000
+        )
         self._make = RecordMaker(config).make
         # A serializer must run first, so that nothing can be taken in as it is passed.
-        self._is_plain = not (config.key_serializer or config.value_serializer)
-        self._open_batches = self._accumulator.budget.open_batches
-        self._intake = self._open_batches if self._is_plain else None
-        self._take = self._open_batches.take if self._is_plain else _take_nothing
+        is_plain = not (config.key_serializer or config.value_serializer)
+        self._open_batches = self._budget.open_batches
+        self._intake = self._open_batches if is_plain else None
+        self._take = self._open_batches.take if is_plain else _take_nothing
         self._largest = min(config.max_request_size, config.buffer_memory)
         self._sender: Sender | None = None
         self._now = now
         self._undo: list[Callable[[], None]] = []
-        self._ending = Ending(f"{config.client_id}: close")
-        self._home: Home | None = None
 
     @classmethod
     def from_properties(
@@ -212,101 +198,97 @@ class Producer(Closeable):
         identity = self._identity and self._identity.current
         who = f" id={identity.producer_id}/{identity.epoch}" if identity else ""
         return (
-            f"<Producer {self.config.client_id!r} {self._state.name}{who} | "
+            f"<Producer {self.config.client_id!r} {self._life.state.value}{who} | "
             f"{buffer.topics} topics | {buffer.waiting_batches} batches waiting, "
             f"{buffer.batches_on_wire} on the wire, {buffer.used_bytes} bytes>"
         )
 
     def statistics(self) -> ProducerStatistics:
-        """The producer as it is now."""
+        """Return a snapshot of the producer."""
         identity = self._identity.current if self._identity is not None else None
         return ProducerStatistics(
-            state=self._state.name,
+            state=self._life.state.value,
             producer_id=-1 if identity is None else identity.producer_id,
             producer_epoch=-1 if identity is None else identity.epoch,
-            waiting_for_room=len(self._room),
+            waiting_for_room=len(self._space),
             buffer=self._accumulator.statistics(),
         )
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        # Whoever leaves by an exception wants to be gone: records are waited for no
-        # longer than one attempt may take.
-        attempt = self.config.request_timeout_ms / 1000
-        await self.close(None if error is None else attempt)
 
     async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Connect to the cluster; returns when it has answered.
 
-        If it fails or is cancelled, the producer is closed.
+        If the call fails or is cancelled, the producer is closed.
 
         Args:
             timeout: seconds; ``default_api_timeout_ms`` by default.
 
         Raises:
+            ArgumentTypeError: the timeout is no number.
+            ArgumentValueError: the timeout is negative; nothing was started.
             BrokerNotAvailable: no bootstrap server answered in time.
-            ClosedError: the producer was started before, or a shared client is not
-                running.
+            AuthenticationError: the brokers refuse the client.
+            ClosedError: the producer was started or closed before, or a shared client
+                is not running.
         """
-        if self._state is not State.NEW:
-            raise ClosedError(f"{self!r} cannot be started again")
-        self._state = State.STARTING
-        self._home = home = Home(f"the producer {self.config.client_id!r}")
-        home.on_fork = (
-            self._open_batches.clear
-        )  # what is taken in is not sent from there
+        if timeout is not None:
+            seconds_of("timeout", timeout)
+        home = self._life.begin()
+        # A forked process has no sender: no record must go into an open batch there.
+        home.on_fork = self._open_batches.clear
         self._open_batches.bind(get_ident, home.check)
-        self._accumulator.placement.wait = waits_at(home)
-        cluster = self._cluster
-        # Asked for once: finding the running loop would cost more than its time does.
-        self._now = asyncio.get_running_loop().time
+        self._accumulator.placement.wait = waiting_at(home)
+        cluster, life = self._cluster, self._life
+        # Bound once: to find the running loop costs more than to read its clock.
+        self._now = home.loop.time
         try:
             if self._owns_cluster:
                 await cluster.start(timeout)
             sender = Sender(
-                cluster, self.config, self._accumulator, self._identity, self._room
+                cluster, self.config, self._accumulator, self._identity, self._space
             )
-            sender.on_end = weakly(self._sender_ended)
+            sender.on_end = partial(
+                life.crashed, ClosedError("the producer's client was closed")
+            )
             sender.start()
             self._sender = sender
             self._undo.append(cluster.add_metadata_listener(sender.metadata_changed))
-            self._undo.append(cluster.add_crash_listener(weakly(self._crashed)))
+            self._undo.append(cluster.add_crash_listener(life.crashed))
             sender.metadata_changed(cluster.view)
-            self._state = State.RUNNING
+            life.started()
         except BaseException:
             await self.close(timeout=0)
             raise
         cluster.observer.started("producer", self.config.client_id)
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Send what was enqueued, then end. May be called again, and by several.
+        """Send what was enqueued, then close.
 
-        From the call on, nothing more is taken in. When it returns, every delivery
-        is done and every connection of its own client is closed. If the call is
-        cancelled, what is not acknowledged fails at once, and the rest ends in the
-        background if the call is cancelled again; another call waits for that.
+        From the call on, no record is taken in. When it returns, every delivery is
+        done and every connection of the producer's own client is closed. If the call
+        is cancelled, what is not acknowledged fails at once and the call waits for the
+        rest; cancelled again, it returns, and the rest is done in the background. It
+        may be called again, also by several tasks: all of them wait for the same end.
 
         Args:
-            timeout: seconds to wait for acknowledgements; what has none by then
-                fails with ClosedError, though it may have been written. By default
+            timeout: seconds to wait for acknowledgements. Records without one by then
+                fail with ClosedError, though they may have been written. By default
                 ``delivery_timeout_ms`` is the limit, as for every record.
+
+        Raises:
+            ArgumentTypeError: the timeout is no number.
+            ArgumentValueError: the timeout is negative; nothing was closed.
+            ClosedError: the producer belongs to another event loop or process.
         """
-        if self._state in {State.CLOSING, State.CLOSED}:
-            await self._ending.wait()
+        if timeout is not None:
+            seconds_of("timeout", timeout)
+        before = self._life.begin_close()
+        if before is None:
+            await self._life.closed()
             return
-        flushes = self._state is State.RUNNING and timeout != 0
+        flushes = before is State.RUNNING and timeout != 0
         deadline = None if timeout is None else now() + timeout
-        self._state = State.CLOSING
-        self._room.fail(self._why_closed())
-        await self._ending.begin(
+        self._space.close(self._life.why_unusable())
+        await self._life.close(
             partial(self._flush_within, timeout) if flushes else None,
             partial(self._end, deadline),
         )
@@ -325,15 +307,16 @@ class Producer(Closeable):
     ) -> RecordMetadata:
         """Write a record and wait until it is acknowledged.
 
-        A lone record leaves at once. If the call is cancelled while it waits for
-        buffer room, nothing is written; afterwards the record may still be.
+        A record is sent at once if no request to its leader is in flight. If the call
+        is cancelled while it waits for buffer memory, nothing is written; if it is
+        cancelled later, the record may be written.
 
         Args:
             topic: name of the topic.
-            value: ``bytes``, or what ``value_serializer`` takes; None for a tombstone.
-            key: ``bytes``, or what ``key_serializer`` takes. Records with the same
-                key go to the same partition.
-            headers: pairs of name and value (``bytes`` or None), or a mapping.
+            value: bytes, None for a tombstone, or what ``value_serializer`` takes.
+            key: bytes, None for no key, or what ``key_serializer`` takes. Records with
+                the same key go to the same partition.
+            headers: pairs of name and bytes, or a mapping; a name may repeat in pairs.
             timestamp: milliseconds since the Unix epoch; now by default.
             partition: number of the partition; chosen by the partitioner by default.
 
@@ -341,20 +324,21 @@ class Producer(Closeable):
             Where the record was written.
 
         Raises:
-            TypeError: an argument is of the wrong type; nothing was enqueued.
-            ValueError: an argument is impossible; nothing was enqueued.
-            RecordTooLarge: the record can never fit the limits in force.
-            DeliveryTimeout: no acknowledgement within ``delivery_timeout_ms``.
-            UnknownTopicOrPartition: no such topic or partition.
+            ArgumentTypeError: an argument has the wrong type; nothing was enqueued.
+            ArgumentValueError: an argument has an impossible value; nothing was
+                enqueued.
+            RecordTooLarge: the record can never be sent with the limits that are set.
+            DeliveryTimeout: no acknowledgement came within ``delivery_timeout_ms``.
+            UnknownTopicOrPartition: there is no such topic or partition.
             BrokerError: the broker refused the record, for the reason given.
-            KafkaTimeout: no buffer room within ``max_block_ms``.
+            KafkaTimeout: there was no buffer memory within ``max_block_ms``.
             ClosedError: the producer is not started, or closed.
         """
         delivery = None
         if self._open_batches.taken < _TURN_BYTES:
             delivery = self._take(topic, value, key, headers, timestamp, partition)
         if delivery is None:
-            self._check_running()
+            self._life.check()
             check_destination(topic, partition)
             record = self._make(key, value, headers, timestamp)
             if self._open_batches.taken < _TURN_BYTES:
@@ -373,27 +357,28 @@ class Producer(Closeable):
         timestamp: int | None = None,
         partition: int | None = None,
     ) -> Delivery:
-        """Take a record in, waiting for buffer room only, first come, first served.
+        """Take a record in, waiting for buffer memory only.
 
-        If the call is cancelled, nothing was taken in.
+        Calls that wait are served in their order. If the call is cancelled, the record
+        was not taken in.
 
         Args:
-            topic: see `send`, as for the others.
-            value: likewise.
-            key: likewise.
-            headers: likewise.
-            timestamp: likewise.
-            partition: likewise.
+            topic: as for `send`.
+            value: as for `send`.
+            key: as for `send`.
+            headers: as for `send`.
+            timestamp: as for `send`.
+            partition: as for `send`.
 
         Returns:
-            A handle to await the acknowledgement with, which raises what `send`
-            raises for a record that failed on the way.
+            A handle to await the acknowledgement with. It raises what `send` raises for
+            a record that fails after it was taken in.
 
         Raises:
-            TypeError: an argument is of the wrong type.
-            ValueError: an argument is impossible.
-            RecordTooLarge: the record can never fit the limits in force.
-            KafkaTimeout: no buffer room within ``max_block_ms``.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: an argument has an impossible value.
+            RecordTooLarge: the record can never be sent with the limits that are set.
+            KafkaTimeout: there was no buffer memory within ``max_block_ms``.
             ClosedError: the producer is not started, or closed.
         """
         if self._open_batches.taken < _TURN_BYTES:
@@ -407,7 +392,7 @@ class Producer(Closeable):
     async def _enqueue(
         self, topic: str, partition: int | None, record: PlainRecord, limit: int
     ) -> Delivery:
-        self._check_running()
+        self._life.check()
         if self._open_batches.taken < limit:
             delivery = self._enqueue_at_once(topic, partition, record)
             if delivery is not None:
@@ -422,7 +407,7 @@ class Producer(Closeable):
         delivery = self._open_batches.take(
             topic, value, key, headers, timestamp, partition
         )
-        if delivery is None and self._room.try_reserve(size):
+        if delivery is None and self._space.try_reserve(size):
             delivery = self._take_in(topic, partition, record, size)
         return delivery
 
@@ -431,18 +416,18 @@ class Producer(Closeable):
     ) -> Delivery:
         size = self._budget.size_of(record)
         if self._open_batches.taken >= _TURN_BYTES:
-            # A loop that only enqueues would otherwise fill the buffer before the
-            # sender, or anybody else, gets a turn.
+            # A task that only enqueues would otherwise fill the buffer before the
+            # sender, or any other task, runs.
             await asyncio.sleep(0)
             self._open_batches.taken = 0
-            self._check_running()
+            self._life.check()
             delivery = self._enqueue_at_once(topic, partition, record)
             if delivery is not None:
                 return delivery
         self._wake()
-        await self._room.reserve(size)
+        await self._space.reserve(size)
         try:
-            self._check_running()
+            self._life.check()
         except BaseException:
             self._budget.release(size)
             raise
@@ -462,33 +447,34 @@ class Producer(Closeable):
         """Take a record in, or raise BufferFull where `enqueue` would wait.
 
         Args:
-            topic: see `send`, as for the others.
-            value: likewise.
-            key: likewise.
-            headers: likewise.
-            timestamp: likewise.
-            partition: likewise.
+            topic: as for `send`.
+            value: as for `send`.
+            key: as for `send`.
+            headers: as for `send`.
+            timestamp: as for `send`.
+            partition: as for `send`.
 
         Returns:
-            A handle to await the acknowledgement with.
+            A handle to await the acknowledgement with, as `enqueue` returns.
 
         Raises:
-            TypeError: an argument is of the wrong type.
-            ValueError: an argument is impossible.
-            RecordTooLarge: the record can never fit the limits in force.
-            BufferFull: no room now, or others wait for room.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: an argument has an impossible value.
+            RecordTooLarge: the record can never be sent with the limits that are set.
+            BufferFull: there is not enough buffer memory now, or other calls wait for
+                it.
             ClosedError: the producer is not started, or closed.
         """
-        self._check_running()
+        self._life.check()
         check_destination(topic, partition)
         record = self._make(key, value, headers, timestamp)
         delivery = self._enqueue_at_once(topic, partition, record)
         if delivery is None:
             self._wake()
             raise BufferFull(
-                f"no room for {self._budget.size_of(record)} bytes in "
+                f"no space for {self._budget.size_of(record)} bytes in "
                 f"buffer_memory={self.config.buffer_memory}; "
-                f"{len(self._room)} calls wait for room"
+                f"{len(self._space)} calls wait for it"
             )
         return delivery
 
@@ -509,8 +495,9 @@ class Producer(Closeable):
     ) -> Sequence[RecordMetadata]:
         """Write several records and wait until all of them are acknowledged.
 
-        All are checked before the first is taken in. If the call is cancelled, those
-        taken in may still be written.
+        All are checked before the first is taken in. Records of one partition are
+        written in the order of ``values``. If the call is cancelled, records that were
+        taken in may be written.
 
         Args:
             topic: name of the topic.
@@ -518,49 +505,50 @@ class Producer(Closeable):
 
         Returns:
             Where each record was written, in the order of ``values``: a read-only
-            sequence that makes each item when it is taken.
+            sequence that makes each item when it is used.
 
         Raises:
-            TypeError: a value is of the wrong type; nothing was enqueued.
-            ValueError: a value is impossible; nothing was enqueued.
-            RecordTooLarge: a record can never fit; nothing was enqueued.
-            DeliveriesFailed: an exception group of what befell the records that
-                failed; it tells which they are, and what became of the others.
+            ArgumentTypeError: a value has the wrong type; nothing was enqueued.
+            ArgumentValueError: a value is impossible; nothing was enqueued.
+            RecordTooLarge: a record can never be sent; nothing was enqueued.
+            DeliveriesFailed: some records failed: an exception group of their errors.
+                It has the error of each record that failed, and the place of each
+                other.
             ClosedError: the producer is not started, or closed.
         """
-        self._check_running()
-        check_destination(topic, None)
-        if self._is_plain and isinstance(values, list | tuple):
+        self._life.check()
+        check_topic(topic)
+        if self._intake is not None and isinstance(values, list | tuple):
             plain = list(values)
             if self._open_batches.are_plain(plain):
                 return await self._send_values(topic, plain)
-        planned = plan(topic, values, self._make)
+        planned = plan(values, self._make)
         for _, record in planned:
             self._budget.size_of(record)
-        sent = Sent()
+        sent = SentValues()
         try:
             for partition, record in planned:
                 sent.add(await self._enqueue(topic, partition, record, _TURN_BYTES))
-        except Exception as error:  # noqa: BLE001 - told with the others
+        except Exception as error:  # noqa: BLE001 - raised with the others
             sent.fail_rest(len(planned), error)
         return await sent.outcome()
 
     async def _send_values(
         self, topic: str, values: list[object]
     ) -> Sequence[RecordMetadata]:
-        lanes = self._open_batches
-        sent = Sent()
+        open_batches = self._open_batches
+        sent = SentValues()
         try:
             while sent.count < len(values):
                 run = None
-                if lanes.taken < _TURN_BYTES_MANY:
-                    run = lanes.take_values(topic, values, sent.count)
+                if open_batches.taken < _TURN_BYTES_MANY:
+                    run = open_batches.take_values(topic, values, sent.count)
                 if run is None:
                     record = self._make(None, values[sent.count], (), None)
                     sent.add(await self._enqueue(topic, None, record, _TURN_BYTES_MANY))
                 else:
                     sent.add_run(run)
-        except Exception as error:  # noqa: BLE001 - told with the others
+        except Exception as error:  # noqa: BLE001 - raised with the others
             sent.fail_rest(len(values), error)
         return await sent.outcome()
 
@@ -577,22 +565,22 @@ class Producer(Closeable):
     ) -> pa.Table:
         """Write the rows of an Arrow table and wait until all are acknowledged.
 
-        Rows go from the table's memory into batches without a Python object for each;
-        the serializers are not asked. Rows of one partition keep their order. All are
-        checked before the first is taken in. If the call is cancelled, those taken in
-        may still be written.
+        Rows are copied from the table's memory into batches without a Python object for
+        each; serializers are not called. Rows of one partition keep their order. All
+        are checked before the first is taken in. If the call is cancelled, rows that
+        were taken in may be written.
 
         Args:
             topic: name of the topic.
-            table: the table; it must not change meanwhile.
+            table: the table; it must not change during the call.
             key: name of the column of keys, binary or text; None for records without
                 keys. Rows with the same key go to the same partition.
-            value: name of the column of values, likewise; None for tombstones, as is
-                a null in it.
+            value: name of the column of values, binary or text; None for tombstones, as
+                is a null in it.
             headers: name of the column of headers: lists of structs of name and
                 value, or maps; None for records without headers.
             timestamp: name of the column of timestamps, of Arrow's type or integers
-                that count milliseconds; None, as a null in it, for the present time.
+                in milliseconds; None, as a null in it, for the current time.
             partition: number of the partition of all rows; chosen by the partitioner,
                 row by row, by default.
 
@@ -602,18 +590,19 @@ class Producer(Closeable):
 
         Raises:
             ImportError: pyarrow is not installed: ``pip install 'kafkaio[arrow]'``.
-            KeyError: the table has no such column; nothing was enqueued.
-            UsageError: a column or a row cannot be sent; nothing was enqueued.
-            RecordTooLarge: a row can never fit; nothing was enqueued.
+            ArgumentTypeError: an argument has the wrong type; nothing was enqueued.
+            ArgumentValueError: there is no such column, or a column or a row cannot be
+                sent; nothing was enqueued.
+            RecordTooLarge: a row can never be sent; nothing was enqueued.
             UnknownTopicOrPartition: the cluster has no such topic; nothing was
                 enqueued.
-            DeliveriesFailed: an exception group of what befell the rows that failed;
-                it tells which they are, and what became of the others.
+            DeliveriesFailed: some rows failed: an exception group of their errors. It
+                has the error of each row that failed, and the place of each other.
             ClosedError: the producer is not started, or closed.
         """
         from kafkaio.arrow import rows_from_table
 
-        self._check_running()
+        self._life.check()
         check_destination(topic, partition)
         columns = {"key": key, "value": value, "headers": headers}
         now = wall_ms()
@@ -624,16 +613,16 @@ class Producer(Closeable):
         try:
             for rows in parts:
                 await self._enqueue_rows(topic, partition, rows, sent)
-        except Exception as error:  # noqa: BLE001 - told with the others
+        except Exception as error:  # noqa: BLE001 - raised with the others
             sent.fail_rest(error)
         return await sent.outcome()
 
     async def _enqueue_rows(
         self, topic: str, partition: int | None, rows: Rows, sent: SentRows
     ) -> None:
-        lanes, start = self._open_batches, 0
+        open_batches, start = self._open_batches, 0
         while start < rows.length:
-            taken = lanes.take_rows(
+            taken = open_batches.take_rows(
                 topic, partition, rows, start, sent.places, _TURN_BYTES_MANY
             )
             if not taken:
@@ -643,19 +632,25 @@ class Producer(Closeable):
             start += taken
 
     async def flush(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Wait until every record taken in before the call is done, or has failed.
+        """Wait until every record that was taken in before is acknowledged or failed.
 
-        Batches leave at once instead of lingering. What failed is told by the
-        deliveries, not here.
+        Batches leave at once instead of lingering. Errors of records are raised by
+        their deliveries, not here. If the call is cancelled, the records stay on their
+        way.
 
         Args:
-            timeout: seconds; no limit but ``delivery_timeout_ms`` by default.
+            timeout: seconds; by default ``delivery_timeout_ms`` is the limit, as for
+                every record.
 
         Raises:
+            ArgumentTypeError: the timeout is no number.
+            ArgumentValueError: the timeout is negative.
             KafkaTimeout: some records were not done in time; they stay on their way.
             ClosedError: the producer is not started, or closed.
         """
-        self._check_running()
+        if timeout is not None:
+            seconds_of("timeout", timeout)
+        self._life.check()
         with anyio.move_on_after(timeout) as scope:
             await self._flush()
         if scope.cancelled_caught:
@@ -671,21 +666,25 @@ class Producer(Closeable):
         topic: str,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> tuple[int, ...]:
-        """Return the partitions of a topic, asking the cluster if need be.
+        """Return the partitions of a topic, from the metadata or from the cluster.
 
         Args:
             topic: name of the topic.
             timeout: seconds; ``max_block_ms`` by default.
 
         Raises:
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: the topic is empty, or the timeout negative.
             UnknownTopicOrPartition: the cluster has no such topic.
-            AuthorizationError: the topic may not be described to us.
+            AuthorizationError: the client is not allowed to describe the topic.
+            KafkaTimeout: the cluster did not answer in time.
             ClosedError: the producer is not started, or closed.
         """
-        self._check_running()
-        check_destination(topic, None)
+        self._life.check()
+        check_topic(topic)
         if timeout is None:
             timeout = self.config.max_block_ms / 1000
+        seconds_of("timeout", timeout)
         view = await self._cluster.wait_for_topics([topic], timeout)
         return tuple(found.partition for found in view.partitions(topic))
 
@@ -696,84 +695,44 @@ class Producer(Closeable):
             await self._flush()
 
     async def _end(self, deadline: float | None) -> None:
-        self._abandon()
+        life, sender = self._life, self._sender
+        _stop(self._undo, self._accumulator, sender, self._cluster)
         try:
-            if self._sender is not None:
+            if sender is not None:
                 with anyio.move_on_after(_GRACE):
-                    await self._sender.stopped()
+                    await sender.stopped()
         finally:
-            was_open = self._state is not State.CLOSED and self._home is not None
-            self._state = State.CLOSED
+            is_news = life.ended()
             if self._owns_cluster:
                 left = None if deadline is None else max(0.0, deadline - now())
                 await self._cluster.close(left)
-            if was_open:
+            if is_news:
                 self._cluster.observer.closed("producer", self.config.client_id)
 
-    def _abandon(self) -> None:
-        """Fail what is left, and begin to end the tasks."""
-        _stop(self._undo, self._accumulator, self._sender, self._cluster)
+    async def _leave(self, error: BaseException | None) -> None:
+        # A program that leaves by an exception wants to end: it waits for records no
+        # longer than one attempt may take.
+        attempt = self.config.request_timeout_ms / 1000
+        await self.close(None if error is None else attempt)
 
-    def _crashed(self, cause: BaseException) -> None:
-        if self._state not in {State.RUNNING, State.CLOSING}:
-            return
-        if isinstance(cause, ClosedError):  # it was ended, with its loop perhaps
-            self._give_up(ClosedError(str(cause)))
-            return
-        error = InternalError(
-            f"a background task of the producer {self.config.client_id!r} crashed: "
-            f"{type(cause).__name__}: {cause}"
-        )
-        error.__cause__ = cause
-        self._give_up(error)
-
-    def _sender_ended(self) -> None:
-        if self._state is State.RUNNING:
-            self._give_up(ClosedError("the producer's client was closed"))
-
-    def _give_up(self, error: Exception) -> None:
-        if self._failure is None:
-            self._failure = error
-        if self._state is State.RUNNING:
-            self._state = State.CRASHED
-        self._room.fail(self._failure)
+    def _fail_records(self, cause: BaseException) -> None:
+        del cause  # why_unusable() tells it
+        error = self._life.why_unusable()
+        self._space.close(error)
         self._accumulator.fail_all(lambda _: error)
 
-    def _why_closed(self) -> Exception:
-        if self._failure is not None:
-            return self._failure
-        if self._state is State.NEW:
-            return ClosedError(
-                "the producer is not started: use `async with` or start()"
-            )
-        return ClosedError(f"the producer {self.config.client_id!r} is closed")
-
-    def _left_open(self) -> str | None:
-        state = getattr(self, "_state", State.NEW)
-        if state in {State.NEW, State.CLOSING, State.CLOSED}:
-            return None
-        if self._home is None or self._home.is_elsewhere:
-            return None
-        return f"the producer {self.config.client_id!r}"
-
-    def _forgotten(self) -> None:
-        if self._home is not None:
-            parts = (self._undo, self._accumulator, self._sender, self._cluster)
-            self._home.soon(partial(_stop, *parts))
-            self._home.soon(partial(self._room.fail, self._why_closed()))
-            if self._owns_cluster:
-                self._home.soon(self._cluster.abandon)
+    def _abandon(self) -> None:
+        life, cluster = self._life, self._cluster
+        parts = (self._undo, self._accumulator, self._sender, cluster)
+        life.soon(partial(_stop, *parts))
+        life.soon(partial(self._space.close, life.why_unusable()))
+        if self._owns_cluster:
+            life.soon(cluster.abandon)
 
     async def _flush(self) -> None:
         receipts = self._accumulator.seal()
         self._wake()
         await settled(receipts)
-
-    def _check_running(self) -> None:
-        if self._home is not None:
-            self._home.check()
-        if self._state is not State.RUNNING:
-            raise self._why_closed()
 
     def _wake(self) -> None:
         if self._sender is not None:

@@ -1218,7 +1218,7 @@ async def test_used_up_epochs_ask_for_a_new_id(make: MakeProducer, logs: Logs) -
 async def test_nothing_happens_in_the_constructor() -> None:
     producer = Producer("nowhere:1", linger_ms=7)
     assert producer.config.linger_ms == 7
-    assert repr(producer).startswith("<Producer 'kafkaio' NEW | 0 topics")
+    assert repr(producer).startswith("<Producer 'kafkaio' new | 0 topics")
     with pytest.raises(ClosedError, match="not started"):
         await producer.send("one", b"v")
     await producer.close()
@@ -1252,7 +1252,7 @@ async def test_sends_after_close_are_refused(make: MakeProducer) -> None:
         producer.enqueue_nowait("one", b"v")
     with pytest.raises(ClosedError):
         await producer.flush()
-    assert producer.statistics().state == "CLOSED"
+    assert producer.statistics().state == "closed"
 
 
 async def test_close_sends_what_was_enqueued(make: MakeProducer, logs: Logs) -> None:
@@ -1300,7 +1300,7 @@ async def test_a_cancelled_close_fails_the_rest_at_once(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert isinstance(sent.exception(), ClosedError)
-    assert producer.statistics().state == "CLOSED"
+    assert producer.statistics().state == "closed"
 
 
 async def test_close_without_a_cluster_is_bounded(
@@ -1325,7 +1325,7 @@ async def test_start_fails_without_a_cluster(
     producer = make()
     with pytest.raises(Exception, match="broker0"):
         await producer.start(timeout=1)
-    assert producer.statistics().state == "CLOSED"
+    assert producer.statistics().state == "closed"
 
 
 async def test_flush_waits_for_what_came_before(
@@ -1405,7 +1405,7 @@ async def test_a_crash_fails_everything_with_its_cause(
             await waiting
         with pytest.raises(InternalError):
             await producer.send("one", b"v")
-        assert producer.statistics().state == "CRASHED"
+        assert producer.statistics().state == "failed"
 
 
 async def test_no_task_is_left(make: MakeProducer, cluster: FakeCluster) -> None:
