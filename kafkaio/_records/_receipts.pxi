@@ -1,8 +1,9 @@
-# What a producer tells of records: receipts and deliveries.
+# Receipts and deliveries: the outcome of a producer's records.
 #
-# A Delivery is made for every record and may be kept by the thousand, so the garbage
-# collector is spared it. That is safe as long as no settled receipt leads back to a
-# delivery, which is why errors are raised as twins of the one that is kept.
+# A Delivery is made for every record, and users may keep thousands of them, so the
+# garbage collector does not track them. That is safe as long as no settled receipt
+# refers to a delivery: a raised error gets a traceback, whose frames may. So a copy of
+# the error is raised (`twin_of`) and the receipt keeps the original.
 
 from kafkaio._records._layout import at_once, twin_of
 from kafkaio.types import RecordMetadata
@@ -11,7 +12,7 @@ cdef extern from *:
     """
     #include <structmember.h>
 
-    /* The place of a slot in the objects of its class, or -1. */
+    /* The offset of a slot in the objects of its class, or -1. */
     static Py_ssize_t kafkaio_slot_offset(PyObject *descriptor) {
         if (!Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) {
             return -1;
@@ -20,8 +21,8 @@ cdef extern from *:
         return member->type == T_OBJECT_EX ? member->offset : -1;
     }
 
-    /* A new object of a class of slots. Its fields are text and numbers, which lead
-       nowhere: the collector need not look at it. */
+    /* A new object of a class with slots. Its fields are text and numbers, which refer
+       to nothing: the garbage collector need not track it. */
     static PyObject *kafkaio_allocate(PyObject *type) {
         PyObject *object = ((PyTypeObject *)type)->tp_alloc((PyTypeObject *)type, 0);
         if (object != NULL && PyObject_GC_IsTracked(object)) {
@@ -30,7 +31,7 @@ cdef extern from *:
         return object;
     }
 
-    /* Takes over the reference to value; the slot was empty. */
+    /* Puts value into a slot that is empty. */
     static void kafkaio_fill(PyObject *object, Py_ssize_t offset, PyObject *value) {
         Py_INCREF(value);
         *(PyObject **)((char *)object + offset) = value;
@@ -66,7 +67,7 @@ cdef object new_metadata(object topic, object partition, int64_t offset, object 
 
 @cython.final
 cdef class Receipt:
-    """What became of some records that travel together.
+    """The outcome of some records that are sent together.
 
     See `kafkaio._records._receipts.Receipt`.
     """
@@ -110,7 +111,7 @@ cdef class Receipt:
         self._settle()
 
     def fail(self, error not None):
-        """Settles: the records are given up."""
+        """Settles: the records have failed."""
         self.error = error
         self._settle()
 
@@ -120,7 +121,7 @@ cdef class Receipt:
         self._settle()
 
     def written(self, Py_ssize_t index, int64_t timestamp):
-        """The offset of an acknowledged record, -1 if unknown, and its timestamp."""
+        """Returns the offset of an acknowledged record, -1 if unknown, and its timestamp."""
         return self.offset_of(index), self.timestamp_of(timestamp)
 
     cdef inline int64_t offset_of(self, Py_ssize_t index) noexcept:
@@ -130,20 +131,20 @@ cdef class Receipt:
         return timestamp if self.log_append_time < 0 else self.log_append_time
 
     def see(self, index):
-        """Notes that somebody has learned of the error of record ``index``."""
+        """Notes that the error of record ``index`` was seen."""
         if self._seen is None:
             self._seen = set()
         self._seen.add(index)
 
     def when_settled(self, waiter):
-        """Tells ``waiter`` when it is settled, which it must not be yet."""
+        """Calls ``waiter`` when the receipt is settled, which it must not be yet."""
         assert not self.is_settled
         if self._waiters is None:
             self._waiters = {}
         self._waiters[waiter] = None
 
     def forget(self, waiter):
-        """Tells ``waiter`` no more; harmless if it was told."""
+        """Does not call ``waiter`` any more; harmless if it was called."""
         if self._waiters is not None:
             self._waiters.pop(waiter, None)
 
@@ -164,8 +165,8 @@ cdef class Receipt:
 cdef class Delivery:
     """A record that was taken in and will be acknowledged, or fail.
 
-    Await it once, many times, from several tasks, or never. Cancelling one await
-    harms neither the record nor other awaits. It always ends: at the latest when
+    It can be awaited once, many times, by several tasks, or never. Cancelling one await
+    affects neither the record nor other awaits. It always ends, at the latest when
     ``delivery_timeout_ms`` has passed or the producer is closed.
     """
 
@@ -182,20 +183,20 @@ cdef class Delivery:
         cdef Receipt receipt = self.where()
         if not receipt.is_settled and receipt.wait is not None:
             return receipt.wait(self)
-        # A generator of Python's own ends without raising, unlike any other iterator.
+        # A Python generator ends without raising StopIteration, which saves time.
         return at_once(self)
 
     @property
     def is_done(self):
-        """Whether it is known what became of the record."""
+        """Whether the record was acknowledged or has failed."""
         return self.where().is_settled
 
     def result(self):
         """Returns where the record was written, without waiting.
 
         Raises:
-            UsageError: that is not known yet.
-            KafkaError: the record failed; as for awaiting.
+            UsageError: the record is not done yet.
+            KafkaError: the record failed; as for ``await``.
         """
         return self.outcome()
 
@@ -203,7 +204,7 @@ cdef class Delivery:
         """Returns why the record failed, None if it did not.
 
         Raises:
-            UsageError: that is not known yet.
+            UsageError: the record is not done yet.
         """
         cdef Receipt receipt = self.settled()
         if receipt.error is not None:
@@ -211,11 +212,11 @@ cdef class Delivery:
         return receipt.error
 
     def receipt(self):
-        """The receipt that tells of the record now; for kafkaio's own use."""
+        """Returns the current receipt of the record; for kafkaio's own use."""
         return self.where()
 
     def place(self):
-        """The receipt, the index there, and the timestamp; for kafkaio's own use."""
+        """Returns the receipt, the index there and the timestamp; for kafkaio's own use."""
         return self.where(), self._index, self._timestamp
 
     cdef inline Receipt where(self):

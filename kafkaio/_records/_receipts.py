@@ -1,8 +1,11 @@
-"""What a producer tells of records: receipts and deliveries, in pure Python.
+"""Receipts and deliveries: the outcome of a producer's records, in pure Python.
 
-A *receipt* tells what became of the records of one batch, a *delivery* is the place of
-one record among them. `_receipts.pxi` has the compiled twins. What is right is said
-here.
+A *receipt* is the outcome of the records of one batch; a *delivery* is the place of one
+record in a receipt. There is a delivery for every record and a receipt for every batch,
+so that settling a batch is one step however many records it has.
+
+`_receipts.pxi` has the compiled twins. This module is the reference: both behave the
+same, and the tests compare them.
 """
 
 from __future__ import annotations
@@ -22,38 +25,38 @@ __all__ = [
     "metadata_run",
 ]
 
-#: Makes the iterator that ``await delivery`` runs, for a record on its way.
+#: Makes the iterator that ``await delivery`` runs while the record is not settled.
 Wait: TypeAlias = "Callable[[Delivery], Generator[object, None, RecordMetadata]]"
 
 
 class Waiter(Protocol):
-    """Who waits for a receipt to be settled: a future."""
+    """A future that waits for a receipt to be settled."""
 
     def done(self) -> bool:
-        """Whether it wants to hear no more."""
+        """Whether it waits no more."""
 
     def set_result(self, result: None, /) -> None:
-        """Hear that the receipt is settled; must not raise."""
+        """Note that the receipt is settled; must not raise."""
 
 
 class Receipt:
-    """What became of some records that travel together.
+    """The outcome of some records that are sent together.
 
-    It is settled once: acknowledged, failed, or moved (its records travel on under
-    other receipts, because their batch was divided). Settling is one call however
-    many records there are, and each waiter is told once.
+    It is settled once: acknowledged, failed, or moved. It moves when its batch is
+    split, or when records without a partition get one: then each record has another
+    receipt. Each waiter is called once.
 
     Attributes:
         topic: name of the topic.
         partition: number of the partition, -1 until there is one.
-        count: records it stands for.
-        is_settled: whether it is known what became of them.
+        count: number of the records.
+        is_settled: whether their outcome is known.
         base_offset: offset of the first record, -1 if the broker did not say.
         log_append_time: milliseconds, -1 where the records keep their own timestamps.
         error: why the records failed, None if they did not.
         moved: for each record, its new receipt and index; None if they did not move.
-        on_lost: told of the receipt, and of how many of its records failed without
-            anybody asking, when its last handle is gone.
+        on_lost: called when the last delivery was dropped, with the receipt and the
+            number of records whose error nobody has seen.
         wait: makes the iterator of ``await delivery``.
     """
 
@@ -93,12 +96,12 @@ class Receipt:
         self.on_lost = on_lost
         self.wait = wait
         self._waiters: dict[Waiter, None] | None = None
-        # Records of a failed receipt whose error reached somebody.
+        # The records of a failed receipt whose error was seen.
         self._seen: set[int] | None = None
 
     def __del__(self) -> None:
-        # The last handle is gone, so nobody can ask any more. Asked-for errors were
-        # raised where they were awaited; the rest is reported, once per receipt.
+        # The last delivery is gone, so no error can be seen any more. Those that were
+        # seen were raised where they were awaited; the others are reported, once.
         if self.error is not None and self.on_lost is not None:
             unseen = self.count - (len(self._seen) if self._seen else 0)
             if unseen > 0:
@@ -111,7 +114,7 @@ class Receipt:
         self._settle()
 
     def fail(self, error: Exception) -> None:
-        """Settle: the records are given up."""
+        """Settle: the records have failed."""
         self.error = error
         self._settle()
 
@@ -121,7 +124,7 @@ class Receipt:
         self._settle()
 
     def written(self, index: int, timestamp: int) -> tuple[int, int]:
-        """The offset of an acknowledged record, -1 if unknown, and its timestamp.
+        """Return the offset of an acknowledged record, -1 if unknown, and a timestamp.
 
         Args:
             index: which of the records.
@@ -132,20 +135,20 @@ class Receipt:
         return (self.base_offset + index if self.base_offset >= 0 else -1), timestamp
 
     def see(self, index: int) -> None:
-        """Note that somebody has learned of the error of record ``index``."""
+        """Note that the error of record ``index`` was seen."""
         if self._seen is None:
             self._seen = set()
         self._seen.add(index)
 
     def when_settled(self, waiter: Waiter) -> None:
-        """Tell ``waiter`` when it is settled, which it must not be yet."""
+        """Call ``waiter`` when the receipt is settled, which it must not be yet."""
         assert not self.is_settled
         if self._waiters is None:
             self._waiters = {}
         self._waiters[waiter] = None
 
     def forget(self, waiter: Waiter) -> None:
-        """Tell ``waiter`` no more; harmless if it was told."""
+        """Do not call ``waiter`` any more; harmless if it was called."""
         if self._waiters is not None:
             self._waiters.pop(waiter, None)
 
@@ -161,8 +164,8 @@ class Receipt:
 class Delivery:
     """A record that was taken in and will be acknowledged, or fail.
 
-    Await it once, many times, from several tasks, or never. Cancelling one await
-    harms neither the record nor other awaits. It always ends: at the latest when
+    It can be awaited once, many times, by several tasks, or never. Cancelling one await
+    affects neither the record nor other awaits. It always ends, at the latest when
     ``delivery_timeout_ms`` has passed or the producer is closed.
     """
 
@@ -181,11 +184,13 @@ class Delivery:
             Where it was written.
 
         Raises:
-            DeliveryTimeout: not acknowledged in time; it may have been written.
-            RecordTooLarge: larger than the topic allows.
+            DeliveryTimeout: no acknowledgement came in time; the record may have been
+                written.
+            RecordTooLarge: the record is larger than the topic allows.
             UnknownTopicOrPartition: the topic or partition does not exist.
-            BrokerError: the broker refused it for another reason.
-            ClosedError: the producer was closed first.
+            BrokerError: the broker refused the record for another reason.
+            ClosedError: the producer was closed first, or the event loop is not that
+                of the producer.
         """
         wait = self.receipt().wait
         if wait is not None and not self._receipt.is_settled:
@@ -194,15 +199,15 @@ class Delivery:
 
     @property
     def is_done(self) -> bool:
-        """Whether it is known what became of the record."""
+        """Whether the record was acknowledged or has failed."""
         return self.receipt().is_settled
 
     def result(self) -> RecordMetadata:
         """Return where the record was written, without waiting.
 
         Raises:
-            UsageError: that is not known yet.
-            KafkaError: the record failed; as for awaiting.
+            UsageError: the record is not done yet.
+            KafkaError: the record failed; as for ``await``.
         """
         receipt = self._settled()
         if receipt.error is not None:
@@ -215,7 +220,7 @@ class Delivery:
         """Return why the record failed, None if it did not.
 
         Raises:
-            UsageError: that is not known yet.
+            UsageError: the record is not done yet.
         """
         receipt = self._settled()
         if receipt.error is not None:
@@ -223,8 +228,8 @@ class Delivery:
         return receipt.error
 
     def receipt(self) -> Receipt:
-        """The receipt that tells of the record now; for kafkaio's own use."""
-        # Its batch may have been divided meanwhile, or only now have come to be.
+        """Return the current receipt of the record; for kafkaio's own use."""
+        # The record may have moved, for example because its batch was split.
         receipt = self._receipt
         moved = receipt.moved
         while moved is not None:
@@ -234,7 +239,7 @@ class Delivery:
         return receipt
 
     def place(self) -> tuple[Receipt, int, int]:
-        """The receipt, the index there, and the timestamp; for kafkaio's own use."""
+        """Return the receipt, the index there, the timestamp; for kafkaio's own use."""
         return self.receipt(), self._index, self._timestamp
 
     def _settled(self) -> Receipt:
@@ -258,14 +263,14 @@ class Delivery:
 def metadata_run(
     topic: str, partition: int, offset: int, count: int, timestamp: int
 ) -> list[RecordMetadata]:
-    """Where ``count`` records that stand one after the other were written, in order.
+    """Return where ``count`` consecutive records were written, in order.
 
     Args:
         topic: name of their topic.
         partition: their partition.
-        offset: that of the first, -1 if the broker did not say.
-        count: how many they are.
-        timestamp: the one that all of them have.
+        offset: offset of the first one, -1 if the broker did not say.
+        count: number of records.
+        timestamp: the timestamp of all of them.
     """
     if offset < 0:
         return [RecordMetadata(topic, partition, -1, timestamp)] * count

@@ -66,7 +66,8 @@ def check_destination(topic: object, partition: object) -> None:
         ArgumentTypeError: the topic is no str, or the partition no int.
         ArgumentValueError: the topic is empty, or the partition negative.
     """
-    check_topic(topic)
+    if type(topic) is not str or not topic:  # a call less where it is right
+        check_topic(topic)
     if partition is not None:
         check_partition(partition)
 

@@ -71,7 +71,7 @@ class Outcomes:
     """Lands batches by what their requests led to.
 
     Args:
-        leaders: is told of leaders that moved.
+        leaders: notes leaders that moved.
         observer: hears of retries and failures.
         config: retries and back-off.
         landing: settles batches or puts them back.

@@ -716,7 +716,7 @@ class Producer(Closeable):
         await self.close(None if error is None else attempt)
 
     def _fail_records(self, cause: BaseException) -> None:
-        del cause  # why_unusable() tells it
+        del cause  # in why_unusable()
         error = self._life.why_unusable()
         self._space.close(error)
         self._accumulator.fail_all(lambda _: error)

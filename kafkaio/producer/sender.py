@@ -102,7 +102,7 @@ class Sender:
         self._is_scheduled = False
         # Requests without an answer yet, and whether other records came meanwhile.
         self._on_wire = 0
-        self._has_company = False
+        self._has_others = False
         self._failed = Wakeup()
         # Fires no later than needed; to fire early is harmless.
         self._timer: asyncio.TimerHandle | None = None
@@ -138,10 +138,10 @@ class Sender:
         record before was sent alone and answered before another one came. Such records
         would wait an iteration each, for nothing.
         """
-        self._has_company |= self._is_scheduled or self._on_wire > 0
+        self._has_others |= self._is_scheduled or self._on_wire > 0
         accumulator = self._accumulator
         is_lone, accumulator.gate.is_lone = accumulator.gate.is_lone, False
-        if is_lone and not self._has_company:
+        if is_lone and not self._has_others:
             self._look()
         else:
             self.wake()
@@ -382,8 +382,8 @@ class Sender:
             self.wake()
         elif not self._on_wire:
             is_one = len(batches) == 1 and batches[0].builder.count == 1
-            self._accumulator.gate.is_lone = is_one and not self._has_company
-            self._has_company = False
+            self._accumulator.gate.is_lone = is_one and not self._has_others
+            self._has_others = False
 
     async def _open(self, node: int) -> None:
         try:

@@ -44,7 +44,8 @@ class Budget:
     Attributes:
         used: bytes of ``buffer_memory`` in use. Invariant: it is the sum of the charges
             of all batches and undesignated records and of what `reserve` set aside, and
-            at most ``limits.buffer_memory``.
+            at most ``limits.buffer_memory``. The other parts subtract from it what they
+            no longer need.
         open_batches: as above. Invariant: a batch is open there if and only if it is
             leased.
     """
@@ -149,11 +150,6 @@ class Budget:
             (batch.builder, batch.receipt),
             limit,
         )
-
-    def refund(self, batch: ProduceBatch) -> None:
-        """Return the charge of a batch."""
-        self.used -= batch.charged
-        batch.charged = 0
 
     def withdraw(self, batch: ProduceBatch) -> None:
         """End a lease in order to append to the batch, which is then leased anew."""

@@ -215,7 +215,8 @@ class Landing:
         return queue
 
     def _return_charge(self, queue: PartitionQueue, batch: ProduceBatch) -> None:
-        self._budget.refund(batch)
+        self._budget.used -= batch.charged
+        batch.charged = 0
         if not queue.waiting and not queue.on_wire:
             self._backlog.active.pop(queue.partition, None)
 

@@ -46,14 +46,14 @@ class NodeState:
 
     Attributes:
         in_flight: requests sent and not answered.
-        turn: which of the broker's partitions is first in the next request.
+        first: counts up; modulo their number, the partition that is first next.
     """
 
-    __slots__ = ("_ready_since", "in_flight", "turn")
+    __slots__ = ("_ready_since", "first", "in_flight")
 
     def __init__(self) -> None:
         self.in_flight = 0
-        self.turn = 0
+        self.first = 0
         # Since when something was ready that has not been sent; None if nothing is.
         self._ready_since: float | None = None
 
@@ -65,7 +65,7 @@ class NodeState:
     def sent(self, now: float, partitions: int) -> None:
         """Note that a request was sent, with a batch of so many partitions."""
         self.in_flight += 1
-        self.turn += partitions
+        self.first += partitions
         self._ready_since = None
 
     def answered(self) -> None:
@@ -172,7 +172,7 @@ class Outbox:
         sendable = self._gate.sendable
         queues = [q for q in self._backlog.active.values() if q.leader == node_id]
         if len(queues) > 1:
-            start = node.turn % len(queues)
+            start = node.first % len(queues)
             queues = queues[start:] + queues[:start]
         taken: list[ProduceBatch] = []
         size = 0

@@ -22,6 +22,7 @@ from kafkaio._machines.accumulator import (
     ProduceBatch,
     Receipt,
 )
+from kafkaio._machines.accumulator.gate import Gate
 from kafkaio._machines.metadata import ClusterView, PartitionView, TopicView
 from kafkaio._machines.partitioner import STICKY_BYTES
 from kafkaio._machines.sequence import Identity, ProducerIdentity
@@ -1166,6 +1167,19 @@ def test_nothing_is_leased_while_there_is_a_barrier() -> None:
     h.acc.gate.remove_barrier(Barrier.BACKPRESSURE)
     h.put(None)
     assert take_directly(h) is not None
+
+
+def test_a_gate_is_open_while_there_is_no_barrier() -> None:
+    gate = Gate()
+    assert gate.may_lease()
+    gate.raise_barrier(Barrier.CLOSED)
+    gate.raise_barrier(Barrier.BACKPRESSURE)
+    gate.remove_barrier(Barrier.BACKPRESSURE)
+    assert not gate.may_lease()
+    gate.remove_barrier(Barrier.CLOSED)
+    assert gate.may_lease()
+    gate.is_lone = True
+    assert not gate.may_lease()
 
 
 def test_each_barrier_keeps_records_out_of_open_batches() -> None:
