@@ -6,12 +6,15 @@ built, ``compiled`` insists on it, ``python`` does without. Both do exactly the 
 
 from __future__ import annotations
 
+import copyreg
 import importlib.util
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kafkaio._records._crc import crc32c
 from kafkaio.errors import ConfigurationError
+from kafkaio.types import Record as TypedRecord
 
 __all__ = [
     "ACCELERATED",
@@ -112,10 +115,26 @@ else:
     )
 
 
-def restore_record(fields: tuple[Any, ...]) -> Record:
-    """Makes a record from its fields, in the order that `Record` has them."""
+def restore_record(*fields: Any) -> Record:
+    """Make a record from its fields: what pickles and copies of a record call.
+
+    The record is of the class that this process has for records, compiled or not,
+    whichever of them was pickled.
+    """
     topic, partition, offset, timestamp, key, value, *rest = fields
     if isinstance(key, bytes | None) and isinstance(value, bytes | None):
         return Record(*fields)
     record = Record(topic, partition, offset, timestamp, None, None, *rest)
     return converted(record, key, value)
+
+
+def _reduced(
+    record: TypedRecord,
+) -> tuple[Callable[..., TypedRecord], tuple[object, ...]]:
+    fields = tuple([getattr(record, name) for name in TypedRecord.__match_args__])
+    return restore_record, fields
+
+
+# Registered from here, because neither class may import what chooses between them. The
+# compiled class takes the function of its pure twin.
+copyreg.pickle(TypedRecord, _reduced)

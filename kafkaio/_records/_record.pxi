@@ -104,7 +104,8 @@ cdef class Record:
         return f"{type(self).__qualname__}({fields})"
 
     def __reduce__(self):
-        return restore_record, fields_of(self)
+        # As its pure twin, and so that a subclass is restored as a plain record.
+        return dispatch_table[TypedRecord](self)
 
     def __replace__(self, **changes):
         return replace(self, **changes)

@@ -17,6 +17,7 @@ one module, so that its parts call each other as C does; the parts are:
 """
 
 from collections.abc import Mapping
+from copyreg import dispatch_table
 from dataclasses import FrozenInstanceError, replace
 
 cimport cython
@@ -33,7 +34,7 @@ from kafkaio._records._layout import HEADER_OVERHEAD as MOST_OF_HEADER
 from kafkaio._records._layout import ONE_RECORD as MOST_OF_RECORD
 from kafkaio.errors import ArgumentValueError, CorruptRecord, UsageError
 from kafkaio.types import Record as TypedRecord
-from kafkaio.types import TimestampType, TopicPartition, restore_record
+from kafkaio.types import TimestampType, TopicPartition
 
 __all__ = [
     "Delivery",

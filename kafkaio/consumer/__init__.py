@@ -1,4 +1,4 @@
-"""Reading records: the consumer and what it hands out."""
+"""ExclusiveReading records: the consumer and what it hands out."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ from kafkaio.errors import (
 )
 
 if TYPE_CHECKING:
-    from kafkaio.consumer.core import Engine
+    from kafkaio.consumer.core import Core
 
-__all__ = ["Keeper"]
+__all__ = ["AutoCommitter"]
 
 #: Seconds between two looks at whether the user reads on.
 _LOOK_EVERY: Final = 1.0
@@ -28,18 +28,18 @@ _LOOK_EVERY: Final = 1.0
 _LOOKS: Final = 10
 
 
-class Keeper:
+class AutoCommitter:
     """Looks after the consumer while the user works.
 
     Args:
-        engine: the consumer's inner works.
+        core: the consumer's inner works.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, core: Core) -> None:
+        self._core = core
         self._progress = 0
         self._is_awaited = False
-        config = engine.config
+        config = core.config
         self._commit_every = config.auto_commit_interval_ms / 1000
         self._tick = min(
             _LOOK_EVERY, self._commit_every, config.max_poll_interval_ms / 1000 / _LOOKS
@@ -58,14 +58,14 @@ class Keeper:
 
     async def run(self) -> None:
         """Look after the consumer until cancelled."""
-        engine = self._engine
+        core = self._core
         next_commit = now() + self._commit_every
         while True:
             due = now() + self._tick
             await anyio.sleep(self._tick)
-            engine.cluster.loop_was_late(now() - due)
-            if engine.coordinator is not None and self._shows_life():
-                engine.coordinator.polled(now())
+            core.cluster.report_late_timer(now() - due)
+            if core.member is not None and self._shows_life():
+                core.member.polled(now())
             if now() >= next_commit or self._is_loss_near():
                 await self.commit_quietly()
                 next_commit = now() + self._commit_every
@@ -73,20 +73,20 @@ class Keeper:
     def _is_loss_near(self) -> bool:
         # What is finished of partitions that are held past their deadline is ours to
         # commit until then, and nobody's afterwards.
-        group = self._engine.coordinator
+        group = self._core.member
         due = None if group is None else group.revoke_due
         return due is not None and due - now() < 2 * self._tick
 
     def _shows_life(self) -> bool:
         # Whoever takes records, or waits for one, is alive: the clock need not be read
         # with every record for that.
-        reader = self._engine.reader
+        reader = self._core.reader
         if self._is_awaited:
             return True
-        if reader.sharing is not None:
-            return reader.sharing.shows_life()
+        if reader.divider is not None:
+            return reader.divider.shows_life()
         before, self._progress = self._progress, reader.progress
-        return self._engine.reading.is_on or before != self._progress
+        return self._core.reading.is_on or before != self._progress
 
     async def commit_quietly(self) -> None:
         """Commit what is finished; what fails is tried again with the next commit.
@@ -94,21 +94,21 @@ class Keeper:
         Only a refusal for good, such as a missing permission, and a store
         that fails reach the user.
         """
-        engine = self._engine
-        if not engine.auto_commits:
+        core = self._core
+        if not core.auto_commits:
             return
         try:
-            await engine.commit_finished(self._timeout)
+            await core.commit_finished(self._timeout)
         except KafkaError as error:
-            engine.cluster.observer.commit_failed(engine.config.group_id or "", error)
+            core.cluster.observer.commit_failed(core.config.group_id or "", error)
             for_good = (
                 isinstance(error, BrokerError | OffsetStoreError)
                 and not error.retriable
             )
             # What the group says about the member is the coordinator's business.
             if for_good and not isinstance(error, Fenced | GroupError):
-                engine.reader.fail(error)
+                core.reader.fail(error)
             else:
-                engine.cluster.observer.retrying(
+                core.cluster.observer.retrying(
                     "auto-commit", 1, self._commit_every, error
                 )

@@ -16,12 +16,12 @@ from typing import Any, ClassVar, Final, Self, Unpack
 
 from kafkaio._net.transport import Dial
 from kafkaio._runtime.clock import now
-from kafkaio.client.client import Client, shared
+from kafkaio.client.client import Client, cluster_of
 from kafkaio.client.cluster import Cluster
-from kafkaio.client.signature import OptionsSignature
 from kafkaio.config import ConsumerConfig, ConsumerOptions
+from kafkaio.config.signature import OptionsSignature
 from kafkaio.consumer.arguments import most_of, seconds_of
-from kafkaio.consumer.core import Engine
+from kafkaio.consumer.core import Core
 from kafkaio.consumer.parallel.offers import InParallel
 from kafkaio.consumer.places import Places, ToCommit
 from kafkaio.consumer.poll import Poll
@@ -30,7 +30,7 @@ from kafkaio.consumer.reading.stream import RecordStream
 from kafkaio.consumer.rebalance.callbacks import HeldCallbacks, PartitionsCallback
 from kafkaio.consumer.rebalance.events import Rebalances, RevokeRequested
 from kafkaio.consumer.statistics import ConsumerStatistics
-from kafkaio.consumer.wanted import Topics, Wish
+from kafkaio.consumer.wanted import Topics, Wanted
 from kafkaio.errors import UsageError
 from kafkaio.types import GroupMetadata, Record, TopicPartition
 
@@ -120,14 +120,13 @@ class Consumer(Places, InParallel):
             bootstrap_servers if isinstance(bootstrap_servers, Client) else None
         )
         if isinstance(bootstrap_servers, Client):
-            cluster, config = shared(
-                bootstrap_servers, ConsumerConfig, options, observer
-            )
+            config = ConsumerConfig.sharing(bootstrap_servers.config, options, observer)
+            cluster = cluster_of(bootstrap_servers)
         else:
             config = ConsumerConfig.of(bootstrap_servers, options)
             cluster = Cluster(config, observer)
         held = HeldCallbacks(on_assigned, on_revoked, on_lost)
-        engine = Engine(
+        core = Core(
             cluster,
             config,
             owns_cluster=client is None,
@@ -135,7 +134,7 @@ class Consumer(Places, InParallel):
             on_revoked=held.on_revoked,
             on_lost=held.on_lost,
         )
-        self._set_up(engine, Wish.of(topics, assign))
+        self._set_up(core, Wanted.of(topics, assign))
         self._held = held
 
     @classmethod
@@ -165,7 +164,7 @@ class Consumer(Places, InParallel):
         """
         consumer = cls.__new__(cls, io_thread=config.io_thread)
         held = HeldCallbacks(on_assigned, on_revoked, on_lost)
-        engine = Engine(
+        core = Core(
             Cluster(config, observer, dial),
             config,
             owns_cluster=True,
@@ -173,7 +172,7 @@ class Consumer(Places, InParallel):
             on_revoked=held.on_revoked,
             on_lost=held.on_lost,
         )
-        consumer._set_up(engine, Wish.of(topics, assign))
+        consumer._set_up(core, Wanted.of(topics, assign))
         consumer._held = held
         return consumer
 
@@ -194,13 +193,13 @@ class Consumer(Places, InParallel):
         config = ConsumerConfig.from_properties(properties)
         return cls.from_config(config, topics=topics, assign=assign, observer=observer)
 
-    def _set_up(self, engine: Engine, wish: Wish) -> None:
-        Places.__init__(self, engine)
-        engine.apply(wish)
+    def _set_up(self, core: Core, wanted: Wanted) -> None:
+        Places.__init__(self, core)
+        core.apply(wanted)
 
     def __repr__(self) -> str:
         numbers = self.statistics()
-        name = self._engine.config.group_id or self._engine.config.client_id
+        name = self._core.config.group_id or self._core.config.client_id
         group = ""
         if numbers.group is not None:
             protocol, at = numbers.group_protocol, numbers.generation
@@ -249,7 +248,7 @@ class Consumer(Places, InParallel):
             RequestTimeout: time ran out; the message says in which step.
             ClosedError: the consumer was started before.
         """
-        await self._engine.start(timeout)
+        await self._core.start(timeout)
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Commit finished records (with auto-commit), leave the group, disconnect.
@@ -276,10 +275,10 @@ class Consumer(Places, InParallel):
                 wait for that; start it in another task.
             Exception: what a callback raised meanwhile; all has ended even so.
         """
-        await self._engine.close(timeout)
-        self._engine.host.raise_parting_failure()
+        await self._core.close(timeout)
+        self._core.assigned.raise_parting_failure()
 
-    # Reading
+    # ExclusiveReading
 
     def __aiter__(self) -> AsyncIterator[Record]:
         """Iterate over records, as `__anext__` gives them.
@@ -291,7 +290,7 @@ class Consumer(Places, InParallel):
 
     def _next_record(self) -> Coroutine[Any, Any, Record]:
         # A method of this, so that whoever iterates holds the consumer.
-        return self._engine.next_record()
+        return self._core.next_record()
 
     async def __anext__(self) -> Record:
         """The next record. If cancelled, none was taken.
@@ -309,7 +308,7 @@ class Consumer(Places, InParallel):
                 background task.
         """
         record = self._reader.handout.take()
-        return record if record is not None else await self._engine.next_record()
+        return record if record is not None else await self._core.next_record()
 
     async def poll(
         self,
@@ -332,17 +331,17 @@ class Consumer(Places, InParallel):
             UsageError: the arguments leave nothing to take, or are no time to wait.
             KafkaError: as iterating does.
         """
-        engine, host = self._engine, self._engine.host
-        limit = most_of(max_records, engine.config.max_poll_records)
+        core, host = self._core, self._core.assigned
+        limit = most_of(max_records, core.config.max_poll_records)
         wait = None if timeout is None else seconds_of("timeout", timeout)
-        engine.check()
+        core.check()
         deadline = None if wait is None else now() + wait
 
         def take() -> list[Record] | None:
             records = self._reader.take(limit)
             return records if records or host.has_news else None
 
-        records = await engine.read(take, lambda: deadline, polls=True)
+        records = await core.read(take, lambda: deadline, polls=True)
         host.poll_ended()
         return Poll(records or [], host.to_be_revoked, host.lost_now)
 
@@ -359,8 +358,8 @@ class Consumer(Places, InParallel):
             max_records: most records of a batch, ``max_poll_records`` by default.
             max_wait: seconds to wait for a full batch.
         """
-        limit = most_of(max_records, self._engine.config.max_poll_records)
-        iterator = BatchIterator(self._engine, limit, max_wait)
+        limit = most_of(max_records, self._core.config.max_poll_records)
+        iterator = BatchIterator(self._core, limit, max_wait)
         iterator.consumer = self
         return iterator
 
@@ -388,7 +387,7 @@ class Consumer(Places, InParallel):
             ImportError: pyarrow is not installed: ``pip install 'kafkaio[arrow]'``.
         """
         limit = most_of(max_records, TABLE_ROWS)
-        iterator = TableIterator(self._engine, limit, max_wait, headers=headers)
+        iterator = TableIterator(self._core, limit, max_wait, headers=headers)
         iterator.consumer = self
         return iterator
 
@@ -400,12 +399,12 @@ class Consumer(Places, InParallel):
 
         One that is delayed is among them again after that step.
         """
-        return self._engine.host.to_be_revoked
+        return self._core.assigned.to_be_revoked
 
     @property
     def lost(self) -> frozenset[TopicPartition]:
         """Partitions that the last poll told to be lost, or that were lost since."""
-        return self._engine.host.lost_now
+        return self._core.assigned.lost_now
 
     def delay_revoke(self, partitions: Collection[TopicPartition]) -> bool:
         """Keep partitions through the next poll: they are worked on (KIP-983).
@@ -419,7 +418,7 @@ class Consumer(Places, InParallel):
         Returns:
             False if some of them were lost or given up; the others are kept even so.
         """
-        return self._engine.host.delay(partitions)
+        return self._core.assigned.delay(partitions)
 
     def rebalances(self) -> Rebalances:
         """Iterate over what rebalances do, from this call on, before `start` too.
@@ -445,7 +444,7 @@ class Consumer(Places, InParallel):
         Raises:
             Exception: while iterating: what the consumer failed of.
         """
-        return Rebalances(self._engine.host.feed)
+        return Rebalances(self._core.assigned.feed)
 
     async def wait_for_revoke(self) -> RevokeRequested:
         """Wait until the group asks partitions back.
@@ -459,8 +458,8 @@ class Consumer(Places, InParallel):
             ClosedError: the consumer was closed.
             Exception: what the consumer failed of.
         """
-        self._engine.group_committer()
-        return await self._engine.host.feed.next_request()
+        self._core.group_committer()
+        return await self._core.assigned.feed.next_request()
 
     @property
     def group_metadata(self) -> GroupMetadata:
@@ -469,8 +468,8 @@ class Consumer(Places, InParallel):
         Raises:
             UsageError: there is no group.
         """
-        self._engine.group_committer()
-        return self._engine.identity()
+        self._core.group_committer()
+        return self._core.identity()
 
     @property
     def subscription(self) -> frozenset[str] | re.Pattern[str]:
@@ -480,8 +479,8 @@ class Consumer(Places, InParallel):
         pattern is returned as such, since with KIP-848 it is the group coordinator
         that matches it; `assignment` tells the topics that are read.
         """
-        wish = self._engine.wish
-        return wish.pattern or wish.topics or frozenset()
+        wanted = self._core.wanted
+        return wanted.pattern or wanted.topics or frozenset()
 
     def subscribe(self, topics: Topics) -> None:
         """Read these topics from now on, instead of those before.
@@ -497,7 +496,7 @@ class Consumer(Places, InParallel):
             UsageError: partitions are assigned; unsubscribe first.
             ClosedError: the consumer is closed.
         """
-        self._engine.apply(Wish.of(topics, None))
+        self._core.apply(Wanted.of(topics, None))
 
     def unsubscribe(self) -> None:
         """Read nothing any more: topics, pattern and fixed partitions are given up.
@@ -517,7 +516,7 @@ class Consumer(Places, InParallel):
         Raises:
             ClosedError: the consumer is closed.
         """
-        self._engine.apply(Wish())
+        self._core.apply(Wanted())
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly these partitions; those read already go on undisturbed.
@@ -532,7 +531,7 @@ class Consumer(Places, InParallel):
             UsageError: topics are subscribed to; unsubscribe first.
             ClosedError: the consumer is closed.
         """
-        self._engine.apply(Wish.of(None, partitions))
+        self._core.apply(Wanted.of(None, partitions))
 
     def enforce_rebalance(self, reason: str = "") -> None:
         """Make the group divide its partitions anew.
@@ -541,10 +540,10 @@ class Consumer(Places, InParallel):
             UsageError: this consumer is not a member of a group.
             ClosedError: it is closed.
         """
-        self._engine.check_open()
-        if self._engine.coordinator is None or not self._engine.wish.is_subscription:
+        self._core.check_open()
+        if self._core.member is None or not self._core.wanted.is_subscription:
             raise UsageError("only a member of a group can ask for a rebalance")
-        self._engine.coordinator.enforce_rebalance(reason)
+        self._core.member.enforce_rebalance(reason)
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Hand out no records of these partitions; what is buffered stays."""
@@ -566,18 +565,18 @@ class Consumer(Places, InParallel):
 
     def statistics(self) -> ConsumerStatistics:
         """A snapshot of the consumer."""
-        engine = self._engine
-        coordinator = engine.coordinator
+        core = self._core
+        coordinator = core.member
         group = None if coordinator is None else coordinator.statistics()
         return ConsumerStatistics(
-            state=engine.state,
+            state=core.state,
             group=None if group is None else group.state,
             group_protocol=None if group is None else group.protocol,
             generation=-1 if group is None else group.generation,
-            assigned=len(engine.host.assignment),
+            assigned=len(core.assigned.assignment),
             paused=len(self.paused),
             to_be_revoked=0 if group is None else group.to_be_revoked,
-            fetches_in_flight=engine.fetcher.in_flight,
+            fetches_in_flight=core.fetcher.in_flight,
             buffered_bytes=self._reader.buffers.unread,
-            stale_answers=engine.fetcher.stale_answers,
+            stale_answers=core.fetcher.stale_answers,
         )

@@ -9,7 +9,8 @@ synchronous. A crash of any of them fails whoever waits, at once and with the ca
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -19,35 +20,35 @@ from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.offsets import Commit
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.ending import Ending
+from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.thread import caller
-from kafkaio._runtime.turns import Turns
+from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio._runtime.unclosed import Home
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
 from kafkaio.client.cluster import Cluster
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.autocommit import Keeper
+from kafkaio.consumer.autocommit import AutoCommitter
 from kafkaio.consumer.commits.committer import OffsetCommitter
 from kafkaio.consumer.fetch.fetcher import Fetcher
 from kafkaio.consumer.fetch.lookup import OffsetLookup
 from kafkaio.consumer.fetch.positioner import Positioner
-from kafkaio.consumer.group.member import GroupCoordinator
+from kafkaio.consumer.group.member import GroupMember
 from kafkaio.consumer.group.rewind import Rewinder
-from kafkaio.consumer.parallel.divider import drained
-from kafkaio.consumer.presence import wait_for_partitions
-from kafkaio.consumer.reading.exclusive import Insiders, Reading
+from kafkaio.consumer.reading.divider import Divider
+from kafkaio.consumer.reading.exclusive import ExclusiveReading, Insiders
 from kafkaio.consumer.reading.reader import Reader
-from kafkaio.consumer.rebalance.assignment import Assigner, Host
+from kafkaio.consumer.rebalance.assignment import GrouplessAssigner, PartitionAssignment
 from kafkaio.consumer.rebalance.callbacks import Callbacks, PartitionsCallback
-from kafkaio.consumer.wanted import Wish
+from kafkaio.consumer.wanted import Wanted
 from kafkaio.errors import ClosedError, RequestTimeout, UsageError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, Record, TopicPartition
 
 if TYPE_CHECKING:
     from kafkaio.consumer.threaded.handoff import Moment
 
-__all__ = ["CLOSE_TIMEOUT", "Engine"]
+__all__ = ["CLOSE_TIMEOUT", "Core"]
 
 T = TypeVar("T")
 
@@ -64,11 +65,13 @@ _LEAVING_AT_ONCE: Final = 0.5
 #: Seconds that one without time has for it. Without any, brokers may not read what was
 #: written before the connection was closed (Kafka 2.1: every second time).
 _LEAVING_AT_LEAST: Final = 0.04
+#: How much of the time to close may be spent on work that was begun.
+_DRAINING: Final = 0.8
 #: Records handed out before the iterator looks at the clock.
 _CREDIT: Final = 64
 
 
-class Engine:
+class Core:
     """Everything behind one consumer.
 
     Args:
@@ -95,7 +98,7 @@ class Engine:
     ) -> None:
         self.cluster = cluster
         self.config = config
-        self.wish = Wish()
+        self.wanted = Wanted()
         self._owns_cluster = owns_cluster
         self._news = Wakeup()
         self._positioned = Broadcast()
@@ -112,41 +115,42 @@ class Engine:
         callbacks = Callbacks(
             on_assigned, on_revoked, on_lost, self.reader.fail, self.insiders
         )
-        self.host = Host(self, callbacks)
+        self.assigned = PartitionAssignment(self, callbacks)
         #: Whether the user polled when it read last: None before it ever read.
         self.polls: bool | None = None
         self.committer: OffsetCommitter | None = None
-        self.coordinator: GroupCoordinator | None = None
+        self.member: GroupMember | None = None
         self.rewinder: Rewinder | None = None
         if config.group_id is not None:
             self._make_group_parts()
-        self._assigner = Assigner(self.host)
+        self._assigner = GrouplessAssigner(self.assigned)
         self._positioner = Positioner(
             cluster,
+            config,
             self.reader,
             self.lookup,
             None if config.group_id is None else self._fetch_committed,
             self.positions_changed,
             self._supervisor.start_soon,
         )
-        self._keeper = Keeper(self)
+        self._autocommit = AutoCommitter(self)
         self._state = "new"
         self._fatal: BaseException | None = None
-        self.turns = Turns()
+        self.time_slice = TimeSlice()
         self._takes_part = False
         self._undo: list[Callable[[], None]] = []
         self._is_looking = False
-        self.reading = Reading()
+        self.reading = ExclusiveReading()
         self._ending = Ending("kafkaio consumer: close")
         #: Whether finished records are committed without being asked to.
         self.auto_commits = config.enable_auto_commit and config.group_id is not None
 
     def _make_group_parts(self) -> None:
         committer = OffsetCommitter(self.cluster, self.config, self.identity)
-        coordinator = GroupCoordinator(self.cluster, self.config, self.host, committer)
-        self.committer, self.coordinator = committer, coordinator
+        coordinator = GroupMember(self.cluster, self.config, self.assigned, committer)
+        self.committer, self.member = committer, coordinator
         self.rewinder = Rewinder(coordinator, committer)
-        self.host.feed.attach(coordinator)
+        self.assigned.feed.attach(coordinator)
 
     # Life
 
@@ -162,7 +166,7 @@ class Engine:
         May be asked in any thread.
         """
         return (
-            self.host.has_news
+            self.assigned.has_news
             or bool(self.reader.errors)
             or self._fatal is not None
             or self._state != "running"
@@ -191,7 +195,7 @@ class Engine:
             raise ClosedError(f"the consumer is {self._state}: it starts once")
         self._state = "starting"
         self.home = Home("the consumer")
-        self.turns.start()
+        self.time_slice.start()
         try:
             limit = self.config.default_api_timeout_ms / 1000
             deadline = now() + (limit if within is None else within)
@@ -201,10 +205,10 @@ class Engine:
                 self.cluster.add_metadata_listener(self._on_metadata),
                 self.cluster.add_crash_listener(self._crashed),
             ]
-            self._supervisor.start(self._positioner.run, self._keeper.run)
+            self._supervisor.start(self._positioner.run, self._autocommit.run)
             self._state = "running"
-            with self._keeper.awaited():
-                await self._begin(self.wish, deadline, within)
+            with self._autocommit.awaited():
+                await self._begin(self.wanted, deadline, within)
                 self._supervisor.start_soon(self._assigner.run, "assign")
                 if within is None:  # the other members may have taken their time
                     deadline = now() + limit
@@ -215,17 +219,19 @@ class Engine:
             raise
         self.cluster.observer.started("consumer", self._name)
 
-    async def _begin(self, wish: Wish, deadline: float, within: float | None) -> None:
-        if wish.partitions:
-            await wait_for_partitions(self.cluster, wish.partitions, deadline - now())
-        self.apply(wish)
-        if wish.is_subscription and self.coordinator is not None:
-            await self._wait_joined(self.coordinator, within)
-        elif wish.is_subscription:
+    async def _begin(
+        self, wanted: Wanted, deadline: float, within: float | None
+    ) -> None:
+        if wanted.partitions:
+            await self.cluster.wait_for_partitions(wanted.partitions, deadline - now())
+        self.apply(wanted)
+        if wanted.is_subscription and self.member is not None:
+            await self._wait_joined(self.member, within)
+        elif wanted.is_subscription:
             await self._assigner.look(deadline - now())
 
     async def _wait_joined(
-        self, coordinator: GroupCoordinator, within: float | None
+        self, coordinator: GroupMember, within: float | None
     ) -> None:
         # Without a limit of the user's: the other members may take their time.
         with anyio.move_on_after(within) as waiting:
@@ -273,8 +279,8 @@ class Engine:
         was_running = self._state == "running" and self._fatal is None
         self._state = "closing"
         self._let_go(caller())
-        if was_running and self.reader.sharing is not None:
-            self.reader.sharing.begin_draining()
+        if was_running and self.reader.divider is not None:
+            self.reader.divider.begin_draining()
         self.reader.must_look()
         self._news.notify()
         self._positioned.fail(lambda: ClosedError("the consumer is closed"))
@@ -291,23 +297,23 @@ class Engine:
         The group is told that the member leaves, if a connection is open.
         """
         self._state = "closed"
-        if self.coordinator is not None and self._takes_part:
-            self.coordinator.say_goodbye()
+        if self.member is not None and self._takes_part:
+            self.member.say_goodbye()
         for undo in self._undo:
             undo()
         self.cluster.watch_topics(self, None)
         self._supervisor.cancel()
-        self.host.feed.end()
+        self.assigned.feed.end()
         if self._owns_cluster:
             self.cluster.abandon()
         else:
-            self._end_lanes()
+            self._end_connections()
 
     def _let_go(self, closing: asyncio.Task[object] | None) -> None:
         # It is in here, and not at work on what it holds.
-        self.host.feed.left(closing)
-        if self.reader.sharing is not None:
-            self.reader.sharing.left(closing)
+        self.assigned.feed.left(closing)
+        if self.reader.divider is not None:
+            self.reader.divider.left(closing)
 
     async def _end(self, deadline: float) -> None:
         try:
@@ -331,38 +337,38 @@ class Engine:
             with anyio.CancelScope(deadline=max(deadline, now() + _ENDING)):
                 await self._supervisor.aclose()
         finally:
-            self.host.feed.end()
+            self.assigned.feed.end()
             for tp in list(self.reader.positions):  # no time was left for these
                 self.reader.unassign(tp)
             if self._owns_cluster:
                 await self.cluster.close(max(0.0, deadline - now()))
             else:
-                self._end_lanes()
+                self._end_connections()
 
-    def _end_lanes(self) -> None:
-        self.cluster.end_lane(self.fetcher.lane)
-        if self.coordinator is not None:
-            self.cluster.end_lane(self.coordinator.lane)
+    def _end_connections(self) -> None:
+        self.cluster.end_class(self.fetcher.connection_class)
+        if self.member is not None:
+            self.cluster.end_class(self.member.connection_class)
 
     async def _part(self, deadline: float) -> None:
-        await drained(self.reader.sharing, deadline - now())
+        await self._drain(deadline - now())
         with anyio.CancelScope(deadline=deadline):
             self.fetcher.close_sessions()
-            await self._keeper.commit_quietly()
-            if self.coordinator is not None and self._takes_part:
+            await self._autocommit.commit_quietly()
+            if self.member is not None and self._takes_part:
                 # Leaving takes a moment too: who holds partitions has the rest.
                 left = max(0.0, deadline - now())
-                await self.coordinator.leave(left - min(_LEAVING, left / 4))
-            await self.host.left()
+                await self.member.leave(left - min(_LEAVING, left / 4))
+            await self.assigned.left()
             self._has_parted = True
 
     async def _part_at_once(self, deadline: float) -> None:
         # No time is left for commits, holds and callbacks. The group is told even so,
         # or it would keep the partitions for this member until its session ends.
         left = min(deadline - now(), _LEAVING_AT_ONCE)
-        if self.coordinator is not None and self._takes_part:
+        if self.member is not None and self._takes_part:
             with anyio.move_on_after(max(left, _LEAVING_AT_LEAST)):
-                await self.coordinator.leave_at_once()
+                await self.member.leave_at_once()
 
     def check_open(self) -> None:
         """Raise ClosedError if it is closed; it need not have been started."""
@@ -388,9 +394,9 @@ class Engine:
         self.check_open()
         raise ClosedError("the consumer was not started")
 
-    def check_wish(self) -> None:
+    def check_wanted(self) -> None:
         """Raise UsageError if nothing is to be read: no record could ever come."""
-        if self.wish.is_nothing:
+        if self.wanted.is_nothing:
             raise UsageError(
                 "the consumer is not subscribed to any topics and has no partitions "
                 "assigned: call subscribe() or assign() before reading"
@@ -399,47 +405,47 @@ class Engine:
     def _crashed(self, cause: BaseException) -> None:
         if self._fatal is None:
             self._fatal = cause
-            self.host.feed.end(cause)
+            self.assigned.feed.end(cause)
         self.reader.must_look()
         self._news.notify()
         self._positioned.tell()
 
     # What is read
 
-    def apply(self, wish: Wish) -> None:
+    def apply(self, wanted: Wanted) -> None:
         """Take up what the user wants to read; in the background if need be."""
         self.check_open()
-        if wish.is_subscription and self.wish.partitions is not None:
+        if wanted.is_subscription and self.wanted.partitions is not None:
             raise UsageError("partitions are assigned: unsubscribe first")
-        if wish.partitions is not None and self.wish.is_subscription:
+        if wanted.partitions is not None and self.wanted.is_subscription:
             raise UsageError("topics are subscribed to: unsubscribe first")
-        self.wish = wish
+        self.wanted = wanted
         if self._state not in {"running", "starting"}:
             return
-        if wish.is_nothing:
+        if wanted.is_nothing:
             self.reader.tell()  # whoever waits for a record would wait for ever
             self._assigner.start_over()
-        if wish.is_subscription and self.coordinator is not None:
-            self._subscribe(self.coordinator)
+        if wanted.is_subscription and self.member is not None:
+            self._subscribe(self.member)
             return
-        if self._takes_part and self.coordinator is not None:
-            self.host.part(self.coordinator.assignment)
-            self.coordinator.unsubscribe()
-        if not wish.is_subscription:
-            self.host.assign_fixed(wish.partitions or ())
+        if self._takes_part and self.member is not None:
+            self.assigned.part(self.member.assignment)
+            self.member.unsubscribe()
+        if not wanted.is_subscription:
+            self.assigned.assign_fixed(wanted.partitions or ())
         self._assigner.wake()
 
-    def _subscribe(self, coordinator: GroupCoordinator) -> None:
-        wish = self.wish
-        coordinator.subscribe(wish.pattern or wish.topics or frozenset())
+    def _subscribe(self, coordinator: GroupMember) -> None:
+        wanted = self.wanted
+        coordinator.subscribe(wanted.pattern or wanted.topics or frozenset())
         if not self._takes_part:
             self._takes_part = True
             self._supervisor.start_soon(coordinator.run, "group")
 
     def identity(self) -> GroupMetadata:
         """Who commits: a member of the group, or nobody in particular."""
-        if self.coordinator is not None and self._takes_part:
-            return self.coordinator.metadata
+        if self.member is not None and self._takes_part:
+            return self.member.metadata
         return GroupMetadata(group_id=self.config.group_id or "")
 
     def look(self) -> None:
@@ -468,7 +474,7 @@ class Engine:
         self.look()
         self._assigner.wake()
 
-    # Reading
+    # ExclusiveReading
 
     async def read(
         self,
@@ -488,13 +494,13 @@ class Engine:
         """
         with self.reading:
             self.reader.must_look()  # nobody else may take a record meanwhile
-            if self.turns.is_due:
-                await self.turns.give_way()
+            if self.time_slice.is_over:
+                await self.time_slice.give_way()
             self.step(polls=polls)
             while True:
                 self.check()
                 self.reader.look()
-                self.check_wish()
+                self.check_wanted()
                 taken = take()
                 if taken is not None:
                     return taken
@@ -504,7 +510,7 @@ class Engine:
     async def wait_for_news(self, until: float | None) -> bool:
         """Wait until there is something to look at; returns whether time is up."""
         has_news = await self._news.wait(until)
-        moment = self.turns.had_one()
+        moment = self.time_slice.renew()
         return not has_news and until is not None and moment >= until
 
     def step(self, *, polls: bool) -> None:
@@ -517,7 +523,7 @@ class Engine:
             self.home.check()
         self.polls = polls
         self.reader.finish()
-        self.host.step_taken(polls=polls)
+        self.assigned.step_taken(polls=polls)
 
     async def next_record(self) -> Record:
         """The next record, waiting for it as long as it takes."""
@@ -526,9 +532,64 @@ class Engine:
         return record
 
     def _more_credit(self) -> int:
-        return 0 if self.turns.is_due else _CREDIT
+        return 0 if self.time_slice.is_over else _CREDIT
 
-    # For whoever divides the records
+    # For what divides the records
+
+    @contextmanager
+    def dividing(self, divider: Divider) -> Iterator[None]:
+        """Let the records be divided within the block; nobody else may read.
+
+        What was handed out before counts as finished. What was handed out within the
+        block and is not finished at its end is read again.
+
+        Raises:
+            UsageError: another task reads already.
+        """
+        with self.reading:
+            reader = self.reader
+            self.step(polls=False)
+            reader.set_aside()
+            reader.divider = divider
+            for tp in reader.positions:
+                divider.assigned(tp)
+            try:
+                yield
+            finally:
+                reader.sync()
+                reader.divider = None
+                reader.take_back()
+
+    def release(self, tp: TopicPartition) -> None:
+        """Release a partition that was requested back, unless the user holds it."""
+        if self.member is not None:
+            self.member.release(frozenset({tp}))
+
+    async def _drain(self, within: float) -> None:
+        # Let what several tasks work on be finished, as far as time allows.
+        divider = self.reader.divider
+        if divider is not None:
+            try:
+                with anyio.move_on_after(_DRAINING * within):
+                    await divider.drain()
+            finally:
+                divider.stop()
+
+    @property
+    def observer(self) -> Observer:
+        """Hears what happens."""
+        return self.cluster.observer
+
+    @property
+    def may_read(self) -> bool:
+        """Whether the consumer is running and something is to be read."""
+        return self.state == "running" and not self.wanted.is_nothing
+
+    def awaits_commit(self, tp: TopicPartition) -> bool:
+        """Whether finished records of a partition wait for the user to commit them."""
+        if self.auto_commits or self.committer is None:
+            return False
+        return self.reader.ledger.is_due(tp)
 
     def notify(self) -> None:
         """Wake who waits for news."""
@@ -553,8 +614,8 @@ class Engine:
             ledger.answered(commit)
         self.reader.sync()
         ledger.committed(commit)
-        if self.reader.sharing is not None:
-            self.reader.sharing.committed()
+        if self.reader.divider is not None:
+            self.reader.divider.committed()
 
     async def commit_finished(
         self, within: float, partitions: Collection[TopicPartition] | None = None

@@ -9,13 +9,12 @@ from kafkaio._machines.offsets import Commit
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.unclosed import Closeable
-from kafkaio.config.checks import iso_duration_ms
+from kafkaio.config.values import iso_duration_ms
 from kafkaio.consumer.arguments import offset_of, partition_of
 from kafkaio.consumer.batch import Batch
-from kafkaio.consumer.core import Engine
-from kafkaio.consumer.fetch.fetcher import LogEnds
+from kafkaio.consumer.core import Core
+from kafkaio.consumer.fetch.answers import LogEnds
 from kafkaio.consumer.fetch.lookup import EARLIEST, LATEST
-from kafkaio.consumer.presence import wait_for_partitions
 from kafkaio.errors import ClosedError, PartitionLost, RequestTimeout, UsageError
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
@@ -50,22 +49,22 @@ class Places(Closeable):
     """What `Consumer` offers about offsets.
 
     Args:
-        engine: the consumer's inner works.
+        core: the consumer's inner works.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._reader = engine.reader
-        self._timeout = engine.config.default_api_timeout_ms / 1000
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._reader = core.reader
+        self._timeout = core.config.default_api_timeout_ms / 1000
 
     def _left_open(self) -> str | None:
-        engine: Engine | None = getattr(self, "_engine", None)
-        return None if engine is None else engine.left_open
+        core: Core | None = getattr(self, "_core", None)
+        return None if core is None else core.left_open
 
     def _forgotten(self) -> None:
-        engine = self._engine
-        if engine.home is not None:
-            engine.home.soon(engine.abandon)
+        core = self._core
+        if core.home is not None:
+            core.home.soon(core.abandon)
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
@@ -74,7 +73,7 @@ class Places(Closeable):
         What `unsubscribe` gives up is not among them from that call on, though
         ``on_revoked``, which is called a little later, may still commit for it.
         """
-        return self._engine.host.assignment
+        return self._core.assigned.assignment
 
     # Where to read
 
@@ -227,13 +226,13 @@ class Places(Closeable):
         ends, at = self._ends_told(partition), self._place(TopicPartition(*partition))
         if ends is None or at < 0:
             return None
-        committed = self._engine.config.isolation_level == "read_committed"
+        committed = self._core.config.isolation_level == "read_committed"
         end = ends.last_stable if committed else ends.high_watermark
         return None if end < 0 else max(0, end - at)
 
     def _ends_told(self, partition: TopicPartition) -> LogEnds | None:
         (tp,) = self._assigned([partition])
-        return self._engine.fetcher.ends.get(tp)
+        return self._core.fetcher.ends_of(tp)
 
     def _place(self, tp: TopicPartition) -> int:
         # The position, -1 while there is none.
@@ -259,11 +258,11 @@ class Places(Closeable):
             RequestTimeout: nobody could be asked in time.
             ClosedError: the consumer is not running.
         """
-        engine = self._engine
-        engine.check(is_parting_ok=True)
+        core = self._core
+        core.check(is_parting_ok=True)
         request = MetadataRequest(topics=None)
-        answer = await engine.cluster.request(request, timeout=self._within(timeout))
-        hides_internal = engine.config.exclude_internal_topics
+        answer = await core.cluster.request(request, timeout=self._within(timeout))
+        hides_internal = core.config.exclude_internal_topics
         return frozenset(
             topic.name
             for topic in answer.topics
@@ -284,11 +283,11 @@ class Places(Closeable):
             RequestTimeout: nobody could be asked in time.
             ClosedError: the consumer is not running.
         """
-        engine = self._engine
-        engine.check(is_parting_ok=True)
+        core = self._core
+        core.check(is_parting_ok=True)
         wanted = [MetadataRequestTopic(name=topic)]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-        answer = await engine.cluster.request(request, timeout=self._within(timeout))
+        answer = await core.cluster.request(request, timeout=self._within(timeout))
         for found in answer.topics:
             if found.error_code not in {0, ErrorCode.LEADER_NOT_AVAILABLE}:
                 raise broker_error(found.error_code, f"partitions of topic {topic!r}")
@@ -344,20 +343,20 @@ class Places(Closeable):
     async def _commit(
         self, what: ToCommit | None, limit: float | None, moment: Moment | None
     ) -> None:
-        engine, within = self._engine, self._within(limit)
+        core, within = self._core, self._within(limit)
         partitions = None if what is None else _named_alone(what)
         try:
-            engine.check(is_parting_ok=True)
+            core.check(is_parting_ok=True)
         except ClosedError:
-            engine.host.fence_lost(partitions or _partitions(what))
+            core.assigned.fence_lost(partitions or _partitions(what))
             raise
         if what is None or partitions is not None:
-            engine.host.fence_handed(partitions or ())
-            await engine.commit_handed(within, partitions, moment)
+            core.assigned.fence_handed(partitions or ())
+            await core.commit_handed(within, partitions, moment)
             return
         commit = self._commit_of(what)
-        engine.host.fence(commit.offsets)
-        await engine.commit(commit, within)
+        core.assigned.fence(commit.offsets)
+        await core.commit(commit, within)
 
     async def committed(
         self,
@@ -375,11 +374,11 @@ class Places(Closeable):
             RequestTimeout: time ran out.
             UsageError: there is no group.
         """
-        engine = self._engine
-        engine.check(is_parting_ok=True)
+        core = self._core
+        core.check(is_parting_ok=True)
         named = self.assignment if partitions is None else partitions
         chosen = [partition_of(tp) for tp in named]
-        committer = engine.group_committer()
+        committer = core.group_committer()
         if not chosen:
             return {}
         return dict(await committer.fetch(chosen, timeout=self._within(timeout)))
@@ -420,15 +419,15 @@ class Places(Closeable):
             UsageError: nothing is subscribed to as a member of a group, or an offset
                 cannot be.
         """
-        engine = self._engine
-        engine.check()
-        if engine.rewinder is None or not engine.wish.is_subscription:
+        core = self._core
+        core.check()
+        if core.rewinder is None or not core.wanted.is_subscription:
             raise UsageError("only a group that is subscribed to topics can be rewound")
         deadline = now() + self._within(timeout)
         offsets = await self._targets(to, deadline)
         if offsets:
-            with engine.host.rewinding():
-                await engine.rewinder.rewind(offsets, deadline - now())
+            with core.assigned.rewinding():
+                await core.rewinder.rewind(offsets, deadline - now())
 
     async def _targets(
         self, to: Mapping[TopicPartition, RewindTo], deadline: float
@@ -442,19 +441,19 @@ class Places(Closeable):
                 resets[partition_of(tp)] = reset
             else:
                 raise UsageError(f"{place!r} is no place to rewind to")
-        engine, wanted = self._engine, [*offsets, *resets]
-        await wait_for_partitions(engine.cluster, wanted, deadline - now())
-        found = await engine.lookup.places(resets, within=deadline - now())
+        core, wanted = self._core, [*offsets, *resets]
+        await core.cluster.wait_for_partitions(wanted, deadline - now())
+        found = await core.lookup.places(resets, within=deadline - now())
         return offsets | {tp: OffsetAndMetadata(at) for tp, at in found.items()}
 
     async def _position(self, tp: TopicPartition, within: float) -> int:
-        engine, reader, deadline = self._engine, self._reader, now() + within
+        core, reader, deadline = self._core, self._reader, now() + within
         while True:
             if (at := self._place(tp)) >= 0:
                 return at
-            engine.check()
+            core.check()
             reader.raise_stranded(tp)
-            if not await engine.repositioned(deadline):
+            if not await core.repositioned(deadline):
                 raise RequestTimeout(
                     f"the position of {tp.topic}-{tp.partition} is not known yet"
                 )
@@ -474,11 +473,11 @@ class Places(Closeable):
     async def _look_up(
         self, times: Mapping[TopicPartition, int], within: float
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        engine = self._engine
-        engine.check(is_parting_ok=True)
+        core = self._core
+        core.check(is_parting_ok=True)
         deadline = now() + within
-        await wait_for_partitions(engine.cluster, times, within)
-        return await engine.lookup.offsets(times, within=deadline - now())
+        await core.cluster.wait_for_partitions(times, within)
+        return await core.lookup.offsets(times, within=deadline - now())
 
     async def _ends(
         self, partitions: Iterable[TopicPartition], which: int, within: float | None
@@ -488,8 +487,8 @@ class Places(Closeable):
         return {tp: end.offset for tp, end in found.items() if end is not None}
 
     def _commit_of(self, what: ToCommit) -> Commit:
-        sharing = self._reader.sharing
-        if not (isinstance(what, Mapping) or sharing is None or sharing.has_order):
+        divider = self._reader.divider
+        if not (isinstance(what, Mapping) or divider is None or divider.has_order):
             raise UsageError(
                 "run() commits by itself, in order: that a record is done says nothing "
                 "of those before it"
@@ -504,7 +503,7 @@ class Places(Closeable):
                 )
             what = what.last
         if isinstance(what, Record):
-            self._engine.host.fence_record(what)
+            self._core.assigned.fence_record(what)
             after = OffsetAndMetadata(what.offset + 1, leader_epoch=what.leader_epoch)
             return ledger.commit_of({what.topic_partition: after})
         if not isinstance(what, Mapping):

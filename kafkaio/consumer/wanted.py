@@ -12,14 +12,14 @@ from kafkaio.consumer.arguments import partition_of
 from kafkaio.errors import UsageError
 from kafkaio.types import TopicPartition
 
-__all__ = ["Topics", "Wish"]
+__all__ = ["Topics", "Wanted"]
 
 #: One topic, several, or all whose whole name a pattern matches.
 Topics: TypeAlias = str | Collection[str] | re.Pattern[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Wanted:
     """Exactly one of the attributes is set, or none for nothing at all.
 
     Attributes:
@@ -35,10 +35,10 @@ class Wish:
     @classmethod
     def of(
         cls, topics: Topics | None, partitions: Iterable[TopicPartition] | None
-    ) -> Wish:
+    ) -> Wanted:
         """Read the arguments that users give.
 
-        No topics at all, or no partitions, is the wish for nothing, as in Java.
+        No topics at all, or no partitions, is the wanted for nothing, as in Java.
 
         Raises:
             UsageError: both are given, or a topic has no name.

@@ -39,10 +39,10 @@ from kafkaio._records.batch import BatchBuilder, Compression, Rows
 from kafkaio._records.compression import Compressor
 from kafkaio._runtime.clock import now, roll, wall_clock, wall_ms
 from kafkaio._runtime.lifecycle import Closeable, Lifecycle, State, weakly
-from kafkaio.client.client import Client, shared
+from kafkaio.client.client import Client, cluster_of
 from kafkaio.client.cluster import Cluster
-from kafkaio.client.signature import OptionsSignature
 from kafkaio.config import ProducerConfig, ProducerOptions
+from kafkaio.config.signature import OptionsSignature
 from kafkaio.errors import BufferFull, ClosedError, KafkaTimeout
 from kafkaio.producer.arguments import RecordMaker, check_destination
 from kafkaio.producer.backpressure import BufferSpace
@@ -125,10 +125,8 @@ class Producer(Closeable):
         if isinstance(bootstrap_servers, Client):
             # Keeps the shared client alive: a collected client ends its cluster.
             self._client = bootstrap_servers
-            cluster, config = shared(
-                bootstrap_servers, ProducerConfig, options, observer
-            )
-            self._set_up(config, cluster, owns_cluster=False)
+            config = ProducerConfig.sharing(bootstrap_servers.config, options, observer)
+            self._set_up(config, cluster_of(bootstrap_servers), owns_cluster=False)
         else:
             config = ProducerConfig.of(bootstrap_servers, options)
             cluster = Cluster(config, observer)

@@ -6,25 +6,27 @@ import anyio
 import pytest
 
 from kafkaio.consumer.commits import kafka as kafka_commits
-from kafkaio.consumer.rebalance.assignment import Host
+from kafkaio.consumer.rebalance.assignment import PartitionAssignment
 from kafkaio.types import TopicPartition
 
 
 def a_commit_after_giving_up(patch: pytest.MonkeyPatch) -> None:
     """The consumer gives partitions up, and commits them when it gets round to it."""
 
-    async def revoking(self: Host, partitions: frozenset[TopicPartition]) -> None:
-        engine = self.engine
-        due = engine.reader.ledger.due(partitions)
-        await self.callbacks.revoked(partitions & set(engine.reader.positions))
+    async def revoking(
+        self: PartitionAssignment, partitions: frozenset[TopicPartition]
+    ) -> None:
+        core = self.core
+        due = core.reader.ledger.due(partitions)
+        await self.callbacks.revoked(partitions & set(core.reader.positions))
         self._let_go(partitions)
 
         async def late() -> None:
             await anyio.sleep(0.5)
-            await engine.group_committer().commit(due.offsets, timeout=5)
+            await core.group_committer().commit(due.offsets, timeout=5)
 
         if due.offsets:
-            engine._supervisor.start_soon(late, "late")
+            core._supervisor.start_soon(late, "late")
 
-    patch.setattr(Host, "revoking", revoking)
+    patch.setattr(PartitionAssignment, "revoking", revoking)
     patch.setattr(kafka_commits, "_lost", lambda *_: None)

@@ -22,7 +22,7 @@ FAIL_OVER = 30.0
 
 
 def coordinator_of(consumer: Consumer) -> int | None:
-    group = consumer._engine.coordinator
+    group = consumer._core.member
     assert group is not None
     return group.statistics().coordinator
 

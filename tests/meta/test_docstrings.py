@@ -13,6 +13,10 @@ from functools import partial
 import pytest
 
 import kafkaio
+from kafkaio._machines.backoff import Backoff
+from kafkaio._runtime.observer import guarded
+from kafkaio.client.retry import Attempts, RetryPolicy
+from kafkaio.errors import ConnectionLost, KafkaError
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing import Broker, simulation
 from kafkaio.testing.broker import faults
@@ -27,6 +31,7 @@ DIAGRAMS = {
     "kafkaio._machines.offsets",
     "kafkaio._machines.positions.positions",
     "kafkaio._machines.schedule",
+    "kafkaio.client.fanout",
     "kafkaio.errors",
 }
 #: What needs a real Kafka, and the classes of the names in it.
@@ -50,6 +55,21 @@ def runs(
 async def broker() -> AsyncIterator[Broker]:
     async with Broker(nodes=3) as broker:
         yield broker
+
+
+@runs("kafkaio.client.retry")
+async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
+    answers = [ConnectionLost("once"), None]
+    reasons: list[KafkaError] = []
+
+    async def ask() -> KafkaError | None:
+        return answers.pop(0)
+
+    policy = RetryPolicy(Backoff(1, 1), guarded(None))
+    names = {"Attempts": Attempts, "policy": policy, "ask": ask}
+    await run(code, {**names, "forget_what_was_wrong": reasons.append})
+    assert len(reasons) == 1
+    assert answers == []
 
 
 @runs("kafkaio.testing.broker.faults")

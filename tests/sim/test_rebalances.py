@@ -16,7 +16,7 @@ from kafkaio._machines.schedule import Ordering, Schedule
 from kafkaio.consumer.parallel.lane import Track
 from kafkaio.consumer.parallel.run import Runner
 from kafkaio.consumer.reading.reader import Reader
-from kafkaio.consumer.rebalance.assignment import Host
+from kafkaio.consumer.rebalance.assignment import PartitionAssignment
 from kafkaio.consumer.rebalance.events import RebalanceFeed
 from kafkaio.testing.simulation import rebalancing, run, shrink, simulate_all
 from kafkaio.types import TopicPartition
@@ -62,10 +62,12 @@ def handlers_that_nobody_waits_for(patch: pytest.MonkeyPatch) -> None:
 def a_revoke_without_its_commit(patch: pytest.MonkeyPatch) -> None:
     """The revoke completes before what was finished is committed."""
 
-    async def commit(self: Host, partitions: Collection[TopicPartition]) -> None:
+    async def commit(
+        self: PartitionAssignment, partitions: Collection[TopicPartition]
+    ) -> None:
         return
 
-    patch.setattr(Host, "_commit", commit)
+    patch.setattr(PartitionAssignment, "_commit", commit)
 
 
 def a_deadline_that_passes(patch: pytest.MonkeyPatch) -> None:
@@ -76,12 +78,12 @@ def a_deadline_that_passes(patch: pytest.MonkeyPatch) -> None:
 
 def a_world_that_is_stopped(patch: pytest.MonkeyPatch) -> None:
     """While some partitions are asked for, nothing at all is read."""
-    right = Host.withhold
+    right = PartitionAssignment.withhold
 
-    def withhold(self: Host, partitions: Partitions) -> None:
-        right(self, partitions | frozenset(self.engine.reader.positions))
+    def withhold(self: PartitionAssignment, partitions: Partitions) -> None:
+        right(self, partitions | frozenset(self.core.reader.positions))
 
-    patch.setattr(Host, "withhold", withhold)
+    patch.setattr(PartitionAssignment, "withhold", withhold)
 
 
 def a_key_in_two_hands(patch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ from kafkaio._machines.partitioner import (
 from kafkaio._machines.reactions import reaction
 from kafkaio._machines.sequence import PartitionSequence, ProducerIdentity
 from kafkaio._records.batch import BatchBuilder
-from kafkaio.config.options import Partitioner
+from kafkaio.config import Partitioner
 from kafkaio.errors import ArgumentValueError, BufferFull, UnknownTopicOrPartition
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error

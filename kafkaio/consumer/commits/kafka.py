@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 import anyio
 
 from kafkaio._machines.backoff import Backoff
-from kafkaio._machines.commits import Answer, CommitQueue, Fate, Merge
+from kafkaio._machines.commits import Answer, CallOutcome, CommitQueue, Merge
 from kafkaio._machines.reactions import Step, reaction
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now, roll
@@ -39,7 +39,7 @@ _Numbers = Mapping[TopicPartition, int]
 _Words: TypeAlias = tuple[type[KafkaError], str] | None
 _RESETS = frozenset({Step.RESET_GENERATION, Step.RESET_MEMBER})
 #: What other metadata, or less of it, would not be refused for.
-_UNFIT = frozenset(
+_INVALID = frozenset(
     {ErrorCode.OFFSET_METADATA_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
 )
 _REBALANCING = RebalanceInProgress, "is rebalancing; the commit was not taken"
@@ -70,7 +70,7 @@ class CommitMember(Protocol):
         ...
 
     @property
-    def uses_epochs(self) -> bool:
+    def uses_member_epoch(self) -> bool:
         """Whether look-ups are fenced, too (KIP-848)."""
         ...
 
@@ -148,7 +148,7 @@ class KafkaCommits:
             attempts: the time it has.
         """
         call = _Call(numbers, attempts)
-        number = self._queue.join(offsets)
+        number = self._queue.add(offsets)
         self._calls[number] = call
         try:
             await self._turn(call)
@@ -273,18 +273,21 @@ class KafkaCommits:
             if code != ErrorCode.NONE
         }
         answers = {
-            tp: verdicts[code][0] if code in verdicts else Answer.TAKEN
+            tp: verdicts[code][0] if code in verdicts else Answer.COMMITTED
             for tp, code in codes.items()
         }
         waits: KafkaError | None = None
-        for fate in self._queue.answered(merge, answers):
-            call, error = self._calls[fate.call], self._error(fate, codes, verdicts)
-            if fate.answer is Answer.REFUSED:
+        for outcome in self._queue.answered(merge, answers):
+            call, error = (
+                self._calls[outcome.call],
+                self._error(outcome, codes, verdicts),
+            )
+            if outcome.answer is Answer.REFUSED:
                 call.error = call.error or error
             elif error is not None:
                 call.attempts.failed(error)
                 waits = error
-            if fate.has_ended:
+            if outcome.has_ended:
                 call.end()
         if waits is None:
             self._failures, self._not_before = 0, 0.0
@@ -293,12 +296,12 @@ class KafkaCommits:
 
     def _error(
         self,
-        fate: Fate,
+        outcome: CallOutcome,
         codes: Mapping[TopicPartition, int],
         verdicts: Mapping[int, tuple[Answer, _Words]],
     ) -> KafkaError | None:
         # One of its own for each caller: each is raised in another task.
-        if (tp := fate.partition) is None:
+        if (tp := outcome.partition) is None:
             return None
         what = f"the commit of {tp.topic}-{tp.partition}"
         said = broker_error(codes[tp], f"group {self._rpc.group_id!r} refused {what}")
@@ -318,14 +321,14 @@ class KafkaCommits:
         if asked.step is Step.REJOIN:
             # Our own SyncGroup is on its way, and with it the end of this.
             passes = self.member is not None and self.member.is_subscribed
-            return Answer.AGAIN if passes else Answer.REFUSED, _REBALANCING
+            return Answer.RETRY if passes else Answer.REFUSED, _REBALANCING
         if asked.step is Step.REFRESH_MEMBER and self.member is not None:
             # The next heartbeat, which this brings about, tells the epoch.
             self.member.commit_refused(code, identity)
-            return Answer.AGAIN, None
+            return Answer.RETRY, None
         if asked.retry:
-            return Answer.AGAIN, None
-        return Answer.UNFIT if code in _UNFIT else Answer.REFUSED, None
+            return Answer.RETRY, None
+        return Answer.INVALID if code in _INVALID else Answer.REFUSED, None
 
     def _expelled(self, code: int, identity: GroupMetadata) -> tuple[Answer, _Words]:
         current = self._identity()
@@ -336,12 +339,12 @@ class KafkaCommits:
             # We joined a new generation while this was on its way. What we still own
             # can be committed under the new name. A static member that has joined
             # under a new id is the one that fenced its former self.
-            return Answer.AGAIN, None
+            return Answer.RETRY, None
         joins = self.member is not None and self.member.is_joining
         if joins and code == ErrorCode.ILLEGAL_GENERATION:
             # The new generation may have begun, and its number be on its way to us, on
             # another connection than this answer came by.
-            return Answer.AGAIN, None
+            return Answer.RETRY, None
         if code == ErrorCode.FENCED_INSTANCE_ID:
             if self.member is not None:
                 self.member.commit_refused(code, identity)

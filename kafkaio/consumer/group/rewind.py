@@ -15,7 +15,7 @@ import anyio
 
 from kafkaio._runtime.clock import now
 from kafkaio.consumer.commits.committer import OffsetCommitter
-from kafkaio.consumer.group.member import GroupCoordinator
+from kafkaio.consumer.group.member import GroupMember
 from kafkaio.errors import CommitFailed, PartitionLost, RequestTimeout, RewindRefused
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
@@ -30,7 +30,7 @@ class Rewinder:
         committer: commits for it.
     """
 
-    def __init__(self, group: GroupCoordinator, committer: OffsetCommitter) -> None:
+    def __init__(self, group: GroupMember, committer: OffsetCommitter) -> None:
         self._group = group
         self._committer = committer
         self._turn = asyncio.Lock()
@@ -78,13 +78,13 @@ class Rewinder:
 
     async def _wait_free(self, partitions: frozenset[TopicPartition]) -> None:
         while not self._group.free.keys() >= partitions:
-            if self._group.is_deaf:
-                raise RewindRefused(self._why_deaf(partitions))
+            if self._group.ignores_withholding:
+                raise RewindRefused(self._why_refused(partitions))
             await self._group.changed.wait()
 
-    def _why_deaf(self, partitions: frozenset[TopicPartition]) -> str:
+    def _why_refused(self, partitions: frozenset[TopicPartition]) -> str:
         group = f"group {self._group.group_id!r}"
-        if self._group.uses_epochs:
+        if self._group.uses_member_epoch:
             others = partitions - self._group.assignment.keys()
             return (
                 f"{group} is divided by the brokers, and nobody can ask the owners of "

@@ -77,17 +77,19 @@ class GroupCluster(Protocol):
         """It is not that node any more."""
         ...
 
-    async def connection(self, node_id: int, lane: ConnectionClass) -> GroupConnection:
+    async def connection(
+        self, node_id: int, connection_class: ConnectionClass
+    ) -> GroupConnection:
         """A connection to the node."""
         ...
 
     def ready_connection(
-        self, node_id: int, lane: ConnectionClass
+        self, node_id: int, connection_class: ConnectionClass
     ) -> GroupConnection | None:
         """The open connection to the node, or None; opens nothing."""
         ...
 
-    def hang_up(self, node_id: int, cause: KafkaError) -> None:
+    def close_connections(self, node_id: int, cause: KafkaError) -> None:
         """The node does not answer: fail what is in flight to it."""
         ...
 
@@ -125,14 +127,14 @@ class GroupCluster(Protocol):
 class GroupRpc:
     """Sends the requests of one group to its coordinator."""
 
-    __slots__ = ("_cluster", "_node_id", "_sent", "group_id", "lane")
+    __slots__ = ("_cluster", "_node_id", "_sent", "connection_class", "group_id")
 
     def __init__(self, cluster: GroupCluster, group_id: str) -> None:
         self._cluster = cluster
         self.group_id = group_id
         #: Where JoinGroup and SyncGroup wait for members: nobody else's requests
         #: stand behind them, not even those of another member.
-        self.lane = ConnectionClass.COORDINATOR.of(self)
+        self.connection_class = ConnectionClass.COORDINATOR.of(self)
         # The node that the last request went to; None before the first, and once it
         # is known to be the wrong one.
         self._node_id: int | None = None
@@ -153,12 +155,12 @@ class GroupRpc:
             self._node_id = None
 
     async def connection(
-        self, lane: ConnectionClass, deadline: float
+        self, connection_class: ConnectionClass, deadline: float
     ) -> GroupConnection:
         """A connection to the coordinator.
 
         Args:
-            lane: which of its connections.
+            connection_class: which of its connections.
             deadline: time of the loop's clock by which there must be one.
 
         Raises:
@@ -175,7 +177,7 @@ class GroupRpc:
             )
             step = f"no connection to its coordinator {self._node_id} could be made"
             try:
-                return await self._cluster.connection(self._node_id, lane)
+                return await self._cluster.connection(self._node_id, connection_class)
             except NetworkError:
                 self.forget()
                 raise
@@ -189,11 +191,14 @@ class GroupRpc:
         """Whether that was the last request to leave the group that went out."""
         return self._sent == ticket
 
-    def ready(self, *lanes: ConnectionClass) -> GroupConnection | None:
+    def ready(self, *classes: ConnectionClass) -> GroupConnection | None:
         """An open connection to the coordinator, the first there is; opens nothing."""
         if self._node_id is None:
             return None
-        found = (self._cluster.ready_connection(self._node_id, lane) for lane in lanes)
+        found = (
+            self._cluster.ready_connection(self._node_id, connection_class)
+            for connection_class in classes
+        )
         return next((connection for connection in found if connection), None)
 
     async def gives_sign_of_life(self, within: float) -> bool:
@@ -227,13 +232,13 @@ class GroupRpc:
             if not took_too_long and not isinstance(error, RequestTimeout):
                 return True
         self.forget()
-        self._cluster.hang_up(node_id, silence)
+        self._cluster.close_connections(node_id, silence)
         return False
 
     async def call(
         self,
         request: Request[ResponseT],
-        lane: ConnectionClass,
+        connection_class: ConnectionClass,
         *,
         timeout: float,  # noqa: ASYNC109  (it is part of the request)
         is_vital: bool = False,
@@ -246,7 +251,7 @@ class GroupRpc:
             KafkaError: as ``connection``, and what the connection raises. A
                 coordinator that hangs up or does not answer is forgotten.
         """
-        connection = await self.connection(lane, now() + timeout)
+        connection = await self.connection(connection_class, now() + timeout)
         return await self.call_on(
             connection, request, timeout=timeout, is_vital=is_vital
         )
@@ -278,5 +283,5 @@ class GroupRpc:
         except (ConnectionLost, RequestTimeout) as error:
             self.forget()
             if is_vital and node_id is not None and isinstance(error, RequestTimeout):
-                self._cluster.hang_up(node_id, error)
+                self._cluster.close_connections(node_id, error)
             raise

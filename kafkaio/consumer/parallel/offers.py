@@ -11,7 +11,7 @@ from kafkaio.consumer.parallel.run import Handler, OnDead, Runner
 from kafkaio.errors import UsageError
 
 if TYPE_CHECKING:
-    from kafkaio.consumer.core import Engine
+    from kafkaio.consumer.core import Core
 
 __all__ = ["InParallel"]
 
@@ -19,7 +19,7 @@ __all__ = ["InParallel"]
 class InParallel:
     """What `Consumer` offers to work on many records at a time."""
 
-    _engine: Engine
+    _core: Core
     _lanes: Lanes | None = None
 
     def partitions(self) -> LaneIterator:
@@ -43,7 +43,12 @@ class InParallel:
         what all lanes have handed out.
         """
         if self._lanes is None:
-            self._lanes = Lanes(self._engine)
+            config = self._core.config
+            self._lanes = Lanes(
+                self._core,
+                max_records=config.max_poll_records,
+                timeout=config.default_api_timeout_ms / 1000,
+            )
         iterator = LaneIterator(self._lanes)
         iterator.consumer = self
         return iterator
@@ -104,11 +109,11 @@ class InParallel:
         """
         if concurrency < 1:
             raise UsageError(f"concurrency={concurrency} leaves nothing to do")
-        limit = max(2 * concurrency, self._engine.config.max_poll_records)
-        self._engine.check()
-        self._engine.auto_commits = self._engine.committer is not None
+        limit = max(2 * concurrency, self._core.config.max_poll_records)
+        self._core.check()
+        self._core.auto_commits = self._core.committer is not None
         runner = Runner(
-            self._engine,
+            self._core,
             handler,
             Schedule(ordering, limit),
             concurrency=concurrency,

@@ -10,10 +10,10 @@ from weakref import ReferenceType, ref
 from kafkaio._runtime.thread import caller
 from kafkaio.errors import UsageError
 
-__all__ = ["Insiders", "Reading"]
+__all__ = ["ExclusiveReading", "Insiders"]
 
 
-class Reading:
+class ExclusiveReading:
     """Lets one task read, for as long as it has entered this.
 
     Raises:

@@ -9,7 +9,7 @@ from weakref import ref
 from kafkaio._runtime.clock import now
 from kafkaio.consumer.arguments import seconds_of
 from kafkaio.consumer.batch import Batch, Piece, first_of, to_table
-from kafkaio.consumer.core import Engine
+from kafkaio.consumer.core import Core
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ class _Gathering(Generic[T]):
     #: Held, so that a consumer that is iterated over is not taken for forgotten.
     consumer: object = None
 
-    def __init__(self, engine: Engine, max_records: int, max_wait: float) -> None:
-        self._engine = engine
-        self._reader = engine.reader
+    def __init__(self, core: Core, max_records: int, max_wait: float) -> None:
+        self._core = core
+        self._reader = core.reader
         self._max_records = max_records
         self._max_wait = seconds_of("max_wait", max_wait)
         # When what there is has waited long enough; None while there is nothing at
@@ -41,7 +41,7 @@ class _Gathering(Generic[T]):
     async def __anext__(self) -> T:
         """The next one. If cancelled, nothing was taken."""
         while True:
-            taken = await self._engine.read(self._take, self._deadline)
+            taken = await self._core.read(self._take, self._deadline)
             if taken is not None:
                 return taken
 
@@ -74,13 +74,13 @@ class BatchIterator(_Gathering[Batch]):
     """Yields batches of one partition each, as ``Consumer.batches`` says.
 
     Args:
-        engine: the consumer's inner works.
+        core: the consumer's inner works.
         max_records: most records of a batch.
         max_wait: seconds to wait for that many, once there are any.
     """
 
-    def __init__(self, engine: Engine, max_records: int, max_wait: float) -> None:
-        super().__init__(engine, max_records, max_wait)
+    def __init__(self, core: Core, max_records: int, max_wait: float) -> None:
+        super().__init__(core, max_records, max_wait)
         self._newest: Callable[[], Batch | None] = _nothing
         self._older: Callable[[], Batch | None] = _nothing
 
@@ -108,7 +108,7 @@ class TableIterator(_Gathering["pa.Table"]):
     """Yields tables of any partitions, as ``Consumer.arrow_batches`` says.
 
     Args:
-        engine: the consumer's inner works.
+        core: the consumer's inner works.
         max_records: most rows of a table.
         max_wait: seconds to wait for that many, once there are any.
         headers: whether the tables have the records' headers.
@@ -118,10 +118,10 @@ class TableIterator(_Gathering["pa.Table"]):
     """
 
     def __init__(
-        self, engine: Engine, max_records: int, max_wait: float, *, headers: bool
+        self, core: Core, max_records: int, max_wait: float, *, headers: bool
     ) -> None:
         to_table([], 0)  # before anything is taken
-        super().__init__(engine, max_records, max_wait)
+        super().__init__(core, max_records, max_wait)
         self._headers = headers
 
     def _is_full(self) -> bool:

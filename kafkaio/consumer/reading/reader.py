@@ -22,7 +22,6 @@ from kafkaio._machines.positions import FetchPoint, Positions, Reset
 from kafkaio._records.batch import Handout
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.batch import Batch, Piece, size_of
-from kafkaio.consumer.parallel.divider import Sharing
 from kafkaio.consumer.reading.buffers import (
     Buffers,
     Failure,
@@ -31,6 +30,7 @@ from kafkaio.consumer.reading.buffers import (
     PartitionBuffer,
 )
 from kafkaio.consumer.reading.deserializing import deserializing
+from kafkaio.consumer.reading.divider import Divider
 from kafkaio.consumer.reading.opening import open_batch, placed
 from kafkaio.consumer.reading.stranded import stranded
 from kafkaio.errors import CorruptRecord
@@ -70,7 +70,7 @@ class Reader:
         #: Asked for leave to hand more records out before the loop gets a turn.
         self.more_credit: Callable[[], int] = lambda: 0
         #: Who divides the records among several tasks; None while one reads alone.
-        self.sharing: Sharing | None = None
+        self.divider: Divider | None = None
         #: Who hands on elsewhere what was taken here, if anybody does.
         self.window: Window | None = None
         #: What the background reported; may be looked at in any thread.
@@ -114,6 +114,12 @@ class Reader:
         self.must_look()
         self._on_news()
 
+    def truncated(self, tp: TopicPartition) -> None:
+        """Say that the log lost records of a partition that were handed out."""
+        if self.divider is not None:
+            self.divider.assigned(tp)  # what was handed out is of another log
+        self.tell()
+
     def add(self, tp: TopicPartition, fetched: Fetched) -> None:
         """Buffer what was fetched of an assigned partition."""
         if fetched.batches:
@@ -130,16 +136,16 @@ class Reader:
         self.unassign(tp)
         number = self.positions.assign(tp, has_commits=has_commits)
         self.ledger.open(tp, number)
-        if self.sharing is not None:
-            self.sharing.assigned(tp)
+        if self.divider is not None:
+            self.divider.assigned(tp)
         self.must_look()
         self._on_change()
         return number
 
     def unassign(self, tp: TopicPartition) -> None:
         """End a partition's assignment and drop everything known of it."""
-        if self.sharing is not None and tp in self.positions:
-            self.sharing.unassigned(tp)
+        if self.divider is not None and tp in self.positions:
+            self.divider.unassigned(tp)
         self._leave_chunk(tp)
         self.positions.unassign(tp)
         self.ledger.close(tp)
@@ -150,8 +156,8 @@ class Reader:
         self._leave_chunk(tp)
         self.buffers.drop(tp)
         self.positions.revoke_requested(tp)
-        if self.sharing is not None:
-            self.sharing.revoke_requested(tp)
+        if self.divider is not None:
+            self.divider.revoke_requested(tp)
         self.tell()
 
     def pause(self, tp: TopicPartition) -> None:
@@ -186,7 +192,7 @@ class Reader:
         self.must_look()
         self._on_change()
 
-    # Reading
+    # ExclusiveReading
 
     def look(self) -> None:
         """Raise what went wrong, and look no more till something happens.
@@ -198,9 +204,9 @@ class Reader:
                 its log lost what was read.
         """
         self.raise_errors()
-        for tp in self.positions.stranded():
+        for tp in self.positions.without_offset():
             self.raise_stranded(tp)
-        self._must_look = self.sharing is not None
+        self._must_look = self.divider is not None
 
     def raise_errors(self) -> None:
         """Raise the first error that the background reported, once."""
@@ -209,7 +215,7 @@ class Reader:
 
     def raise_stranded(self, tp: TopicPartition) -> None:
         """Raise if a partition has no position, and nothing will find one."""
-        if tp in self.positions.stranded():
+        if tp in self.positions.without_offset():
             raise stranded(tp, self.positions[tp])
 
     def finish(self) -> None:
@@ -233,7 +239,7 @@ class Reader:
             moment: when the user said so, where it is in another thread.
         """
         self.sync()
-        if self.sharing is not None and not self.sharing.has_order:
+        if self.divider is not None and not self.divider.has_order:
             return
         ledger = self.ledger
         chosen = [
@@ -252,8 +258,8 @@ class Reader:
 
     def sync(self) -> None:
         """Bring the machines up to date with what is being handed out."""
-        if self.sharing is not None:
-            self.sharing.sync()
+        if self.divider is not None:
+            self.divider.sync()
         if self.window is not None:
             self.window.sync()
         chunk, cursor = self._chunk, self.handout.cursor
@@ -395,7 +401,7 @@ class Reader:
     @property
     def has_failed(self) -> bool:
         """Whether there is something to raise that came from the background."""
-        return bool(self.errors or self.positions.stranded())
+        return bool(self.errors or self.positions.without_offset())
 
     def set_aside(self) -> None:
         """Leave the chunk that is being handed out, for others to take from."""

@@ -1,9 +1,9 @@
 """What partitions come and go, seen from the reader: group, fixed, or all of a topic.
 
-`Host` is what the group coordinator talks to. `Assigner` stands in for the group
-where topics are read without one: it assigns every partition, also those that appear
-later. A partition that appears while we read is new, so it is read from its start,
-whatever ``auto_offset_reset`` says: nothing written to it is missed.
+`PartitionAssignment` is what the group member talks to. `GrouplessAssigner` stands in
+for the group where topics are read without one: it assigns every partition, also those
+that appear later. A partition that appears while we read is new, so it is read from its
+start, whatever ``auto_offset_reset`` says: nothing written to it is missed.
 """
 
 from __future__ import annotations
@@ -18,32 +18,31 @@ import anyio
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._machines.refresh import ALL_TOPICS
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.consumer.presence import wait_for_partitions
 from kafkaio.consumer.rebalance.callbacks import Callbacks
 from kafkaio.consumer.rebalance.events import RebalanceFeed
-from kafkaio.consumer.wanted import Wish
+from kafkaio.consumer.wanted import Wanted
 from kafkaio.errors import KafkaError, PartitionLost, UsageError
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.types import Record, TopicPartition
 
 if TYPE_CHECKING:
-    from kafkaio.consumer.core import Engine
+    from kafkaio.consumer.core import Core
 
-__all__ = ["Assigner", "Host"]
+__all__ = ["GrouplessAssigner", "PartitionAssignment"]
 
 _NOTHING: frozenset[TopicPartition] = frozenset()
 
 
-class Host:
+class PartitionAssignment:
     """Carries out what happens to the assignment.
 
     Args:
-        engine: the consumer's inner works.
+        core: the consumer's inner works.
         callbacks: the user's.
     """
 
-    def __init__(self, engine: Engine, callbacks: Callbacks) -> None:
-        self.engine = engine
+    def __init__(self, core: Core, callbacks: Callbacks) -> None:
+        self.core = core
         self.callbacks = replace(callbacks, report=self._callback_failed)
         self._parting_failure: BaseException | None = None
         #: What listeners hear.
@@ -73,15 +72,15 @@ class Host:
     @property
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions assigned by the present subscription, or assigned fixed."""
-        mine = frozenset(self.engine.reader.positions)
+        mine = frozenset(self.core.reader.positions)
         if not self._parting:
             return mine
-        return mine - self._parting.difference(self.engine.wish.partitions or ())
+        return mine - self._parting.difference(self.core.wanted.partitions or ())
 
     @property
     def to_be_revoked(self) -> frozenset[TopicPartition]:
         """Partitions that the user's next step gives up, unless they are held."""
-        group = self.engine.coordinator
+        group = self.core.member
         return _NOTHING if group is None else group.next_to_go
 
     @property
@@ -98,8 +97,8 @@ class Host:
         """
         if not self._is_member:
             return
-        ledger = self.engine.reader.ledger
-        group = self.engine.coordinator
+        ledger = self.core.reader.ledger
+        group = self.core.member
         assert group is not None
         for tp in sorted(partitions):
             is_unheard = tp in self._unheard and not ledger.has_handed(tp)
@@ -117,7 +116,7 @@ class Host:
         """
         self.fence(partitions)
         for tp in sorted(partitions):
-            if tp not in self.engine.reader.ledger:
+            if tp not in self.core.reader.ledger:
                 if tp in self._given_back:
                     raise _lost(tp, "is not assigned to this consumer any more")
                 raise UsageError(f"{tp.topic}-{tp.partition} is not assigned")
@@ -137,9 +136,9 @@ class Host:
         Raises:
             PartitionLost: it was not handed out under the present assignment.
         """
-        tp, ledger = record.topic_partition, self.engine.reader.ledger
+        tp, ledger = record.topic_partition, self.core.reader.ledger
         is_of_old = (
-            ledger.is_of_old(tp, record.offset)
+            ledger.is_from_old_assignment(tp, record.offset)
             if self._is_member
             else tp in self._given_back and tp not in ledger
         )
@@ -148,8 +147,8 @@ class Host:
 
     @property
     def _is_member(self) -> bool:
-        engine = self.engine
-        return engine.wish.is_subscription and engine.coordinator is not None
+        core = self.core
+        return core.wanted.is_subscription and core.member is not None
 
     def delay(self, partitions: Collection[TopicPartition]) -> bool:
         """Keep the partitions through the next step; False if it is too late for some.
@@ -157,11 +156,11 @@ class Host:
         Their records that were handed out are not finished by that step.
         """
         chosen = frozenset(TopicPartition(*tp) for tp in partitions)
-        group = self.engine.coordinator
+        group = self.core.member
         if group is None:
             return not chosen
         late = group.delay(chosen)
-        self.engine.reader.ledger.keep((chosen & group.to_be_revoked) - late)
+        self.core.reader.ledger.keep((chosen & group.to_be_revoked) - late)
         return not late and not chosen & self.lost_now
 
     def step_taken(self, *, polls: bool) -> None:
@@ -171,29 +170,29 @@ class Host:
         """
         if polls:
             self._lost_told = _NOTHING
-        group = self.engine.coordinator
+        group = self.core.member
         if group is None or not group.to_be_revoked:
             return
         if not polls:
             group.told()
         group.step_taken()
-        self.engine.reader.ledger.keep(_NOTHING)
+        self.core.reader.ledger.keep(_NOTHING)
 
     def poll_ended(self) -> None:
         """A poll returns, and tells all news."""
         self.has_news = False
         self._lost_told, self._lost_since = self._lost_since, _NOTHING
         self._unheard = _NOTHING
-        if self.engine.coordinator is not None:
-            self.engine.coordinator.told()
-            self.engine.coordinator.clear_lost()
+        if self.core.member is not None:
+            self.core.member.told()
+            self.core.member.clear_lost()
 
     @contextmanager
     def rewinding(self) -> Iterator[None]:
         """The caller waits for a rewind; who reads in the same task, steps by that."""
-        group = self.engine.coordinator
+        group = self.core.member
         assert group is not None  # else there is nothing to rewind
-        if self._is_user_waiting or not self.engine.reading.is_by_caller:
+        if self._is_user_waiting or not self.core.reading.is_by_caller:
             yield
             return
         self._is_user_waiting = True
@@ -223,8 +222,8 @@ class Host:
     def withhold(self, partitions: frozenset[TopicPartition]) -> None:
         """Hand out and fetch no more of the partitions."""
         for tp in partitions:
-            if tp in self.engine.reader.positions:
-                self.engine.reader.revoke_requested(tp)
+            if tp in self.core.reader.positions:
+                self.core.reader.revoke_requested(tp)
 
     def idle(self, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
         """Those of the partitions that need no further step of the user.
@@ -235,20 +234,20 @@ class Host:
         back, and a user who works will be back: their next step decides. One who waits
         for a rewind is done with what it was handed.
         """
-        engine, sharing = self.engine, self.engine.reader.sharing
-        if sharing is not None:
-            return frozenset(filter(sharing.may_go, partitions))
-        if engine.polls is None or self._is_user_waiting:
+        core, divider = self.core, self.core.reader.divider
+        if divider is not None:
+            return frozenset(filter(divider.may_go, partitions))
+        if core.polls is None or self._is_user_waiting:
             return partitions
-        if engine.polls or not engine.reading.is_on:
+        if core.polls or not core.reading.is_on:
             return _NOTHING
-        engine.reader.sync()
-        ledger = engine.reader.ledger
+        core.reader.sync()
+        ledger = core.reader.ledger
         return frozenset(tp for tp in partitions if not ledger.has_unfinished({tp}))
 
     def failed(self, error: KafkaError) -> None:
         """Raise this where the user calls next."""
-        self.engine.reader.fail(error)
+        self.core.reader.fail(error)
 
     async def revoking(self, partitions: frozenset[TopicPartition]) -> None:
         """The partitions are about to be given up: commit, tell the user, let go.
@@ -256,27 +255,27 @@ class Host:
         Those that are lost during the commit are left to `lost`, and so are all if
         this takes too long and is cancelled.
         """
-        engine = self.engine
+        core = self.core
         before = self._numbers()
-        if engine.auto_commits:
+        if core.auto_commits:
             await self._commit(partitions)
         after = self._numbers()
         left = frozenset(tp for tp in partitions if before.get(tp) == after.get(tp))
-        await self.callbacks.revoked(left & set(engine.reader.positions))
+        await self.callbacks.revoked(left & set(core.reader.positions))
         self._let_go(left)
         self._assign_left_over()
         self.feed.revoked(left)
 
     async def lost(self, partitions: frozenset[TopicPartition]) -> None:
         """The partitions are gone."""
-        mine = partitions & set(self.engine.reader.positions)
+        mine = partitions & set(self.core.reader.positions)
         self.has_news = True
         self._lost_since |= mine
         self._unheard |= mine
         self._let_go(partitions)
         self._assign_left_over()
         self.feed.lost(mine)
-        self.engine.reader.tell()
+        self.core.reader.tell()
         await self.callbacks.lost(mine)
 
     async def assigned(
@@ -286,8 +285,8 @@ class Host:
         self._watch(owned)
         self._of_group |= added
         for tp in sorted(added):
-            self.engine.reader.assign(tp, has_commits=True)
-        group = self.engine.coordinator
+            self.core.reader.assign(tp, has_commits=True)
+        group = self.core.member
         if group is not None and (late := added & group.to_be_revoked):
             self.withhold(late)  # asked back while a callback held this up
         if self.callbacks.on_assigned or self.feed.is_heard:
@@ -297,8 +296,8 @@ class Host:
 
     async def left(self) -> None:
         """The consumer closes: what it still has is given up."""
-        mine = frozenset(self.engine.reader.positions)
-        if self.engine.wish.is_subscription:
+        mine = frozenset(self.core.reader.positions)
+        if self.core.wanted.is_subscription:
             await self.callbacks.revoked(mine)
             self.feed.revoked(mine)
         self._let_go(mine)
@@ -310,7 +309,7 @@ class Host:
 
         What the group has not got back yet is committed and given up first.
         """
-        reader = self.engine.reader
+        reader = self.core.reader
         kept = self._of_group.union(partitions)
         gone = frozenset(tp for tp in reader.positions if tp not in kept)
         added = [tp for tp in partitions if tp not in reader.positions]
@@ -321,7 +320,7 @@ class Host:
         self._watch(partitions)
         for tp in partitions:
             if tp not in reader.positions:
-                has_commits = self.engine.committer is not None
+                has_commits = self.core.committer is not None
                 reader.assign(tp, has_commits=has_commits)
 
     async def assign_topics(
@@ -333,7 +332,7 @@ class Host:
             partitions: every partition there is.
             from_start: whether those added are new, and so are read from their start.
         """
-        reader = self.engine.reader
+        reader = self.core.reader
         gone = frozenset(tp for tp in reader.positions if tp not in partitions)
         added = frozenset(tp for tp in partitions if tp not in reader.positions)
         self._of_topics = frozenset(partitions)
@@ -352,7 +351,7 @@ class Host:
         self, added: Collection[TopicPartition], gone: Collection[TopicPartition]
     ) -> None:
         if added or gone:
-            self.engine.cluster.observer.assignment_changed(added, gone)
+            self.core.cluster.observer.assignment_changed(added, gone)
 
     async def tell_gone(self) -> None:
         """Tell the user of partitions that went with a subscription without a group."""
@@ -369,52 +368,52 @@ class Host:
 
     def _callback_failed(self, error: BaseException) -> None:
         # It belongs to the user's next call, and while that closes there is no other.
-        if self.engine.state == "closing":
+        if self.core.state == "closing":
             self._parting_failure = self._parting_failure or error
         else:
-            self.engine.reader.fail(error)
+            self.core.reader.fail(error)
 
     def _assign_left_over(self) -> None:
         # Fixed partitions may have had to wait until the group had them back.
-        if self.engine.wish.partitions is not None:
-            self.assign_fixed(self.engine.wish.partitions)
+        if self.core.wanted.partitions is not None:
+            self.assign_fixed(self.core.wanted.partitions)
 
     def _numbers(self) -> Mapping[TopicPartition, int]:
-        group = self.engine.coordinator
+        group = self.core.member
         return {} if group is None else group.assignment
 
     async def _commit(self, partitions: Collection[TopicPartition]) -> None:
-        engine = self.engine
-        timeout = engine.config.default_api_timeout_ms / 1000
+        core = self.core
+        timeout = core.config.default_api_timeout_ms / 1000
         try:
-            await engine.commit_finished(timeout, partitions)
+            await core.commit_finished(timeout, partitions)
         except KafkaError as error:
             # The partitions go whether that worked or not; their next owner reads
             # the records again. The user's callback can still try.
-            engine.cluster.observer.retrying("commit before revoke", 1, 0.0, error)
-            engine.cluster.observer.commit_failed(engine.config.group_id or "", error)
+            core.cluster.observer.retrying("commit before revoke", 1, 0.0, error)
+            core.cluster.observer.commit_failed(core.config.group_id or "", error)
 
     def _watch(self, partitions: Collection[TopicPartition]) -> None:
         names = {tp.topic for tp in partitions}
-        self.engine.cluster.watch_topics(self.engine, names or None)
+        self.core.cluster.watch_topics(self.core, names or None)
 
     def _let_go(self, partitions: Collection[TopicPartition]) -> None:
-        engine = self.engine
+        core = self.core
         self._given_back |= self._of_group.intersection(partitions)
         self._of_group -= frozenset(partitions)
         self._parting -= frozenset(partitions)
         for tp in partitions:
-            engine.reader.unassign(tp)
-            engine.fetcher.forget(tp)
+            core.reader.unassign(tp)
+            core.fetcher.forget(tp)
         if partitions:
-            engine.positions_changed()
+            core.positions_changed()
 
 
 def _lost(tp: TopicPartition, why: str) -> PartitionLost:
     return PartitionLost(f"{tp.topic}-{tp.partition} {why}")
 
 
-class Assigner:
+class GrouplessAssigner:
     """Sees to it that what is wanted is there, and assigns it where there is no group.
 
     Topics are found out about and all their partitions assigned. Fixed partitions are
@@ -425,19 +424,19 @@ class Assigner:
         host: carries it out.
     """
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: PartitionAssignment) -> None:
         self._host = host
         self._wakeup = Wakeup()
         # What was wanted when partitions were assigned last: what appears in it
         # afterwards is new.
-        self._done_for: Wish | None = None
+        self._done_for: Wanted | None = None
         # A wait that ends when something else is wanted than this.
-        self._wait: tuple[Wish, anyio.CancelScope] | None = None
+        self._wait: tuple[Wanted, anyio.CancelScope] | None = None
 
     def wake(self) -> None:
-        """Look again: the wish or the cluster changed."""
+        """Look again: the wanted or the cluster changed."""
         self._wakeup.notify()
-        if self._wait is not None and self._wait[0] != self._host.engine.wish:
+        if self._wait is not None and self._wait[0] != self._host.core.wanted:
             self._wait[1].cancel()
 
     def start_over(self) -> None:
@@ -446,17 +445,17 @@ class Assigner:
 
     async def run(self) -> None:
         """Assign what there is, whenever it changes."""
-        engine = self._host.engine
-        pause = engine.config.retry_backoff_max_ms / 1000
+        core = self._host.core
+        pause = core.config.retry_backoff_max_ms / 1000
         while True:
             await self._wakeup.wait()
-            wish = engine.wish
+            wanted = core.wanted
             try:
-                await self.look(engine.config.default_api_timeout_ms / 1000)
+                await self.look(core.config.default_api_timeout_ms / 1000)
             except KafkaError as error:
-                engine.reader.fail(error)
+                core.reader.fail(error)
                 # The view that says so came with a wake-up of its own.
-                with self._waiting(wish):
+                with self._waiting(wanted):
                     await anyio.sleep(pause)
                 self.wake()
 
@@ -468,54 +467,54 @@ class Assigner:
                 there in time.
             AuthorizationError: a topic may not be described to us.
         """
-        engine = self._host.engine
+        core = self._host.core
         await self._host.tell_gone()
-        wish = engine.wish
-        if wish.is_subscription and engine.coordinator is not None:
+        wanted = core.wanted
+        if wanted.is_subscription and core.member is not None:
             self._done_for = None
             return
-        is_new = self._done_for != wish
+        is_new = self._done_for != wanted
         if is_new:
-            with self._waiting(wish) as scope:
-                await self._discover(wish, within)
-            if scope.cancelled_caught or engine.wish != wish:
-                return  # whoever changed the wish has woken us
-            self._done_for = wish
-        if wish.is_subscription:
-            there = wish.partitions_in(
-                engine.cluster.view, with_internal=not self._hides_internal
+            with self._waiting(wanted) as scope:
+                await self._discover(wanted, within)
+            if scope.cancelled_caught or core.wanted != wanted:
+                return  # whoever changed the wanted has woken us
+            self._done_for = wanted
+        if wanted.is_subscription:
+            there = wanted.partitions_in(
+                core.cluster.view, with_internal=not self._hides_internal
             )
             await self._host.assign_topics(there, from_start=not is_new)
 
     @contextmanager
-    def _waiting(self, wish: Wish) -> Iterator[anyio.CancelScope]:
+    def _waiting(self, wanted: Wanted) -> Iterator[anyio.CancelScope]:
         # Whoever wants something else need not wait until this is found.
         with anyio.CancelScope() as scope:
-            self._wait = wish, scope
+            self._wait = wanted, scope
             try:
                 yield scope
             finally:
                 self._wait = None
 
-    async def _discover(self, wish: Wish, within: float) -> None:
-        engine = self._host.engine
-        cluster = engine.cluster
-        if wish.partitions is not None:
-            await wait_for_partitions(engine.cluster, wish.partitions, within)
+    async def _discover(self, wanted: Wanted, within: float) -> None:
+        core = self._host.core
+        cluster = core.cluster
+        if wanted.partitions is not None:
+            await core.cluster.wait_for_partitions(wanted.partitions, within)
             return
-        names = wish.topics
-        if wish.pattern is not None:
+        names = wanted.topics
+        if wanted.pattern is not None:
             answer = await cluster.request(MetadataRequest(topics=None), timeout=within)
             names = frozenset(
                 topic.name
                 for topic in answer.topics
                 if topic.name is not None
-                and wish.matches(topic.name)
+                and wanted.matches(topic.name)
                 and not (topic.is_internal and self._hides_internal)
             )
-        cluster.watch_topics(self._host.engine, ALL_TOPICS if wish.pattern else names)
+        cluster.watch_topics(self._host.core, ALL_TOPICS if wanted.pattern else names)
         await cluster.wait_for_topics(names or (), within)
 
     @property
     def _hides_internal(self) -> bool:
-        return self._host.engine.config.exclude_internal_topics
+        return self._host.core.config.exclude_internal_topics

@@ -29,7 +29,7 @@ class HeldCallbacks:
 
     They may be methods of the object that has the consumer. If background tasks led
     to them, neither of the two could ever be collected while the loop runs: so the
-    engine gets functions that lead there weakly.
+    core gets functions that lead there weakly.
 
     Args:
         on_assigned, on_revoked, on_lost: the callbacks, or None.

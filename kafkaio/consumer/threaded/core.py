@@ -18,7 +18,7 @@ from kafkaio._runtime.clock import now
 from kafkaio._runtime.thread import LoopThread
 from kafkaio.consumer.arguments import most_of
 from kafkaio.consumer.consumer import TABLE_ROWS, Consumer
-from kafkaio.consumer.core import CLOSE_TIMEOUT, Engine
+from kafkaio.consumer.core import CLOSE_TIMEOUT, Core
 from kafkaio.consumer.parallel.lanes import LaneIterator, Lanes
 from kafkaio.consumer.parallel.run import Handler, OnDead, work_of
 from kafkaio.consumer.places import ToCommit
@@ -40,7 +40,7 @@ from kafkaio.consumer.threaded.iterators import (
     LanesAcross,
     TablesAcross,
 )
-from kafkaio.consumer.wanted import Wish
+from kafkaio.consumer.wanted import Wanted
 from kafkaio.errors import UsageError
 from kafkaio.types import GroupMetadata, Record, TopicPartition
 
@@ -84,7 +84,7 @@ def _called(method: MethodT) -> MethodT:
 
 
 class _Way:
-    """The way to where the engine is, for who does not keep the consumer alive."""
+    """The way to where the core is, for who does not keep the consumer alive."""
 
     __slots__ = ("_thread",)
 
@@ -95,7 +95,7 @@ class _Way:
         """Call a function there, and block until it has answered."""
         if self._thread.is_inside or not self._thread.is_running:
             return work()
-        return self._thread.ask(work)
+        return self._thread.call_blocking(work)
 
 
 class ThreadedConsumer(Consumer, in_thread=True):
@@ -104,19 +104,19 @@ class ThreadedConsumer(Consumer, in_thread=True):
     Made by ``Consumer(io_thread=True)``; see the option for what it means.
     """
 
-    def _set_up(self, engine: Engine, wish: Wish) -> None:
-        if not engine.owns_cluster:
+    def _set_up(self, core: Core, wanted: Wanted) -> None:
+        if not core.owns_cluster:
             raise UsageError(
                 "io_thread=True needs a client of its own, and a shared one lives on "
                 "another loop: give bootstrap servers"
             )
-        super()._set_up(engine, wish)
+        super()._set_up(core, wanted)
         self.thread = LoopThread("kafkaio I/O")
-        self.window = engine.reader.window = Window(engine)
+        self.window = core.reader.window = Window(core)
         # What crossed the last time and was not taken: its caller was cancelled.
         self._polls = deque[tuple[Poll, Crossing]]()
         self._requests = deque[tuple[RevokeRequested, Callable[[], None]]]()
-        host, callbacks = engine.host, engine.host.callbacks
+        host, callbacks = core.assigned, core.assigned.callbacks
         host.callbacks = Callbacks(
             self._at_home(callbacks.on_assigned),
             self._at_home(callbacks.on_revoked),
@@ -124,23 +124,23 @@ class ThreadedConsumer(Consumer, in_thread=True):
             callbacks.report,
             callbacks.insiders,
         )
-        if engine.coordinator is not None:
-            host.feed.attach(GroupAcross(_Way(self.thread), engine.coordinator))
+        if core.member is not None:
+            host.feed.attach(GroupAcross(_Way(self.thread), core.member))
 
     # Across
 
     def ask(self, work: Callable[[], T]) -> T:
-        """Call a function where the engine is, and block until it has answered."""
+        """Call a function where the core is, and block until it has answered."""
         return _Way(self.thread).ask(work)
 
     async def call(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Run a coroutine function where the engine is, and wait for it."""
+        """Run a coroutine function where the core is, and wait for it."""
         if self.thread.is_inside or not self.thread.is_running:
             return await work()
         return await self.thread.call(work)
 
     def settle(self) -> None:
-        """What was not taken goes back; where the engine is."""
+        """What was not taken goes back; where the core is."""
         self.window.settle()
         while self._polls:
             self._read_again()
@@ -169,7 +169,7 @@ class ThreadedConsumer(Consumer, in_thread=True):
                 if inspect.isawaitable(outcome):
                     await outcome
 
-            await thread.call_home(run)
+            await thread.call_owner(run)
 
         return at_home
 
@@ -193,15 +193,15 @@ class ThreadedConsumer(Consumer, in_thread=True):
         try:
             await self.call(partial(super().close, timeout))
         except BaseException:
-            if self._engine.state == "closing" and not self.thread.is_inside:
+            if self._core.state == "closing" and not self.thread.is_inside:
                 # This loop ends before the consumer has: nobody will join the thread.
                 self.thread.abandon()
             raise
         finally:
-            if self._engine.state == "closed":  # else whoever closes it does that
+            if self._core.state == "closed":  # else whoever closes it does that
                 await self.thread.aclose(max(_ENDING, deadline - now()))
 
-    # Reading
+    # ExclusiveReading
 
     def __aiter__(self) -> AsyncIterator[Record]:
         """Iterate over records, as `Consumer` does."""
@@ -221,18 +221,18 @@ class ThreadedConsumer(Consumer, in_thread=True):
                 return record
 
     async def _exchange(self) -> None:
-        engine = self._engine
+        core = self._core
         self.window.settle()
         if self._polls:
             self._read_again()
             return
-        engine.host.has_news = False
+        core.assigned.has_news = False
 
         def take() -> list[Record] | None:
-            return engine.reader.take(engine.config.max_poll_records) or None
+            return core.reader.take(core.config.max_poll_records) or None
 
-        records = await engine.read(take, lambda: None) or []
-        engine.reader.sync()
+        records = await core.read(take, lambda: None) or []
+        core.reader.sync()
         self.window.fill(records)
 
     async def poll(
@@ -242,14 +242,14 @@ class ThreadedConsumer(Consumer, in_thread=True):
         max_records: int | None = None,
     ) -> Poll:
         """Take what is at hand, as `Consumer.poll` does."""
-        engine = self._engine
+        core = self._core
         poll = partial(super().poll, timeout=timeout, max_records=max_records)
 
         async def work() -> None:
             self.window.settle()
             polled = await poll()
-            engine.reader.sync()
-            crossing = self.window.crosses(engine.reader.read_now())
+            core.reader.sync()
+            crossing = self.window.crosses(core.reader.read_now())
             self._polls.append((polled, crossing))
 
         if not self._polls:
@@ -262,8 +262,8 @@ class ThreadedConsumer(Consumer, in_thread=True):
         self, *, max_records: int | None = None, max_wait: float = 0.0
     ) -> BatchIterator:
         """Iterate over batches, as `Consumer.batches` says."""
-        limit = most_of(max_records, self._engine.config.max_poll_records)
-        return BatchesAcross(self, self._engine, limit, max_wait)
+        limit = most_of(max_records, self._core.config.max_poll_records)
+        return BatchesAcross(self, self._core, limit, max_wait)
 
     def arrow_batches(
         self,
@@ -274,7 +274,7 @@ class ThreadedConsumer(Consumer, in_thread=True):
     ) -> TableIterator:
         """Iterate over tables, as `Consumer.arrow_batches` says."""
         limit = most_of(max_records, TABLE_ROWS)
-        return TablesAcross(self, self._engine, limit, max_wait, headers=headers)
+        return TablesAcross(self, self._core, limit, max_wait, headers=headers)
 
     def partitions(self) -> LaneIterator:
         """Iterate over lanes, as `Consumer.partitions` says.
@@ -282,7 +282,12 @@ class ThreadedConsumer(Consumer, in_thread=True):
         Each record of a lane crosses by itself; its batches cross as a whole.
         """
         if self._lanes is None:
-            self._lanes = Lanes(self._engine)
+            config = self._core.config
+            self._lanes = Lanes(
+                self._core,
+                max_records=config.max_poll_records,
+                timeout=config.default_api_timeout_ms / 1000,
+            )
         return LanesAcross(self, self._lanes)
 
     async def run(self, handler: Handler, **options: Any) -> None:
@@ -292,7 +297,7 @@ class ThreadedConsumer(Consumer, in_thread=True):
         """
 
         async def cross(record: Record) -> None:
-            await self.thread.call_home(lambda: work_of(handler, record))
+            await self.thread.call_owner(lambda: work_of(handler, record))
 
         if (dead_letter := options.get("dead_letter")) is not None:
             options["dead_letter"] = _dead_across(self.thread, dead_letter)
@@ -317,7 +322,7 @@ class ThreadedConsumer(Consumer, in_thread=True):
 
     def rebalances(self) -> Rebalances:
         """Iterate over what rebalances do, as `Consumer.rebalances` says."""
-        return EventsAcross(self, self._engine.host.feed)
+        return EventsAcross(self, self._core.assigned.feed)
 
     async def wait_for_revoke(self) -> RevokeRequested:
         """Wait until the group asks partitions back, as in `Consumer`."""
@@ -392,6 +397,6 @@ class ThreadedConsumer(Consumer, in_thread=True):
 
 def _dead_across(thread: LoopThread, dead_letter: OnDead) -> OnDead:
     async def cross(record: Record, error: Exception) -> None:
-        await thread.call_home(lambda: dead_letter(record, error))
+        await thread.call_owner(lambda: dead_letter(record, error))
 
     return cross

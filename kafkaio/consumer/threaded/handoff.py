@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kafkaio.types import Record, TopicPartition
 
 if TYPE_CHECKING:
-    from kafkaio.consumer.core import Engine
+    from kafkaio.consumer.core import Core
 
 __all__ = ["Crossing", "Moment", "Window"]
 
@@ -26,7 +26,7 @@ class Moment(NamedTuple):
 
 
 class Crossing:
-    """A poll, batch or table on its way from the engine's thread to the user.
+    """A poll, batch or table on its way from the I/O thread to the user.
 
     Attributes:
         partitions: whose records it has.
@@ -45,25 +45,25 @@ class Window:
     """What was read in one thread and is taken in another, one chunk after the other.
 
     `take`, `moment` and `receive` are for the user's thread. All else runs in the
-    engine's: `fill` and `settle` while the user's waits for that, the others at any
+    I/O thread: `fill` and `settle` while the user's waits for that, the others at any
     time; they read how far the user has come, and change nothing of it.
 
     Args:
-        engine: the consumer's inner works.
+        core: the consumer's inner works.
     """
 
     __slots__ = (
         "_at",
         "_before",
+        "_core",
         "_crossings",
-        "_engine",
         "_number",
         "_records",
         "_told",
     )
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, core: Core) -> None:
+        self._core = core
         self._records: list[Record] = []
         # How many of them were taken, and how many of these the ledger knows of.
         self._at = self._told = 0
@@ -80,9 +80,9 @@ class Window:
         return self._before + self._at
 
     def take(self) -> Record | None:
-        """The next record; None where the engine must be asked first."""
+        """The next record; None where the core must be asked first."""
         at = self._at
-        if at == len(self._records) or self._engine.has_word:
+        if at == len(self._records) or self._core.has_word:
             return None
         self._at = at + 1
         return self._records[at]
@@ -130,7 +130,7 @@ class Window:
 
         It is handed out again where it is still ours.
         """
-        reader = self._engine.reader
+        reader = self._core.reader
         reader.sync()  # the ledger must know what was handed out
         self._finish(self._at)
         left = {record.topic_partition for record in self._records[self._at :]}
@@ -146,7 +146,7 @@ class Window:
 
         Records that came here, and that it had not taken by then, are not finished.
         """
-        ledger = self._engine.reader.ledger
+        ledger = self._core.reader.ledger
         count = min(self._at, max(0, moment.taken - self._before))
         taken = {r.topic_partition: r for r in self._records[:count]}
         left = {r.topic_partition for r in self._records[count:]}
@@ -161,7 +161,7 @@ class Window:
                 ledger.finish_of(tp)
 
     def _finish(self, count: int) -> None:
-        ledger = self._engine.reader.ledger
+        ledger = self._core.reader.ledger
         last = {r.topic_partition: r for r in self._records[self._told : count]}
         for tp, record in last.items():
             if tp in ledger:

@@ -12,7 +12,7 @@ from kafkaio._machines.membership.ledger import Claim
 from kafkaio._runtime.thread import caller
 from kafkaio.consumer.arguments import most_of
 from kafkaio.consumer.batch import Batch
-from kafkaio.consumer.core import Engine
+from kafkaio.consumer.core import Core
 from kafkaio.consumer.parallel.lane import Lane, LaneBatches, LaneCommit, Track
 from kafkaio.consumer.parallel.lanes import LaneIterator, Lanes
 from kafkaio.consumer.reading.iterators import BatchIterator, TableIterator
@@ -42,7 +42,7 @@ _Table: TypeAlias = "pa.Table"
 
 
 class Way(Protocol):
-    """The way to where the engine is."""
+    """The way to where the core is."""
 
     def ask(self, work: Callable[[], T]) -> T:
         """Call a function there, and block until it has answered."""
@@ -50,7 +50,7 @@ class Way(Protocol):
 
 
 class Crossroads(Way, Protocol):
-    """The consumer, and the ways to where its engine is."""
+    """The consumer, and the ways to where its core is."""
 
     window: Window
 
@@ -110,7 +110,7 @@ class _Crossing(Generic[T]):
 
 
 class _Reading(_Crossing[T]):
-    _engine: Engine
+    _core: Core
     # Tells that the records in `_kept` are not the user's yet.
     _crossing: Crossing
 
@@ -131,15 +131,15 @@ class _Reading(_Crossing[T]):
 
     def _read(self) -> Collection[TopicPartition]:
         # The partitions of which the step has read.
-        self._engine.reader.sync()
-        return self._engine.reader.read_now()
+        self._core.reader.sync()
+        return self._core.reader.read_now()
 
     def _take_back(self) -> None:
         # What was read and reached nobody; all before it is finished.
         self._kept.clear()
         self._consumer.window.turn_back(self._crossing)
-        self._engine.reader.sync()
-        self._engine.reader.take_back()
+        self._core.reader.sync()
+        self._core.reader.take_back()
 
     def _begin(self) -> None:
         self._consumer.settle()
@@ -149,9 +149,9 @@ class BatchesAcross(_Reading[Batch], BatchIterator):
     """Batches that need nothing of the thread's any more."""
 
     def __init__(
-        self, consumer: Crossroads, engine: Engine, most: int, wait: float
+        self, consumer: Crossroads, core: Core, most: int, wait: float
     ) -> None:
-        super().__init__(engine, most, wait)
+        super().__init__(core, most, wait)
         self._consumer, self._kept = consumer, deque()
 
     def _gather(self, *, is_due: bool) -> Batch | None:
@@ -167,13 +167,13 @@ class TablesAcross(_Reading[_Table], TableIterator):
     def __init__(
         self,
         consumer: Crossroads,
-        engine: Engine,
+        core: Core,
         most: int,
         wait: float,
         *,
         headers: bool,
     ) -> None:
-        super().__init__(engine, most, wait, headers=headers)
+        super().__init__(core, most, wait, headers=headers)
         self._consumer, self._kept = consumer, deque()
 
 
@@ -213,7 +213,7 @@ class _OfLane(_Reading[T]):
         # Other lanes are at work.
         self._kept.clear()
         self._consumer.window.turn_back(self._crossing)
-        reader = self._track.lanes.engine.reader
+        reader = self._track.reader
         reader.sync()
         if self._track.tp in reader.positions and not self._track.is_over:
             reader.take_back(self._track.tp)
@@ -247,7 +247,7 @@ class _LaneAcross(_OfLane[Record], Lane):
         self, *, max_records: int | None = None, max_wait: float = 0.0
     ) -> LaneBatches:
         """Iterate over batches instead, as `Lane.batches` says."""
-        default = self._track.lanes.engine.config.max_poll_records
+        default = self._track.owner.max_records
         most = most_of(max_records, default)
         return _LaneBatchesAcross(self._consumer, self, self._track, most, max_wait)
 
@@ -258,7 +258,7 @@ class _LaneAcross(_OfLane[Record], Lane):
     ) -> None:
         """Commit for this partition, as `Lane.commit` says."""
         track, moment = self._track, self._consumer.window.moment()
-        commit = partial(track.lanes.commit, track, what, timeout, moment)
+        commit = partial(track.owner.commit, track, what, timeout, moment)
         await self._consumer.call(commit)
 
 

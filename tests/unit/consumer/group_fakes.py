@@ -16,7 +16,7 @@ from typing import Any
 from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.commits.committer import OffsetCommitter
-from kafkaio.consumer.group.member import GroupCoordinator
+from kafkaio.consumer.group.member import GroupMember
 from kafkaio.errors import KafkaError
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
@@ -497,7 +497,7 @@ class Member:
         self.committer = OffsetCommitter(
             self.client._cluster, self.config, lambda: self.group.metadata
         )
-        self.group = GroupCoordinator(
+        self.group = GroupMember(
             self.client._cluster, self.config, self.host, self.committer
         )
         self.topics = topics

@@ -30,9 +30,9 @@ def values(start: int, stop: int) -> list[bytes]:
 
 async def arrived(consumer: Consumer, count: int) -> None:
     """Wait until so many records are buffered."""
-    reader = consumer._engine.reader
+    reader = consumer._core.reader
     while reader.buffers.all_at_hand < count:
-        await consumer._engine._news.wait(None)
+        await consumer._core._news.wait(None)
 
 
 async def test_a_batch_is_read_in_every_way(logs: FakeLogs, make: MakeConsumer):
@@ -180,7 +180,7 @@ async def test_a_refusal_is_told_after_the_tables(logs: FakeLogs, make: MakeCons
         logs.fail("one", 0, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         logs.grow()
         await asyncio.sleep(1)
-        assert consumer._engine.reader.buffers.has_failed(ONE)
+        assert consumer._core.reader.buffers.has_failed(ONE)
         tables = consumer.arrow_batches()
         assert (await anext(tables)).num_rows == 1
         with pytest.raises(AuthorizationError):

@@ -18,7 +18,7 @@ from kafkaio._machines.membership.subscription import Subscription
 from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.commits.committer import OffsetCommitter
-from kafkaio.consumer.group.member import GroupCoordinator
+from kafkaio.consumer.group.member import GroupMember
 from kafkaio.errors import (
     AuthorizationError,
     BrokerError,
@@ -505,9 +505,9 @@ async def test_a_final_refusal_reaches_all_who_wait(
             DescribeGroupsResponse(
                 groups=[DescribedGroup(protocol_type="consumer", protocol_data="range")]
             ),
-            "divides by 'range'; this member offers cooperative-sticky",
+            "uses the assignor 'range'; this member offers cooperative-sticky",
         ),
-        (DISCONNECT, "divides otherwise"),
+        (DISCONNECT, "another assignor"),
     ],
     ids=["asked", "not asked"],
 )
@@ -695,7 +695,7 @@ def test_a_group_needs_a_name() -> None:
     named = ConsumerConfig(bootstrap_servers=(("h", 1),), group_id="g")
     committer = OffsetCommitter(client._cluster, named, GroupMetadata)
     with pytest.raises(UsageError, match="group_id"):
-        GroupCoordinator(client._cluster, config, FakeHost(), committer)
+        GroupMember(client._cluster, config, FakeHost(), committer)
 
 
 @virtual

@@ -65,7 +65,7 @@ async def test_a_record_does_not_wait_until_the_next_fetch_is_sent(
     async with make(assign=[ONE], auto_offset_reset="earliest") as consumer:
         for n in range(3):
             await asyncio.sleep(0.1)  # the fetch waits for data
-            node = consumer._engine.fetcher._nodes[0]
+            node = consumer._core.fetcher._loops[0]
             sent = node.count
             fill(logs, count=1)
             assert (await anext(consumer)).offset == n
@@ -82,7 +82,7 @@ async def test_a_small_answer_that_cannot_be_judged_ends_the_consumer(
     def fail(tp: TopicPartition, fetched: Any) -> None:
         raise RuntimeError("a bug of ours")
 
-    monkeypatch.setattr(consumer._engine.reader, "add", fail)
+    monkeypatch.setattr(consumer._core.reader, "add", fail)
     async with consumer:
         fill(logs, count=1)
         with pytest.raises(RuntimeError, match="a bug of ours"):
@@ -96,14 +96,14 @@ async def test_a_large_answer_is_worked_on_in_slices(
     monkeypatch: pytest.MonkeyPatch,
 ):
     # As if every partition of an answer took longer than a slice.
-    monkeypatch.setattr("kafkaio.consumer.fetch.fetcher._SLICE", -1.0)
+    monkeypatch.setattr("kafkaio.consumer.fetch.answers._SLICE", -1.0)
     monkeypatch.setattr("kafkaio.consumer.fetch.messages._SMALL", -1)
     orders = [TopicPartition("orders", n) for n in range(3)]
     for tp in orders:
         cluster.move_leader(*tp, 0)
         logs.append(*tp, *[b"%d" % n for n in range(20)])
     consumer = make(assign=orders, auto_offset_reset="earliest")
-    reader = consumer._engine.reader
+    reader = consumer._core.reader
     add, added = reader.add, []
 
     def seek_between(tp: TopicPartition, fetched: Any) -> None:
@@ -408,7 +408,7 @@ async def test_a_corrupt_batch_is_fetched_again(
             "tables": consumer.arrow_batches(),
         }
         await asyncio.sleep(0.1)  # all is fetched by then
-        assert consumer._engine.reader.buffers.all_at_hand == 3
+        assert consumer._core.reader.buffers.all_at_hand == 3
         reading = aiter(ways[way])
         await anext(reading)
         with pytest.raises(CorruptRecord, match="at offset 1 has the checksum"):
@@ -492,7 +492,7 @@ async def test_a_removed_broker_is_forgotten(
         cluster.stop(2)
         cluster.move_leader("orders", 2, 1)
         await asyncio.sleep(10)
-        assert list(consumer._engine.fetcher._nodes) == [1]
+        assert list(consumer._core.fetcher._loops) == [1]
         fill(logs, ORDERS[2], 1)
         assert await offsets(consumer, 1) == [0]
 

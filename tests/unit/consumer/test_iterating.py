@@ -49,7 +49,7 @@ async def test_a_step_makes_no_coroutine(logs: FakeLogs, make: MakeConsumer):
     fill(logs, 40)
     async with make(**FIRST) as consumer:
         await take(consumer, 1)
-        engine = consumer._engine
+        engine = consumer._core
         long_ways = []
         ordinary = engine.next_record
 
@@ -133,7 +133,7 @@ async def test_what_fails_in_the_background_comes_next(
     fill(logs, 10)
     async with make(**FIRST, group_id="g") as consumer:
         await take(consumer, 2)
-        consumer._engine.reader.fail(ZeroDivisionError("mine"))
+        consumer._core.reader.fail(ZeroDivisionError("mine"))
         with pytest.raises(ZeroDivisionError, match="mine"):
             await take(consumer, 1)
         assert [r.offset for r in await take(consumer, 1)] == [2]
@@ -158,7 +158,7 @@ async def test_who_polls_is_alone_while_the_loop_has_its_turn(
     fill(logs, 10)
     async with make(**FIRST) as consumer:
         await take(consumer, 2)
-        consumer._engine.turns._slice_end = 0.0  # the poll gives the loop a turn first
+        consumer._core.time_slice._end = 0.0  # the poll gives the loop a turn first
         polling = asyncio.create_task(consumer.poll())
         await asyncio.sleep(0)
         with pytest.raises(UsageError, match="another task"):
@@ -171,7 +171,7 @@ async def test_the_loop_has_a_turn_between_records(logs: FakeLogs, make: MakeCon
     turns = 0
     async with make(**FIRST) as consumer:
         await asyncio.sleep(1)
-        engine, loop = consumer._engine, asyncio.get_running_loop()
+        engine, loop = consumer._core, asyncio.get_running_loop()
 
         def turn() -> None:
             nonlocal turns
@@ -181,7 +181,7 @@ async def test_the_loop_has_a_turn_between_records(logs: FakeLogs, make: MakeCon
         async for _ in consumer:
             seen += 1
             if seen % 200 == 0:
-                engine.turns._slice_end = 0.0  # as if a millisecond had passed
+                engine.time_slice._end = 0.0  # as if a millisecond had passed
                 loop.call_soon(turn)
             if seen == 1000:
                 break

@@ -82,7 +82,7 @@ class Bodies:
         self.ended.append(lane.partition)
         if lane.is_lost:
             self.lost.append(lane.partition)
-        elif not self.consumer._engine.auto_commits:
+        elif not self.consumer._core.auto_commits:
             await lane.commit()
 
     async def __aenter__(self) -> Bodies:
@@ -446,7 +446,7 @@ async def test_errors_of_one_partition_and_of_the_consumer(
         with pytest.raises(OSError, match="callback"):
             await told
         (left,) = [task for task in (more, waiting) if task is not told]
-        consumer._engine.spawn(crash, "crash")
+        consumer._core.spawn(crash, "crash")
         with pytest.raises(RuntimeError, match="bug"):
             await left
         with pytest.raises(RuntimeError, match="bug"):

@@ -140,7 +140,7 @@ async def test_lookups_are_repeated_until_the_leader_is_found(
         cluster.move_leader("one", 0, 2)
         assert await consumer.end_offsets([ONE]) == {ONE: 5}
         cluster.move_leader("one", 0, -1)
-        consumer._engine.cluster.request_refresh("one")
+        consumer._core.cluster.request_refresh("one")
         with pytest.raises(RequestTimeout, match="one-0"):
             await consumer.end_offsets([ONE], timeout=3)
 

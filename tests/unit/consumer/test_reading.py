@@ -113,7 +113,7 @@ async def test_a_reader_with_data_lets_other_tasks_run(
     async with make(**FIRST) as consumer:
         await asyncio.sleep(1)
         # As if the user had worked for a while without any await.
-        consumer._engine.turns._slice_end = 0.0
+        consumer._core.time_slice._end = 0.0
         asyncio.get_running_loop().call_soon(heard.set)
         for _ in range(100):
             await anext(consumer)
@@ -263,7 +263,7 @@ async def test_a_topic_that_is_not_there(
         with pytest.raises(Exception, match="late"):
             await anext(consumer)
         cluster.add_topic("late")
-        consumer._engine.cluster.request_refresh("late")
+        consumer._core.cluster.request_refresh("late")
         await asyncio.sleep(5)
         logs.append("late", 0, b"x")
         assert (await anext(consumer)).value == b"x"
@@ -281,7 +281,7 @@ async def test_a_new_wish_does_not_wait_for_the_one_before(
         async with asyncio.timeout(1):
             assert (await anext(consumer)).topic == "one"
         assert consumer.assignment == {ONE}
-        assert not consumer._engine.reader.has_failed
+        assert not consumer._core.reader.has_failed
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ async def test_a_crash_reaches_the_reader_at_once(logs: FakeLogs, make: MakeCons
         async def crash() -> None:
             raise ZeroDivisionError("a bug")
 
-        consumer._engine._supervisor.start_soon(crash, "crash")
+        consumer._core._supervisor.start_soon(crash, "crash")
         with pytest.raises(ZeroDivisionError, match="a bug"):
             await waiting
         with pytest.raises(ZeroDivisionError, match="a bug"):
@@ -374,8 +374,8 @@ async def test_a_crash_in_a_callback_reaches_the_reader_at_once(
     async with make(**FIRST) as consumer:
         waiting = asyncio.create_task(anext(consumer))
         await asyncio.sleep(1)
-        consumer._engine.fetcher.update = crash  # type: ignore[method-assign]
-        consumer._engine.look()
+        consumer._core.fetcher.update = crash  # type: ignore[method-assign]
+        consumer._core.look()
         with pytest.raises(ZeroDivisionError, match="a bug"):
             await asyncio.wait_for(waiting, 1)
         assert consumer.statistics().state == "failed"
@@ -434,7 +434,7 @@ async def test_sharing_a_client(cluster: FakeCluster, logs: FakeLogs):
                 client, assign=[ONE], auto_offset_reset="earliest"
             ) as consumer:
                 assert (await anext(consumer)).value == b"x"
-        assert client.statistics().state == "RUNNING"
+        assert client.statistics().state == "running"
         epochs = [r.session_epoch for r in cluster.requests(FetchRequest)]
         assert epochs.count(0) == 2
 

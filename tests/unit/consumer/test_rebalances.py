@@ -612,7 +612,7 @@ async def test_events_that_wait_become_one_with_their_like(
         assert await anext(events) == Assigned(everything)
         assert isinstance(await anext(events), RevokeRequested)
         assert await anext(events) == Revoked(everything)
-        host = one._engine.host
+        host = one._core.assigned
         for tp in ORDERS:
             host.feed.assigned(frozenset({tp}))
         assert await anext(events) == Assigned(everything)
@@ -660,7 +660,7 @@ async def test_a_failure_reaches_the_listeners(
         events = one.rebalances()
         waiting = asyncio.create_task(one.wait_for_revoke())
         await asyncio.sleep(0)
-        one._engine._crashed(ZeroDivisionError("mine"))
+        one._core._crashed(ZeroDivisionError("mine"))
         for call in (waiting, anext(events)):
             with pytest.raises(ZeroDivisionError, match="mine"):
                 await call

@@ -41,13 +41,13 @@ class OneBroker:
         del kind, key
         self.forgotten.append(node_id)
 
-    def hang_up(self, node_id: int, cause: KafkaError) -> None:
+    def close_connections(self, node_id: int, cause: KafkaError) -> None:
         assert "silent" in str(cause)
         self.hung_up.append(node_id)
 
-    async def connection(self, node_id: int, lane: ConnectionClass) -> Any:
+    async def connection(self, node_id: int, connection_class: ConnectionClass) -> Any:
         assert node_id == 7
-        if self.connecting is not None and lane == ConnectionClass.SHARED:
+        if self.connecting is not None and connection_class == ConnectionClass.SHARED:
             raise self.connecting
         return self
 

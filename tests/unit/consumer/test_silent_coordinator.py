@@ -47,7 +47,7 @@ async def member(
 
 
 def coordinator_of(consumer: Consumer) -> int | None:
-    return consumer._engine.coordinator.statistics().coordinator
+    return consumer._core.member.statistics().coordinator
 
 
 async def fail_over(broker: Broker) -> int:

@@ -296,7 +296,7 @@ async def test_a_missing_topic_is_told_to_the_observer(
         cluster.add_topic("later")
         await until(lambda: bool(consumer.assignment))
         cluster.topics["later"].error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        consumer._engine.cluster.request_refresh()
+        consumer._core.cluster.request_refresh()
         await until(lambda: len(heard.topics) == 2)
 
 

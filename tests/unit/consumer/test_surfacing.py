@@ -30,12 +30,12 @@ OWNERS = ["kafkaio", "kafkaio consumer", "kafkaio group g"]
 CLIENT = [
     "kafkaio",
     "kafkaio: CoordinatorFinder.run",
-    "kafkaio: MetadataKeeper.run",
+    "kafkaio: MetadataUpdater.run",
 ]
 CONSUMER = [
     *CLIENT,
     "kafkaio consumer",
-    "kafkaio consumer: Keeper.run",
+    "kafkaio consumer: AutoCommitter.run",
     "kafkaio consumer: Positioner.run",
     "kafkaio consumer: assign",
     "kafkaio consumer: catch up with broker 0",

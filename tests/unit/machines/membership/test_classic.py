@@ -1,4 +1,4 @@
-"""A member told step by step what happens to it."""
+"""The machine of a classic group member, step by step."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.assignors import ASSIGNORS
 from kafkaio._machines.membership.classic.membership import (
+    ClassicMemberConfig,
     ClassicMembership,
-    MemberConfig,
 )
 from kafkaio._machines.membership.classic.states import State
 from kafkaio._machines.membership.layout import Layout
@@ -57,7 +57,7 @@ class Driver:
     def __init__(self, **options: Any) -> None:
         options = {"assignors": (COOPERATIVE,), "group_id": "g", **options}
         self.machine = ClassicMembership(
-            MemberConfig(session=10.0, interval=3.0, rebalance=60.0, **options)
+            ClassicMemberConfig(session=10.0, interval=3.0, rebalance=60.0, **options)
         )
         self.now = 100.0
         self.out: list[fx.Effect] = []
@@ -70,8 +70,8 @@ class Driver:
     def feed(self, effects: Iterable[fx.Effect]) -> list[fx.Effect]:
         self.out = list(effects)
         for effect in effects:
-            if isinstance(effect, fx.RequestRevoke) and effect.is_parting:
-                self.out += self.machine.idle(effect.partitions, self.now)
+            if isinstance(effect, fx.RequestRevoke) and effect.is_leaving:
+                self.out += self.machine.release(effect.partitions, self.now)
         return self.out
 
     def one(self, kind: type[EffectT]) -> EffectT:
@@ -129,7 +129,7 @@ class Driver:
         return self.feed(self.machine.revoke_ended(claims, self.now, in_time=in_time))
 
     def step(self) -> list[fx.Effect]:
-        self.machine.ledger.tell()
+        self.machine.ledger.report()
         return self.feed(self.machine.step_taken(self.now))
 
     def failed(self, ticket: int, error: KafkaError | None = None) -> list[fx.Effect]:
@@ -309,9 +309,9 @@ def test_a_group_of_another_kind_is_refused(change: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("found", "text"),
     [
-        ({"protocol_type": "connect"}, "one of 'connect'"),
-        ({"protocol_type": "consumer", "protocol_name": "range"}, "by 'range'"),
-        ({}, "otherwise"),
+        ({"protocol_type": "connect"}, "protocol type 'connect'"),
+        ({"protocol_type": "consumer", "protocol_name": "range"}, "assignor 'range'"),
+        ({}, "another assignor"),
     ],
 )
 def test_a_refusal_says_what_we_offer_and_what_they_do(
@@ -333,10 +333,10 @@ def test_sticky_tells_the_group_what_it_had_though_it_gave_it_up() -> None:
     driver.step()
     driver.revoked()
     ((_, blob),) = driver.one(fx.SendJoin).protocols
-    told = decode_subscription(blob)
-    assert told.owned == frozenset()
+    sent = decode_subscription(blob)
+    assert sent.owned == frozenset()
     had = Subscription(topics=T, owned=tps(0, 1), generation=1)
-    assert told.user_data == ASSIGNORS["sticky"].user_data(had)
+    assert sent.user_data == ASSIGNORS["sticky"].user_data(had)
 
 
 def test_nonsense_is_an_error() -> None:
@@ -452,7 +452,7 @@ def test_a_leader_that_takes_nothing_expects_none() -> None:
 
 def test_metadata_is_refreshed_before_a_pattern_joins() -> None:
     driver = Driver()
-    driver.machine.matches_here = True
+    driver.machine.matches_on_client = True
     driver.subscribe()
     refresh = driver.one(fx.RefreshTopics)
     assert driver.kinds() == ["RefreshTopics"]
@@ -480,7 +480,7 @@ def test_metadata_is_refreshed_before_a_pattern_joins() -> None:
 
 def test_a_join_waits_for_metadata_for_a_while_only() -> None:
     driver = Driver()
-    driver.machine.matches_here = True
+    driver.machine.matches_on_client = True
     driver.subscribe()
     refresh = driver.one(fx.RefreshTopics)
     assert driver.machine.next_deadline() == driver.now + refresh.timeout
@@ -496,7 +496,7 @@ def test_a_join_waits_for_metadata_for_a_while_only() -> None:
 
 def test_who_unsubscribes_while_metadata_is_refreshed_does_not_join() -> None:
     driver = Driver()
-    driver.machine.matches_here = True
+    driver.machine.matches_on_client = True
     driver.subscribe()
     refresh = driver.one(fx.RefreshTopics)
     driver.feed(driver.machine.unsubscribe(driver.now))
@@ -521,7 +521,7 @@ def test_a_failing_heartbeat_is_repeated_soon() -> None:
     assert driver.state is State.STABLE
 
 
-def test_a_silent_coordinator_is_given_up_with_the_session() -> None:
+def test_a_silent_coordinator_is_abandoned_with_the_session() -> None:
     driver = Driver().stable()
     driver.wait(3.0)
     old = driver.one(fx.SendHeartbeat)
@@ -597,10 +597,10 @@ def test_a_late_sign_of_life_changes_nothing() -> None:
 @pytest.mark.parametrize("session", [1.0, 6.0, 10.0, 45.0, 300.0])
 @pytest.mark.parametrize("share", [0.1, 1 / 3])
 def test_silence_is_noticed_within_the_session(session: float, share: float) -> None:
-    config = MemberConfig(
+    config = ClassicMemberConfig(
         group_id="g", assignors=(RANGE,), session=session, interval=session * share
     )
-    assert config.interval + config.silence < session
+    assert config.interval + config.answer_timeout < session
 
 
 @pytest.mark.parametrize(
@@ -672,7 +672,7 @@ def test_a_revoke_waits_for_the_step_and_then_the_group_hears() -> None:
 def test_the_idle_ones_go_first_and_the_others_may_follow() -> None:
     driver = Driver()
     shrink(driver, tps(0))
-    driver.feed(driver.machine.idle(tps(1), driver.now))
+    driver.feed(driver.machine.release(tps(1), driver.now))
     assert driver.one(fx.Revoke).partitions == tps(1)
     assert driver.revoked() == []
     # One JoinGroup for both if the other is done within an interval ...
@@ -682,7 +682,7 @@ def test_the_idle_ones_go_first_and_the_others_may_follow() -> None:
     # ... and one for the first alone if it is not.
     driver = Driver()
     shrink(driver, tps(0))
-    driver.feed(driver.machine.idle(tps(1), driver.now))
+    driver.feed(driver.machine.release(tps(1), driver.now))
     driver.revoked()
     driver.wait(2.9)
     assert "SendJoin" not in driver.kinds()
@@ -708,7 +708,7 @@ def test_a_deadline_loses_what_is_still_held() -> None:
     driver.beat()
     driver.wait(deadline - driver.now)
     assert driver.one(fx.Lose).partitions == tps(1, 2)
-    assert driver.one(fx.SendJoin).reason == "revoked partitions were given up"
+    assert driver.one(fx.SendJoin).reason == "revoked partitions were released"
 
 
 def test_a_callback_that_does_not_end_loses_its_partitions() -> None:
@@ -727,8 +727,8 @@ def test_a_rebalance_goes_on_while_a_partition_is_held() -> None:
     driver.beat(E.REBALANCE_IN_PROGRESS)
     said = decode_subscription(driver.one(fx.SendJoin).protocols[0][1])
     assert said.owned == tps(0, 1, 2)
-    # The user finishes while the JoinGroup is parked: the group was told otherwise, so
-    # it has to be told again.
+    # The application finishes while the JoinGroup is under way, which listed the
+    # partition, so a second one has to follow.
     driver.joined()
     sync = driver.one(fx.SendSync)
     driver.step()
@@ -738,7 +738,7 @@ def test_a_rebalance_goes_on_while_a_partition_is_held() -> None:
     assert driver.kinds() == ["Assign", "SendJoin"]
 
 
-def test_given_again_after_it_was_given_up_is_a_new_assignment() -> None:
+def test_assigned_again_after_its_release_is_a_new_assignment() -> None:
     driver = Driver()
     shrink(driver, tps(0))
     old = driver.machine.ledger.numbers[TopicPartition("t", 1)]
@@ -773,10 +773,12 @@ def test_eager_gives_everything_up_before_it_joins() -> None:
 
 
 def test_eager_is_what_a_mixture_can_do() -> None:
-    assert not MemberConfig(group_id="g", assignors=(COOPERATIVE, RANGE)).is_cooperative
-    assert MemberConfig(group_id="g", assignors=(RANGE,)).patience == 294.0
-    short = MemberConfig(group_id="g", assignors=(RANGE,), rebalance=4.0)
-    assert short.patience == 2.0
+    assert not ClassicMemberConfig(
+        group_id="g", assignors=(COOPERATIVE, RANGE)
+    ).is_cooperative
+    assert ClassicMemberConfig(group_id="g", assignors=(RANGE,)).revoke_timeout == 294.0
+    short = ClassicMemberConfig(group_id="g", assignors=(RANGE,), rebalance=4.0)
+    assert short.revoke_timeout == 2.0
 
 
 # ---- the leader watches
@@ -839,7 +841,7 @@ def test_a_bad_assignor_is_an_error() -> None:
                 return {"me": tps(0), "you": ()}
             raise ZeroDivisionError("oops")
 
-    for topics, text in ((T, "oops"), (frozenset({"greedy"}), "given them up")):
+    for topics, text in ((T, "oops"), (frozenset({"greedy"}), "released them")):
         driver = Driver(assignors=(Broken(),))
         driver.subscribe(topics)
         owner = driver.member("you", topics=topics, owned=tps(0))
@@ -870,7 +872,7 @@ def test_a_new_topic_joins_again_and_keeps_the_others() -> None:
     assert said.owned == tps(0, 1)
 
 
-def test_a_dropped_topic_is_given_up_before_the_join() -> None:
+def test_a_dropped_topic_is_released_before_the_join() -> None:
     driver = Driver().stable()
     driver.subscribe(frozenset({"u"}))
     assert driver.state is State.PREPARING
@@ -891,7 +893,7 @@ def test_a_dropped_topic_is_given_up_before_the_join() -> None:
     assert said.owned == frozenset()
 
 
-def test_a_change_while_joining_is_told_after_it() -> None:
+def test_a_change_while_joining_is_sent_after_it() -> None:
     driver = Driver()
     join = driver.subscribe()[0]
     assert isinstance(join, fx.SendJoin)
@@ -910,7 +912,7 @@ def test_a_change_while_joining_is_told_after_it() -> None:
     assert driver.machine.ledger.owned == frozenset()
 
 
-def test_unsubscribed_it_gives_up_and_leaves() -> None:
+def test_unsubscribed_it_releases_everything_and_leaves() -> None:
     driver = Driver().stable()
     driver.feed(driver.machine.unsubscribe(driver.now))
     assert driver.kinds() == ["RequestRevoke", "Revoke"]
@@ -991,7 +993,7 @@ def test_a_static_member_that_does_not_poll_falls_silent() -> None:
 # ---- the end
 
 
-def test_closing_gives_up_and_leaves() -> None:
+def test_closing_releases_everything_and_leaves() -> None:
     driver = Driver().stable()
     driver.feed(driver.machine.close(driver.now))
     assert driver.kinds() == ["RequestRevoke", "Revoke"]
@@ -1011,10 +1013,10 @@ def test_leaving_in_a_hurry_waits_for_no_hold() -> None:
     held = driver.machine.ledger.hold(driver.machine.ledger.claims(tps(0)))
     driver.feed(driver.machine.close(driver.now))
     assert driver.one(fx.Revoke).partitions == tps(1)
-    driver.feed(driver.machine.abandon(driver.now))
+    driver.feed(driver.machine.lose_all(driver.now))
     assert driver.one(fx.Lose).partitions == tps(0, 1)
     assert "SendLeave" in driver.kinds()
-    assert driver.machine.abandon(driver.now) == ()
+    assert driver.machine.lose_all(driver.now) == ()
     assert driver.machine.unhold(held, driver.now) == ()
 
 
@@ -1169,7 +1171,7 @@ def test_a_refused_commit_tells_of_the_member() -> None:
     assert driver.kinds() == ["Lose", "Fail"]
 
 
-def test_the_rack_and_the_assignors_data_are_told() -> None:
+def test_the_rack_and_the_assignors_data_are_sent() -> None:
     driver = Driver(rack="r1")
     driver.subscribe()
     said = decode_subscription(driver.one(fx.SendJoin).protocols[0][1])
@@ -1180,7 +1182,7 @@ def test_the_rack_and_the_assignors_data_are_told() -> None:
 # ---- partitions that are given to nobody
 
 
-def told(driver: Driver) -> frozenset[TopicPartition]:
+def sent_withheld(driver: Driver) -> frozenset[TopicPartition]:
     return decode_subscription(driver.one(fx.SendJoin).protocols[0][1]).withheld
 
 
@@ -1192,14 +1194,14 @@ def shared(
     driver.synced(assignment=encode_assignment(share, free))
 
 
-def test_what_is_to_be_withheld_is_told_by_joining_again() -> None:
+def test_what_is_to_be_withheld_is_sent_by_joining_again() -> None:
     driver = Driver().stable()
     driver.feed(driver.machine.withhold(tps(1, 2), driver.now))
-    assert told(driver) == tps(1, 2)
+    assert sent_withheld(driver) == tps(1, 2)
     assert driver.one(fx.SendJoin).reason == "partitions are being rewound"
     assert driver.feed(driver.machine.withhold(tps(1, 2), driver.now)) == []
     assert driver.machine.free == {}
-    assert not driver.machine.is_deaf
+    assert not driver.machine.ignores_withholding
 
 
 def test_what_is_free_is_free_for_one_generation() -> None:
@@ -1208,20 +1210,20 @@ def test_what_is_free_is_free_for_one_generation() -> None:
     driver.joined()
     shared(driver, tps(0), tps(1, 3))
     assert driver.machine.free == {TopicPartition("t", 1): -3}
-    assert not driver.machine.is_deaf
+    assert not driver.machine.ignores_withholding
     driver.feed(driver.machine.enforce_rebalance("why", driver.now))
     assert driver.machine.free == {}
-    assert told(driver) == tps(1, 2)
+    assert sent_withheld(driver) == tps(1, 2)
     driver.joined()
     shared(driver, tps(0), tps(1, 2))
     assert driver.machine.free == dict.fromkeys(tps(1, 2), -4)
     driver.feed(driver.machine.withhold(frozenset(), driver.now))
     assert driver.machine.free == {}
-    assert told(driver) == frozenset()
+    assert sent_withheld(driver) == frozenset()
     driver.joined()
     driver.synced(tps(0, 1))
     assert driver.one(fx.Assign).added == tps(1)
-    assert not driver.machine.is_deaf
+    assert not driver.machine.ignores_withholding
 
 
 def test_nothing_is_free_for_who_is_no_member_any_more() -> None:
@@ -1232,18 +1234,18 @@ def test_nothing_is_free_for_who_is_no_member_any_more() -> None:
     driver.wait(3.0)
     driver.beat(E.UNKNOWN_MEMBER_ID)
     assert driver.machine.free == {}
-    assert told(driver) == tps(1)
+    assert sent_withheld(driver) == tps(1)
 
 
-def test_a_leader_of_another_client_is_deaf() -> None:
+def test_a_leader_of_another_client_ignores_withholding() -> None:
     driver = Driver().stable(tps(0))
     driver.feed(driver.machine.withhold(tps(1), driver.now))
     driver.joined()
     driver.synced(tps(0))
-    assert driver.machine.is_deaf
+    assert driver.machine.ignores_withholding
     assert driver.machine.free == {}
     driver.feed(driver.machine.withhold(tps(1, 2), driver.now))
-    assert not driver.machine.is_deaf
+    assert not driver.machine.ignores_withholding
 
 
 def test_what_is_withheld_during_a_rebalance_makes_another() -> None:
@@ -1255,17 +1257,17 @@ def test_what_is_withheld_during_a_rebalance_makes_another() -> None:
     driver.joined(ticket=join.ticket)
     driver.synced(tps(0))
     # That leader had not been asked yet.
-    assert not driver.machine.is_deaf
-    assert told(driver) == tps(1)
+    assert not driver.machine.ignores_withholding
+    assert sent_withheld(driver) == tps(1)
 
 
 def test_an_eager_member_gives_all_up_before_it_asks() -> None:
     driver = eager().stable(tps(0, 1))
     driver.feed(driver.machine.withhold(tps(1), driver.now))
     assert driver.one(fx.RequestRevoke).partitions == tps(0, 1)
-    driver.feed(driver.machine.idle(tps(0, 1), driver.now))
+    driver.feed(driver.machine.release(tps(0, 1), driver.now))
     driver.revoked()
-    assert told(driver) == tps(1)
+    assert sent_withheld(driver) == tps(1)
 
 
 def test_who_has_left_withholds_nothing() -> None:

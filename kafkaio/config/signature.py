@@ -1,4 +1,4 @@
-"""Signatures that show every option, for people, editors and `help`."""
+"""Signatures that show every option, to people, editors and `help`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import get_type_hints
 
-from kafkaio.config import ClientConfig, options
+from kafkaio.config.configs import ClientConfig
+from kafkaio.config.options import ClientOptions
 
 __all__ = ["OptionsSignature"]
 
@@ -16,23 +17,23 @@ __all__ = ["OptionsSignature"]
 class OptionsSignature:
     """The ``__signature__`` of a class whose constructor takes options as keywords.
 
-    A constructor says ``**options: Unpack[ProducerOptions]``, which type checkers
-    read. `inspect.signature` shows each option instead, with its type and default, of
-    the class and of classes derived from it.
+    The constructor has ``**options: Unpack[ProducerOptions]``, for type checkers. In
+    its place `inspect.signature` shows each option with its type and default. That
+    holds for the class and for classes derived from it.
 
     Args:
-        declared: the keyword options with their types.
-        config: the options with their defaults.
+        declared: the keyword types of the options.
+        config: the configuration class that declares the options.
     """
 
     def __init__(
-        self, declared: type[options.ClientOptions], config: type[ClientConfig]
+        self, declared: type[ClientOptions], config: type[ClientConfig]
     ) -> None:
         self._declared = declared
         self._config = config
 
     def __get__(self, instance: object, owner: type) -> inspect.Signature:
-        """Make the signature of a class; it is asked for too seldom to be kept."""
+        """Make the signature of a class, each time anew: it is needed rarely."""
         made = _signature_of(owner)
         # A subclass may have a constructor of its own, with other parameters.
         shown = made.parameters.values()
@@ -46,7 +47,7 @@ class OptionsSignature:
         return (parameter,)
 
     def _options(self) -> Iterator[inspect.Parameter]:
-        # The declarations name SSLContext for type checkers alone.
+        # The keyword types import ssl for type checkers alone.
         types = get_type_hints(self._declared, localns={"ssl": ssl})
         for field in fields(self._config):
             if field.name in types:
@@ -62,5 +63,5 @@ def _signature_of(owner: type) -> inspect.Signature:
     constructor = inspect.getattr_static(owner, "__init__")
     try:
         return inspect.signature(constructor, eval_str=True)
-    except NameError:  # a name that only type checkers see
+    except NameError:  # a name that is imported for type checkers alone
         return inspect.signature(constructor)
