@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kafkaio._machines.accumulator.batch import ProduceBatch
 from kafkaio._machines.accumulator.landing import Landing
+from kafkaio._machines.accumulator.queue import ProduceBatch
 from kafkaio._machines.positions import FetchPoint, Positions, Stage
 from kafkaio.testing.simulation import Scenario, simulate
 from tests.fakes.planted import a_commit_after_giving_up

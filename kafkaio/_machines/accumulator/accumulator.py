@@ -17,14 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kafkaio._dataclass import dataclass
-from kafkaio._machines.accumulator.batch import ProduceBatch, Receipt
 from kafkaio._machines.accumulator.budget import Budget
 from kafkaio._machines.accumulator.gate import Barrier, Gate
 from kafkaio._machines.accumulator.landing import Landing
 from kafkaio._machines.accumulator.limits import Limits
 from kafkaio._machines.accumulator.outbox import Outbox
 from kafkaio._machines.accumulator.placement import Chooser, Placement
-from kafkaio._machines.accumulator.queue import Backlog
+from kafkaio._machines.accumulator.queue import Backlog, ProduceBatch, Receipt
 from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._records._impl import OpenBatches
 from kafkaio._records.batch import BatchBuilder

@@ -16,10 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Sized
 
-from kafkaio._machines.accumulator.batch import PlainRecord, ProduceBatch
 from kafkaio._machines.accumulator.gate import Gate
 from kafkaio._machines.accumulator.limits import Limits
-from kafkaio._machines.accumulator.queue import TopicQueues
+from kafkaio._machines.accumulator.queue import PlainRecord, ProduceBatch, TopicQueues
 from kafkaio._records._impl import OpenBatches
 from kafkaio._records.batch import BatchBuilder
 from kafkaio.errors import RecordTooLarge

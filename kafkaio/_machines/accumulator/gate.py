@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum, auto
 
-from kafkaio._machines.accumulator.batch import ProduceBatch
-from kafkaio._machines.accumulator.queue import PartitionQueue
+from kafkaio._machines.accumulator.queue import PartitionQueue, ProduceBatch
 
 __all__ = ["Barrier", "Gate"]
 

@@ -12,10 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from kafkaio._machines.accumulator.batch import ProduceBatch, Receipt
 from kafkaio._machines.accumulator.budget import Budget
 from kafkaio._machines.accumulator.limits import Limits
-from kafkaio._machines.accumulator.queue import Backlog, PartitionQueue
+from kafkaio._machines.accumulator.queue import (
+    Backlog,
+    PartitionQueue,
+    ProduceBatch,
+    Receipt,
+)
 from kafkaio._records.batch import BatchBuilder
 from kafkaio.errors import DeliveryTimeout
 

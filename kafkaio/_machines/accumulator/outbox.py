@@ -16,11 +16,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from kafkaio._machines.accumulator.batch import ProduceBatch
 from kafkaio._machines.accumulator.budget import Budget
 from kafkaio._machines.accumulator.gate import Gate
 from kafkaio._machines.accumulator.limits import Limits
-from kafkaio._machines.accumulator.queue import Backlog, PartitionQueue
+from kafkaio._machines.accumulator.queue import Backlog, PartitionQueue, ProduceBatch
 
 __all__ = ["NodeState", "Outbox", "Outlook"]
 

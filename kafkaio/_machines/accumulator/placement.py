@@ -15,12 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from kafkaio._machines.accumulator.batch import PlainRecord, ProduceBatch, Receipt
 from kafkaio._machines.accumulator.budget import Budget
 from kafkaio._machines.accumulator.limits import Limits
 from kafkaio._machines.accumulator.queue import (
     Backlog,
     PartitionQueue,
+    PlainRecord,
+    ProduceBatch,
+    Receipt,
     TopicQueues,
     Undesignated,
 )
