@@ -1,8 +1,4 @@
-# The open batches of a producer, which take records directly.
-#
-# Invariant: a record is measured (`size_of`) and then written, and no Python code runs
-# between the two. Such code could change the headers that were measured, or close the
-# batch that was found. `take_one` says where it calls Python and measures again.
+# The open batches of a producer, which take records directly: see `_append.py`.
 
 from functools import update_wrapper
 
@@ -49,7 +45,7 @@ cdef class Places:
         self._slots = {}
 
     def add(self, Receipt receipt not None, Py_ssize_t index):
-        """Notes where the next row went."""
+        """Note where the next row went."""
         if self.count >= self._length:
             raise UsageError(f"there are only {self._length} rows")
         self.put(self.slot_of(receipt), index)
@@ -74,7 +70,7 @@ cdef class OpenBatch:
     cdef RecordWriter writer
     cdef Receipt receipt
     cdef Py_ssize_t limit
-    # Whose rows it took last, and the slot of its receipt there.
+    # The places that its rows were added to last, and the slot of its receipt there.
     cdef Places places
     cdef int32_t slot
 
@@ -94,12 +90,16 @@ cdef inline OpenBatch open_batch_of(TopicBatches topic, Py_ssize_t partition):
     return <OpenBatch>PyList_GET_ITEM(topic.batches, partition)
 
 
-# Headers are written straight from what the caller passed: a list, tuple or dict. They
-# are read twice, once for their size and once to be written. Between the two no Python
-# code may run, for it could change the list.
+# INVARIANT: between `size_of` and `append_plain` no Python code may run.
+#
+# Headers are written directly from the caller's list, tuple or dict. They are read
+# twice: by `size_of` for their size, and by `append_plain`, which writes them into the
+# memory of that size. Python code that runs in between (another thread, the clock, the
+# check of the loop, a finalizer) could change the list, and the second pass would write
+# past the memory of the record.
 
 cdef inline Py_ssize_t headers_count(object headers) noexcept:
-    # -1 if they are not plain.
+    # The number of headers; -1 if they are not plain.
     if type(headers) is list:
         return PyList_GET_SIZE(headers)
     if type(headers) is tuple:
@@ -112,8 +112,8 @@ cdef inline Py_ssize_t headers_count(object headers) noexcept:
 cdef inline bint next_pair(
     object headers, Py_ssize_t *place, PyObject **name, PyObject **value
 ) noexcept:
-    # Finds the next name and value, which belong to `headers`. False at the end, and
-    # at what is not a pair.
+    # Finds the next name and value; both are borrowed references of `headers`. False at
+    # the end, and at an element that is not a pair.
     cdef PyObject *pair
     if type(headers) is list:
         if place[0] >= PyList_GET_SIZE(headers):
@@ -138,7 +138,7 @@ cdef inline bint next_pair(
 
 
 cdef inline const char *name_text(object name, Py_ssize_t *size) noexcept:
-    # The UTF-8 that a str keeps of itself; NULL if it has none.
+    # The UTF-8 that a str caches; NULL if it cannot be encoded.
     if PyUnicode_IS_COMPACT_ASCII(name):
         size[0] = PyUnicode_GET_LENGTH(name)
         return <const char *>PyUnicode_DATA(name)
@@ -149,7 +149,7 @@ cdef inline const char *name_text(object name, Py_ssize_t *size) noexcept:
 
 
 cdef inline const char *value_bytes(object value, Py_ssize_t *size) noexcept:
-    # -1 for None, -2 for what is not plain.
+    # The size is -1 for None, -2 for anything but bytes and bytearray.
     if type(value) is bytes:
         size[0] = PyBytes_GET_SIZE(value)
         return PyBytes_AS_STRING(value)
@@ -161,8 +161,8 @@ cdef inline const char *value_bytes(object value, Py_ssize_t *size) noexcept:
 
 
 cdef Py_ssize_t plain_headers_size(object headers, Py_ssize_t *most) noexcept:
-    # Bytes that the headers take, their count included, and in `most` what they count
-    # for where records are held against limits; -1 if they are not plain.
+    # The encoded size of the headers with their count; -1 if they are not plain. `most`
+    # is set to what they add to `BatchBuilder.size_of`, which limits are compared with.
     cdef Py_ssize_t count = headers_count(headers)
     cdef Py_ssize_t total = varint_size(zigzag(count))
     cdef Py_ssize_t place = 0
@@ -208,8 +208,8 @@ cdef inline Py_ssize_t append_plain(
     object headers,
     Py_ssize_t trailer,
 ) except -2:
-    # What `writer.append` does, of what is known to be plain; the headers take
-    # `trailer` bytes.
+    # As `writer.append`, for plain arguments. The encoded headers take `trailer` bytes,
+    # as `size_of` has found; see the invariant above.
     cdef Py_ssize_t index = writer.put_record(
         time,
         <const uint8_t *>PyBytes_AS_STRING(key) if key is not None else NULL,
@@ -235,7 +235,7 @@ cdef class OpenBatches:
     cdef Py_ssize_t _largest
     cdef bint _ignore_keys
     cdef public int64_t taken
-    # The thread that records may come from, 0 for any.
+    # The id of the thread that single records must come from, 0 for any.
     cdef unsigned long _thread
     cdef object _check
 
@@ -254,7 +254,7 @@ cdef class OpenBatches:
         self._thread = 0
 
     def bind(self, thread not None, check not None):
-        """Takes records from the current thread alone; calls `check` now and then."""
+        """Take records from the current thread alone; call `check` now and then."""
         self._thread = thread()
         self._check = check
 
@@ -266,7 +266,7 @@ cdef class OpenBatches:
         tuple batch not None,
         Py_ssize_t limit,
     ):
-        """Lets a batch take records until it is closed."""
+        """Let a batch take records until it is closed."""
         cdef TopicBatches topic_batches = self._topics.get(topic)
         cdef OpenBatch opened = OpenBatch.__new__(OpenBatch)
         if topic_batches is None:
@@ -281,7 +281,7 @@ cdef class OpenBatches:
         topic_batches.batches[partition] = opened
 
     def stick(self, str topic not None, Py_ssize_t partition, int64_t size):
-        """Sends records without a key to this partition."""
+        """Send records without a key to this partition."""
         cdef TopicBatches topic_batches = self._topics.get(topic)
         if topic_batches is not None:
             if not 0 <= partition < len(topic_batches.batches):
@@ -290,13 +290,13 @@ cdef class OpenBatches:
             topic_batches.sticky_left = size
 
     def close(self, str topic not None, Py_ssize_t partition):
-        """Closes the open batch of a partition, if there is one."""
+        """Close the open batch of a partition, if there is one."""
         cdef TopicBatches topic_batches = self._topics.get(topic)
         if topic_batches is not None and 0 <= partition < len(topic_batches.batches):
             topic_batches.batches[partition] = None
 
     def unstick(self, str topic not None):
-        """Takes no more records without a key, until the next `stick`."""
+        """Take no more records without a key, until the next `stick`."""
         cdef TopicBatches topic_batches = self._topics.get(topic)
         if topic_batches is None:
             return 0
@@ -306,14 +306,14 @@ cdef class OpenBatches:
         return taken
 
     def clear(self):
-        """Closes all batches, and forgets the topics."""
+        """Close all batches, and forget the topics."""
         self._topics.clear()
 
     cdef inline Py_ssize_t size_of(
         self, object value, object key, object headers, Py_ssize_t *trailer
     ) noexcept:
-        # What a record needs at the most; -1 if that is too much or it is not plain.
-        # `trailer` is what its headers take, to the byte.
+        # The size by `BatchBuilder.size_of`; -1 if it is too large or not plain.
+        # `trailer` is set to the exact encoded size of the headers.
         cdef Py_ssize_t size = ONE_RECORD
         cdef Py_ssize_t most
         if type(value) is bytes:
@@ -338,7 +338,7 @@ cdef class OpenBatches:
         return nanoseconds // 1_000_000
 
     def take(self, topic, value, key, headers, timestamp, partition):
-        """Takes a record in, if a batch is open for it."""
+        """Take a record in, if a batch is open for it."""
         return self.take_one(topic, value, key, headers, timestamp, partition)
 
     cdef inline object take_one(
@@ -407,7 +407,7 @@ cdef class OpenBatches:
         return new_delivery(batch.receipt, index, time)
 
     def take_values(self, str topic not None, list values not None, Py_ssize_t start):
-        """Takes in records without a key, as many as fit in one open batch."""
+        """Take in records without a key, as many as fit in one open batch."""
         cdef TopicBatches topic_batches
         cdef OpenBatch batch
         cdef RecordWriter writer
@@ -449,7 +449,7 @@ cdef class OpenBatches:
         Places places not None,
         int64_t most,
     ):
-        """Takes rows in, for as long as a batch is open for the next row."""
+        """Take rows in, for as long as a batch is open for the next row."""
         cdef TopicBatches topic_batches = self._topics.get(topic)
         cdef OpenBatch batch
         cdef Py_ssize_t row, at, index, before

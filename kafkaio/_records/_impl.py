@@ -1,7 +1,8 @@
-"""The one door to the loops over records: compiled where they can be, else pure.
+"""Chooses the implementation of the loops over records: compiled, or pure Python.
 
-``KAFKAIO_CODEC`` decides: ``auto`` (the default) takes the compiled codec if it was
-built, ``compiled`` insists on it, ``python`` does without. Both do exactly the same.
+The environment variable ``KAFKAIO_CODEC`` decides: ``auto`` (the default) uses the
+compiled codec if it was built, ``compiled`` demands it, ``python`` ignores it. Both
+behave exactly alike. Only the chosen one is imported.
 """
 
 from __future__ import annotations
@@ -49,17 +50,17 @@ _COMPILED = "kafkaio._records._speedups"
 def _is_compiled_wanted(wanted: str, *, is_built: bool) -> bool:
     if wanted not in {"auto", "compiled", "python"}:
         raise ConfigurationError(
-            f"KAFKAIO_CODEC is {wanted!r}; it may be auto, compiled or python"
+            f"KAFKAIO_CODEC is {wanted!r}; it must be auto, compiled or python"
         )
     if wanted == "compiled" and not is_built:
         raise ConfigurationError(
             "KAFKAIO_CODEC is 'compiled', but kafkaio was installed without its "
-            "compiled codec; install it where a C compiler is"
+            "compiled codec; install it on a machine with a C compiler"
         )
     return is_built and wanted != "python"
 
 
-#: Whether the loops below are the compiled ones.
+#: Whether the compiled codec is used.
 ACCELERATED: bool = _is_compiled_wanted(
     os.environ.get("KAFKAIO_CODEC", "auto"),
     is_built=importlib.util.find_spec(_COMPILED) is not None,
@@ -111,7 +112,7 @@ else:
         open_batch_first,
     )
     from kafkaio._records._speedups import (
-        RecordStream as RecordStream,  # of kafkaio.consumer.reading.stream
+        RecordStream as RecordStream,  # for kafkaio.consumer.reading.stream
     )
 
 

@@ -1,11 +1,11 @@
-"""Receipts and deliveries: the outcome of a producer's records, in pure Python.
+"""The outcome of a producer's records: receipts and deliveries, the pure twins.
 
-A *receipt* is the outcome of the records of one batch; a *delivery* is the place of one
-record in a receipt. There is a delivery for every record and a receipt for every batch,
-so that settling a batch is one step however many records it has.
+A *receipt* holds the outcome of the records of one batch. A *delivery* is what the user
+gets for one record: a receipt and the record's index in it. So an acknowledgement costs
+the same for a batch of one record and one of thousands. If a batch is divided, its
+receipt refers each record to a new receipt, and deliveries follow.
 
-`_receipts.pxi` has the compiled twins. This module is the reference: both behave the
-same, and the tests compare them.
+`_receipts.pxi` has the compiled twins; this module defines what is right.
 """
 
 from __future__ import annotations
@@ -25,38 +25,39 @@ __all__ = [
     "metadata_run",
 ]
 
-#: Makes the iterator that ``await delivery`` runs while the record is not settled.
+#: Makes the iterator that ``await delivery`` runs while the outcome is unknown.
 Wait: TypeAlias = "Callable[[Delivery], Generator[object, None, RecordMetadata]]"
 
 
 class Waiter(Protocol):
-    """A future that waits for a receipt to be settled."""
+    """Waits for a receipt to be settled; a future is one."""
 
     def done(self) -> bool:
-        """Whether it waits no more."""
+        """Whether it has stopped to wait."""
 
     def set_result(self, result: None, /) -> None:
-        """Note that the receipt is settled; must not raise."""
+        """Notify it that the receipt is settled; must not raise."""
 
 
 class Receipt:
-    """The outcome of some records that are sent together.
+    """The outcome of records that are sent in one batch.
 
-    It is settled once: acknowledged, failed, or moved. It moves when its batch is
-    split, or when records without a partition get one: then each record has another
-    receipt. Each waiter is called once.
+    It is settled once: acknowledged, failed, or moved (its records have other receipts
+    now, because their batch was divided). Settling it is one call for all records, and
+    notifies each waiter once.
 
     Attributes:
         topic: name of the topic.
-        partition: number of the partition, -1 until there is one.
-        count: number of the records.
-        is_settled: whether their outcome is known.
-        base_offset: offset of the first record, -1 if the broker did not say.
-        log_append_time: milliseconds, -1 where the records keep their own timestamps.
+        partition: number of the partition, -1 until it is chosen.
+        count: number of records.
+        is_settled: whether the outcome is known.
+        base_offset: offset of the first record, -1 if the broker did not return it.
+        log_append_time: the broker's timestamp in milliseconds, -1 if the records keep
+            their own.
         error: why the records failed, None if they did not.
         moved: for each record, its new receipt and index; None if they did not move.
-        on_lost: called when the last delivery was dropped, with the receipt and the
-            number of records whose error nobody has seen.
+        on_lost: called when nothing refers to a failed receipt any more, with the
+            receipt and the number of records whose error nobody has read.
         wait: makes the iterator of ``await delivery``.
     """
 
@@ -96,59 +97,59 @@ class Receipt:
         self.on_lost = on_lost
         self.wait = wait
         self._waiters: dict[Waiter, None] | None = None
-        # The records of a failed receipt whose error was seen.
+        # Indices of the records whose error was read, in a failed receipt.
         self._seen: set[int] | None = None
 
     def __del__(self) -> None:
-        # The last delivery is gone, so no error can be seen any more. Those that were
-        # seen were raised where they were awaited; the others are reported, once.
+        # No delivery refers to the receipt any more, so nobody can read the errors that
+        # were not read so far. They are reported, once per receipt.
         if self.error is not None and self.on_lost is not None:
             unseen = self.count - (len(self._seen) if self._seen else 0)
             if unseen > 0:
                 self.on_lost(self, unseen)
 
     def acknowledge(self, base_offset: int, log_append_time: int) -> None:
-        """Settle: the broker has the records."""
+        """Settle it: the broker has acknowledged the records."""
         self.base_offset = base_offset
         self.log_append_time = log_append_time
         self._settle()
 
     def fail(self, error: Exception) -> None:
-        """Settle: the records have failed."""
+        """Settle it: the records have failed and will not be sent again."""
         self.error = error
         self._settle()
 
     def move(self, moved: Sequence[tuple[Receipt, int]]) -> None:
-        """Settle: each record now has the receipt and index at its place here."""
+        """Settle it: record number i has the receipt and index ``moved[i]`` now."""
         self.moved = moved
         self._settle()
 
     def written(self, index: int, timestamp: int) -> tuple[int, int]:
-        """Return the offset of an acknowledged record, -1 if unknown, and a timestamp.
+        """Return the offset (-1 if unknown) and timestamp of an acknowledged record.
 
         Args:
-            index: which of the records.
-            timestamp: the one that it was sent with.
+            index: the record's index.
+            timestamp: the timestamp that it was sent with.
         """
         if self.log_append_time >= 0:
             timestamp = self.log_append_time
         return (self.base_offset + index if self.base_offset >= 0 else -1), timestamp
 
     def see(self, index: int) -> None:
-        """Note that the error of record ``index`` was seen."""
+        """Record that the error of the record ``index`` was read."""
         if self._seen is None:
             self._seen = set()
         self._seen.add(index)
 
     def when_settled(self, waiter: Waiter) -> None:
-        """Call ``waiter`` when the receipt is settled, which it must not be yet."""
+        """Notify ``waiter`` when the receipt, which must not be settled, is settled."""
         assert not self.is_settled
         if self._waiters is None:
             self._waiters = {}
         self._waiters[waiter] = None
 
     def forget(self, waiter: Waiter) -> None:
-        """Do not call ``waiter`` any more; harmless if it was called."""
+        """Do not notify ``waiter``; no effect if it was notified already."""
         if self._waiters is not None:
             self._waiters.pop(waiter, None)
 
@@ -162,16 +163,16 @@ class Receipt:
 
 
 class Delivery:
-    """A record that was taken in and will be acknowledged, or fail.
+    """The delivery of one record, returned when the producer has accepted the record.
 
-    It can be awaited once, many times, by several tasks, or never. Cancelling one await
-    affects neither the record nor other awaits. It always ends, at the latest when
-    ``delivery_timeout_ms`` has passed or the producer is closed.
+    Await it for the outcome: once, repeatedly, from several tasks, or never. Cancelling
+    one await affects neither the record nor other awaits. The outcome is known at the
+    latest when ``delivery_timeout_ms`` has passed or the producer is closed.
     """
 
     __slots__ = ("_index", "_receipt", "_timestamp")
 
-    # A reference and two numbers: there is one of these per record.
+    # Only a reference and two numbers, because there is one per record.
     def __init__(self, receipt: Receipt, index: int, timestamp: int) -> None:
         self._receipt = receipt
         self._index = index
@@ -181,16 +182,14 @@ class Delivery:
         """Wait until the record is acknowledged.
 
         Returns:
-            Where it was written.
+            The record's topic, partition, offset and timestamp.
 
         Raises:
-            DeliveryTimeout: no acknowledgement came in time; the record may have been
-                written.
-            RecordTooLarge: the record is larger than the topic allows.
+            DeliveryTimeout: it was not acknowledged in time; it may have been written.
+            RecordTooLarge: it is larger than the topic allows.
             UnknownTopicOrPartition: the topic or partition does not exist.
-            BrokerError: the broker refused the record for another reason.
-            ClosedError: the producer was closed first, or the event loop is not that
-                of the producer.
+            BrokerError: the broker refused it for another reason.
+            ClosedError: the producer was closed first.
         """
         wait = self.receipt().wait
         if wait is not None and not self._receipt.is_settled:
@@ -199,15 +198,15 @@ class Delivery:
 
     @property
     def is_done(self) -> bool:
-        """Whether the record was acknowledged or has failed."""
+        """Whether the outcome is known: the record was acknowledged or has failed."""
         return self.receipt().is_settled
 
     def result(self) -> RecordMetadata:
-        """Return where the record was written, without waiting.
+        """Return the record's topic, partition, offset and timestamp without waiting.
 
         Raises:
-            UsageError: the record is not done yet.
-            KafkaError: the record failed; as for ``await``.
+            UsageError: the outcome is not known yet.
+            KafkaError: the record failed, with the errors of ``await``.
         """
         receipt = self._settled()
         if receipt.error is not None:
@@ -217,10 +216,10 @@ class Delivery:
         return RecordMetadata(receipt.topic, receipt.partition, offset, timestamp)
 
     def exception(self) -> Exception | None:
-        """Return why the record failed, None if it did not.
+        """Return the error with which the record failed, None if it did not.
 
         Raises:
-            UsageError: the record is not done yet.
+            UsageError: the outcome is not known yet.
         """
         receipt = self._settled()
         if receipt.error is not None:
@@ -228,8 +227,8 @@ class Delivery:
         return receipt.error
 
     def receipt(self) -> Receipt:
-        """Return the current receipt of the record; for kafkaio's own use."""
-        # The record may have moved, for example because its batch was split.
+        """The record's present receipt; for kafkaio's own use."""
+        # The record has moved if its batch was divided, or if it waited for a batch.
         receipt = self._receipt
         moved = receipt.moved
         while moved is not None:
@@ -239,7 +238,7 @@ class Delivery:
         return receipt
 
     def place(self) -> tuple[Receipt, int, int]:
-        """Return the receipt, the index there, the timestamp; for kafkaio's own use."""
+        """The receipt, the index there, and the timestamp; for kafkaio's own use."""
         return self.receipt(), self._index, self._timestamp
 
     def _settled(self) -> Receipt:
@@ -263,12 +262,12 @@ class Delivery:
 def metadata_run(
     topic: str, partition: int, offset: int, count: int, timestamp: int
 ) -> list[RecordMetadata]:
-    """Return where ``count`` consecutive records were written, in order.
+    """Return the metadata of ``count`` consecutive records, in order.
 
     Args:
         topic: name of their topic.
         partition: their partition.
-        offset: offset of the first one, -1 if the broker did not say.
+        offset: offset of the first, -1 if the broker did not return it.
         count: number of records.
         timestamp: the timestamp of all of them.
     """

@@ -165,30 +165,30 @@ def add_observer(
         observer: an object with any of the methods of ``Observer``.
         leave_out: names of methods that are not to be called.
     """
-    for name, nothing in vars(Observer).items():
-        heard = getattr(observer, name, None)
-        if name.startswith("_") or name in leave_out or not callable(heard):
+    for name, no_op in vars(Observer).items():
+        method = getattr(observer, name, None)
+        if name.startswith("_") or name in leave_out or not callable(method):
             continue
         # An inherited no-op need not be called at all.
-        if getattr(heard, "__func__", None) is not nothing:
+        if getattr(method, "__func__", None) is not no_op:
             before = vars(guard).get(name)
-            hear = _contained(heard, name)
-            setattr(guard, name, hear if before is None else _both(before, hear))
+            notify = _contained(method, name)
+            setattr(guard, name, notify if before is None else _both(before, notify))
 
 
 def _both(first: Callable[P, None], second: Callable[P, None]) -> Callable[P, None]:
-    def hear(*args: P.args, **kwargs: P.kwargs) -> None:
+    def notify(*args: P.args, **kwargs: P.kwargs) -> None:
         first(*args, **kwargs)
         second(*args, **kwargs)
 
-    return hear
+    return notify
 
 
-def _contained(heard: Callable[P, object], name: str) -> Callable[P, None]:
-    @wraps(heard)
-    def hear(*args: P.args, **kwargs: P.kwargs) -> None:
+def _contained(method: Callable[P, object], name: str) -> Callable[P, None]:
+    @wraps(method)
+    def notify(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            heard(*args, **kwargs)
+            method(*args, **kwargs)
         except Exception as error:  # noqa: BLE001  (see the class)
             asyncio.get_running_loop().call_exception_handler(
                 {
@@ -197,4 +197,4 @@ def _contained(heard: Callable[P, object], name: str) -> Callable[P, None]:
                 }
             )
 
-    return hear
+    return notify

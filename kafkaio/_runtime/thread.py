@@ -57,13 +57,13 @@ def caller() -> asyncio.Task[object] | None:
     return tasks[1]() or current
 
 
-def when_done(task: asyncio.Task[object], tell: Callable[[], None]) -> None:
-    """Call ``tell`` in this loop when a task has ended, of this loop or of another."""
+def when_done(task: asyncio.Task[object], callback: Callable[[], None]) -> None:
+    """Call a function in this loop when a task, of any loop, has ended."""
     here, there = asyncio.get_running_loop(), task.get_loop()
 
     def ended(_: asyncio.Task[object]) -> None:
         with suppress(RuntimeError):  # the loop is closed: no task waits
-            here.call_soon_threadsafe(tell)
+            here.call_soon_threadsafe(callback)
 
     with suppress(RuntimeError):
         there.call_soon_threadsafe(task.add_done_callback, ended)
@@ -158,7 +158,7 @@ class LoopThread:
         """
         if self._thread.ident is None:
             return
-        self._inside.tell(self._stop.set)
+        self._inside.soon_if_running(self._stop.set)
         ending = Ending(f"{self._name}: close")
         await ending.begin(None, partial(self._join, within))
 
@@ -175,15 +175,15 @@ class LoopThread:
 
         May be called in any thread; does nothing if the loop does not run.
         """
-        self._inside.tell(self._stop.set)
-        self._owner.tell(self._owner.abandon)
+        self._inside.soon_if_running(self._stop.set)
+        self._owner.soon_if_running(self._owner.abandon)
 
     def _main(self) -> None:
         try:
             with asyncio.Runner() as runner:
                 runner.run(self._live())
         finally:
-            self._owner.tell(self._gone.set)
+            self._owner.soon_if_running(self._gone.set)
 
     async def _live(self) -> None:
         self._inside.open()
@@ -221,7 +221,7 @@ class _Side:
                 raise ClosedError("the I/O thread does not run")
             self._loop.call_soon_threadsafe(step)
 
-    def tell(self, step: Callable[[], object]) -> None:
+    def soon_if_running(self, step: Callable[[], object]) -> None:
         """Call a function in the loop's next iteration, if the loop still exists."""
         if self._loop is not None:
             with suppress(RuntimeError):  # it is closed
@@ -235,7 +235,7 @@ class _Side:
             try:
                 await call.run()
             except anyio.get_cancelled_exc_class():
-                # By aclose, or by other code: `_Call.run` has told the caller, and the
+                # By aclose, or by other code: `_Call.run` notifies the caller, and the
                 # other calls go on.
                 return
             finally:
@@ -245,7 +245,7 @@ class _Side:
             self._supervisor.start_soon(run, "call")
         except ClosedError:
             del self._calls[call]
-            call.tell()
+            call.notify_caller()
 
     async def aclose(self) -> None:
         """Take no more calls, and end all that run."""
@@ -254,7 +254,7 @@ class _Side:
         await asyncio.sleep(0)  # calls handed over before begin
         await self._supervisor.aclose()
         for call in self._calls:  # cancelled before their first step
-            call.tell()
+            call.notify_caller()
         self._calls.clear()
 
     def abandon(self) -> None:
@@ -292,7 +292,7 @@ class _Call(Generic[T]):
         except Exception as error:  # noqa: BLE001  (raised where the caller waits)
             self._error = error
         finally:
-            self.tell()
+            self.notify_caller()
 
     def cancel(self) -> None:
         """Cancel the work; on the other loop."""
@@ -300,7 +300,7 @@ class _Call(Generic[T]):
         if self._scope is not None:
             self._scope.cancel()
 
-    def tell(self) -> None:
+    def notify_caller(self) -> None:
         """Tell the caller that this has ended."""
         with suppress(RuntimeError):  # its loop is closed
             self._caller_loop.call_soon_threadsafe(self.ended.set)

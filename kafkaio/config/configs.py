@@ -10,7 +10,8 @@ Every option is declared here and nowhere else: see `kafkaio.config.declaration`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -21,13 +22,6 @@ from kafkaio.config.declaration import (
     option,
     option_of,
     read_property,
-)
-from kafkaio.config.values import (
-    DEFAULT_PORT,
-    iso_duration_ms,
-    parse_acks,
-    parse_servers,
-    parse_strategy,
 )
 from kafkaio.errors import ConfigurationError
 from kafkaio.types import OffsetStore
@@ -42,6 +36,8 @@ __all__ = [
     "Partitioner",
     "ProducerConfig",
     "Serializer",
+    "iso_duration_ms",
+    "parse_servers",
 ]
 
 #: What turns a user's key or value into bytes.
@@ -50,6 +46,8 @@ Serializer = Callable[[object], bytes | None]
 Deserializer = Callable[[bytes], object]
 #: Chooses a partition: (topic, key bytes, value bytes, number of partitions).
 Partitioner = Callable[[str, bytes | None, bytes | None, int], int]
+
+_DEFAULT_PORT = 9092
 
 _MAX = 2**31 - 1
 _FROM_0: tuple[float, float] = (0, _MAX)
@@ -64,7 +62,7 @@ class ClientConfig:
     """The options that every kind of client needs to reach a cluster."""
 
     bootstrap_servers: tuple[tuple[str, int], ...] = option(
-        (("localhost", DEFAULT_PORT),),
+        (("localhost", _DEFAULT_PORT),),
         "(host, port) pairs to connect to first. As an argument and as a property: "
         '``"host:port,host2:port"`` or a sequence of such addresses.',
         aliases=("metadata.broker.list",),
@@ -394,7 +392,7 @@ class ProducerConfig(ClientConfig):
 
     def __post_init__(self) -> None:
         _check(self)
-        object.__setattr__(self, "acks", parse_acks(self.acks))
+        object.__setattr__(self, "acks", _parse_acks(self.acks))
         least = self.linger_ms + self.request_timeout_ms
         if self.delivery_timeout_ms < least:
             raise ConfigurationError(
@@ -578,7 +576,7 @@ class ConsumerConfig(ClientConfig):
     def __post_init__(self) -> None:
         _check(self)
         if self.partition_assignment_strategy is not None:
-            strategy = parse_strategy(self.partition_assignment_strategy)
+            strategy = _parse_strategy(self.partition_assignment_strategy)
             object.__setattr__(self, "partition_assignment_strategy", strategy)
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ConfigurationError(
@@ -663,3 +661,88 @@ def _check(config: ClientConfig) -> None:
         raise ConfigurationError(
             "ssl_context is not used without security_protocol='SSL'"
         )
+
+
+def parse_servers(servers: object, kind: str = "Client") -> tuple[tuple[str, int], ...]:
+    """Read ``host``, ``host:port`` or ``[ipv6]:port`` addresses.
+
+    Args:
+        servers: one text with commas, or a collection of texts.
+        kind: the class that takes the servers, for messages.
+
+    Raises:
+        ConfigurationError: there is none, or one cannot be read.
+    """
+    if isinstance(servers, Mapping):
+        raise ConfigurationError(
+            "bootstrap_servers is a mapping of options: pass it to "
+            f"{kind}.from_properties(...)"
+        )
+    found = servers.split(",") if isinstance(servers, str) else servers
+    given = list(found) if isinstance(found, Iterable) else [found]
+    texts = [text for text in given if isinstance(text, str)]
+    if len(texts) < len(given):
+        raise ConfigurationError(
+            f"bootstrap_servers={servers!r}: use 'host:port', 'host:port,host2:port' "
+            "or a list of such texts"
+        )
+    parsed = tuple(_parse_server(t.strip()) for t in texts if t.strip())
+    if not parsed:
+        raise ConfigurationError("bootstrap_servers names no server")
+    return parsed
+
+
+def _parse_server(text: str) -> tuple[str, int]:
+    # The name of a listener may stand before the address, as brokers are configured.
+    found = re.fullmatch(
+        r"(?:[A-Z][A-Z0-9_.-]*://)?"
+        r"(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\s/\[\]]+))(?::(?P<port>\d{1,5}))?",
+        text,
+    )
+    port = int(found["port"] or _DEFAULT_PORT) if found else 0
+    if found is None or not 0 < port < 65536:
+        url = "; it is no URL" if "://" in text else ""
+        raise ConfigurationError(
+            f"bootstrap server {text!r}: use host:port, or [address]:port for IPv6{url}"
+        )
+    return found["v6"] or found["host"], port
+
+
+def _parse_strategy(strategy: object) -> tuple[object, ...]:
+    """Read assignors: names separated by commas, or a sequence.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    if isinstance(strategy, str):
+        strategy = [name.strip() for name in strategy.split(",") if name.strip()]
+    if not isinstance(strategy, list | tuple) or not strategy:
+        raise ConfigurationError("partition_assignment_strategy names no assignor")
+    return tuple(strategy)
+
+
+def _parse_acks(acks: object) -> int:
+    """Read ``acks`` as the protocol has it: -1 for ``all``, 0 or 1."""
+    known = {"all": -1, "-1": -1, "0": 0, "1": 1}
+    found = None if isinstance(acks, bool) else known.get(str(acks))
+    if found is None:
+        raise ConfigurationError(f"acks={acks!r} is none of 'all', 1, 0")
+    return found
+
+
+def iso_duration_ms(text: str) -> int | None:
+    """Read an ISO 8601 duration in days, hours, minutes and seconds.
+
+    Returns:
+        Milliseconds, or None if the text is no such duration.
+    """
+    found = re.fullmatch(
+        r"P(?:(?P<d>\d+)D)?"
+        r"(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?",
+        text,
+    )
+    if found is None or not any(found.groups()):
+        return None
+    days, hours, minutes = (int(found[part] or 0) for part in "dhm")
+    seconds = float(found["s"] or 0)
+    return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)

@@ -9,7 +9,7 @@ from kafkaio._machines.offsets import Commit
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.unclosed import Closeable
-from kafkaio.config.values import iso_duration_ms
+from kafkaio.config.configs import iso_duration_ms
 from kafkaio.consumer.arguments import offset_of, partition_of
 from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.core import Core

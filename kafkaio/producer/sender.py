@@ -36,13 +36,13 @@ from kafkaio.errors import KafkaError, UnsupportedVersion
 from kafkaio.producer.backpressure import BufferSpace
 from kafkaio.producer.identity import IdentityRequester
 from kafkaio.producer.outcomes import Outcomes
+from kafkaio.protocol.message import ZERO_UUID
 from kafkaio.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
-from kafkaio.protocol.schema import ZERO_UUID
 from kafkaio.types import TopicPartition
 
 __all__ = ["Sender"]

@@ -318,11 +318,11 @@ def test_no_headers_and_headers_without_values() -> None:
     ("column", "match"),
     [
         (pa.array([b"x"]), "column 'h' is binary; headers"),
-        (pa.array([[b"x"]]), "headers are lists"),
-        (pa.array([[{"a": 1, "b": 2, "c": 3}]]), "headers are lists"),
+        (pa.array([[b"x"]]), "headers must be lists"),
+        (pa.array([[{"a": 1, "b": 2, "c": 3}]]), "headers must be lists"),
         (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int32())), "'h' is int32"),
         (pa.array([[(1, b"a")]], pa.map_(pa.int32(), pa.binary())), "'h' is int32"),
-        (pa.array([[(b"\xff", b"")]], pa.map_(pa.binary(), pa.binary())), "no UTF-8"),
+        (pa.array([[(b"\xff", b"")]], pa.map_(pa.binary(), pa.binary())), "not UTF-8"),
         (pa.array([[{"n": None, "v": b""}]]), "without a name"),
         (pa.array([[None]], pa.list_(ENTRY)), "without a name"),
     ],
@@ -354,7 +354,7 @@ def test_what_is_no_table() -> None:
 
 
 def test_split_by_key() -> None:
-    # 21 and foobar are of Kafka's own tests of murmur2.
+    # 21 and foobar are from Kafka's own tests of murmur2.
     keys = ["21", None, "foobar", "21", None, "abc"]
     table = pa.table({"k": keys, "n": range(6)})
     chunked = pa.concat_tables([table.slice(0, 4), table.slice(4)])

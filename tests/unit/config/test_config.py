@@ -11,7 +11,7 @@ from typing import Any, Unpack, get_type_hints
 import pytest
 
 import kafkaio
-from kafkaio import Client, Consumer, Producer
+from kafkaio import Client, Consumer, FileOffsetStore, Producer
 from kafkaio.config import (
     ClientConfig,
     ClientOptions,
@@ -20,9 +20,9 @@ from kafkaio.config import (
     ProducerConfig,
     ProducerOptions,
 )
+from kafkaio.config.configs import parse_servers
 from kafkaio.config.declaration import option_of
 from kafkaio.config.unknown import FOREIGN
-from kafkaio.config.values import parse_servers
 from kafkaio.errors import ConfigurationError
 
 CONFIGS = [
@@ -265,6 +265,33 @@ def test_defaults_are_those_of_the_java_client() -> None:
         (ConsumerConfig, {"auto_offset_reset": "by_duration:P"}, "ISO 8601"),
         (ConsumerConfig, {"heartbeat_interval_ms": 45_000}, "must be less than"),
         (ConsumerConfig, {"partition_assignment_strategy": ()}, "no assignor"),
+        (ConsumerConfig, {"partition_assignment_strategy": ", "}, "no assignor"),
+        (ConsumerConfig, {"partition_assignment_strategy": 5}, "no assignor"),
+        (ConsumerConfig, {"offset_store": "a.db", "group_id": "g"}, "no object with"),
+        (
+            ConsumerConfig,
+            {"offset_store": FileOffsetStore, "group_id": "g"},
+            "no object with the methods of OffsetStore",
+        ),
+        (ConsumerConfig, {"offset_store": FileOffsetStore("a")}, "give group_id"),
+        (
+            ConsumerConfig,
+            {"group_protocol": "classic", "group_remote_assignor": "range"},
+            "no meaning with group_protocol='classic'",
+        ),
+        (
+            ConsumerConfig,
+            {"group_protocol": "consumer", "session_timeout_ms": 6000},
+            "session_timeout_ms has no meaning with group_protocol='consumer'",
+        ),
+        (
+            ConsumerConfig,
+            {
+                "group_remote_assignor": "range",
+                "partition_assignment_strategy": "range",
+            },
+            "give one of them",
+        ),
         (ClientConfig, {"security_protocol": "SASL"}, "SASL is not in kafkaio yet"),
     ],
 )
