@@ -416,7 +416,7 @@ async def test_a_producer(
         begun = now()
         await producer.close(limit)
         assert now() - begun <= limit + SLACK
-        assert producer.statistics().state == "CLOSED"
+        assert producer.statistics().state == "closed"
         await asyncio.sleep(0.01)
         # Whoever waits has heard.
         assert all(task.done() for task in at.beside)
@@ -487,7 +487,7 @@ async def test_a_producer_whose_close_is_cancelled_ends_even_so(
             await producer.start()
             await producer.send("t", b"x", partition=0)
             await cancelled_at(producer.close(), turn, *again)
-            if producer.statistics().state == "RUNNING":  # it had not begun
+            if producer.statistics().state == "running":  # it had not begun
                 await producer.close()
             await quiet(before)
             await producer.close()
