@@ -18,7 +18,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 import anyio
 
-from kafkaio._runtime.ending import Ending
+from kafkaio._runtime.lifecycle import Ending
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.errors import ClosedError
 
