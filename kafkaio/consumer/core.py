@@ -342,7 +342,7 @@ class Core:
                 self._end_lanes()
 
     def _end_lanes(self) -> None:
-        self.cluster.end_lane(self.fetcher.lane)
+        self.cluster.end_lane(self.fetcher.connection_class)
         if self.member is not None:
             self.cluster.end_lane(self.member.lane)
 

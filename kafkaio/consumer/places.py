@@ -13,7 +13,7 @@ from kafkaio.config.checks import iso_duration_ms
 from kafkaio.consumer.arguments import offset_of, partition_of
 from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.core import Core
-from kafkaio.consumer.fetch.fetcher import LogEnds
+from kafkaio.consumer.fetch.answers import LogEnds
 from kafkaio.consumer.fetch.lookup import EARLIEST, LATEST
 from kafkaio.consumer.presence import wait_for_partitions
 from kafkaio.errors import ClosedError, PartitionLost, RequestTimeout, UsageError
@@ -233,7 +233,7 @@ class Places(Closeable):
 
     def _ends_told(self, partition: TopicPartition) -> LogEnds | None:
         (tp,) = self._assigned([partition])
-        return self._core.fetcher.ends.get(tp)
+        return self._core.fetcher.ends_of(tp)
 
     def _place(self, tp: TopicPartition) -> int:
         # The position, -1 while there is none.

@@ -114,6 +114,12 @@ class Reader:
         self.must_look()
         self._on_news()
 
+    def truncated(self, tp: TopicPartition) -> None:
+        """Say that the log lost records of a partition that were handed out."""
+        if self.divider is not None:
+            self.divider.assigned(tp)  # what was handed out is of another log
+        self.tell()
+
     def add(self, tp: TopicPartition, fetched: Fetched) -> None:
         """Buffer what was fetched of an assigned partition."""
         if fetched.batches:
