@@ -12,7 +12,7 @@ from weakref import ref
 import anyio
 
 from kafkaio._dataclass import dataclass
-from kafkaio.consumer.reading.exclusive import Insiders
+from kafkaio.consumer.reading.exclusive import UserCode
 from kafkaio.errors import UsageError
 from kafkaio.types import TopicPartition
 
@@ -87,7 +87,7 @@ class Callbacks:
     on_revoked: PartitionsCallback | None
     on_lost: PartitionsCallback | None
     report: Callable[[BaseException], None]
-    insiders: Insiders
+    insiders: UserCode
 
     async def assigned(self, partitions: AbstractSet[TopicPartition]) -> None:
         """Tell of an assignment."""
