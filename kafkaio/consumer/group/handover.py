@@ -13,11 +13,10 @@ from typing import Protocol, TypeAlias
 import anyio
 
 from kafkaio._machines.membership import effects as fx
-from kafkaio._machines.membership.protocol import Effects
+from kafkaio._machines.membership.protocol import Effects, Membership
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
-from kafkaio.consumer.group.protocols import Membership
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
 
