@@ -38,8 +38,10 @@ from kafkaio.consumer.parallel.divider import drained
 from kafkaio.consumer.presence import wait_for_partitions
 from kafkaio.consumer.reading.exclusive import ExclusiveReading, Insiders
 from kafkaio.consumer.reading.reader import Reader
-from kafkaio.consumer.rebalance.assignment import GrouplessAssigner, PartitionAssignment
+from kafkaio.consumer.rebalance.assignment import PartitionAssignment
 from kafkaio.consumer.rebalance.callbacks import Callbacks, PartitionsCallback
+from kafkaio.consumer.rebalance.fence import CommitFence
+from kafkaio.consumer.rebalance.groupless import GrouplessAssigner
 from kafkaio.consumer.wanted import Wanted
 from kafkaio.errors import ClosedError, RequestTimeout, UsageError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, Record, TopicPartition
@@ -112,7 +114,10 @@ class Core:
         callbacks = Callbacks(
             on_assigned, on_revoked, on_lost, self.reader.fail, self.insiders
         )
-        self.assigned = PartitionAssignment(self, callbacks)
+        self.assigned = PartitionAssignment(
+            self, self.reader, cluster, config, callbacks, self.fetcher.forget
+        )
+        self.fence = CommitFence(self.reader.ledger, self.assigned)
         #: Whether the user polled when it read last: None before it ever read.
         self.polls: bool | None = None
         self.committer: OffsetCommitter | None = None
@@ -120,7 +125,9 @@ class Core:
         self.rewinder: Rewinder | None = None
         if config.group_id is not None:
             self._make_group_parts()
-        self._assigner = GrouplessAssigner(self.assigned)
+        self._assigner = GrouplessAssigner(
+            lambda: self.wanted, self.assigned, self.reader, cluster, config
+        )
         self._positioner = Positioner(
             cluster,
             self.reader,
@@ -146,7 +153,7 @@ class Core:
         coordinator = GroupMember(self.cluster, self.config, self.assigned, committer)
         self.committer, self.member = committer, coordinator
         self.rewinder = Rewinder(coordinator, committer)
-        self.assigned.feed.attach(coordinator)
+        self.assigned.attach(coordinator)
 
     # Life
 
@@ -297,7 +304,7 @@ class Core:
             self.member.say_goodbye()
         for undo in self._undo:
             undo()
-        self.cluster.watch_topics(self, None)
+        self.assigned.watch_topics(None)
         self._supervisor.cancel()
         self.assigned.feed.end()
         if self._owns_cluster:
@@ -321,7 +328,7 @@ class Core:
             for undo in self._undo:
                 undo()
             self._undo.clear()
-            self.cluster.watch_topics(self, None)
+            self.assigned.watch_topics(None)
             await self._end_tasks(deadline)
             if was_open:
                 self.cluster.observer.closed("consumer", self._name)
@@ -425,7 +432,7 @@ class Core:
             self._subscribe(self.member)
             return
         if self._takes_part and self.member is not None:
-            self.assigned.part(self.member.assignment)
+            self.assigned.unsubscribed(self.member.assignment)
             self.member.unsubscribe()
         if not wanted.is_subscription:
             self.assigned.assign_fixed(wanted.partitions or ())

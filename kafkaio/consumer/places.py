@@ -349,14 +349,14 @@ class Places(Closeable):
         try:
             core.check(is_parting_ok=True)
         except ClosedError:
-            core.assigned.fence_lost(partitions or _partitions(what))
+            core.fence.check_closed(partitions or _partitions(what))
             raise
         if what is None or partitions is not None:
-            core.assigned.fence_handed(partitions or ())
+            core.fence.check_handed(partitions or ())
             await core.commit_handed(within, partitions, moment)
             return
         commit = self._commit_of(what)
-        core.assigned.fence(commit.offsets)
+        core.fence.check(commit.offsets)
         await core.commit(commit, within)
 
     async def committed(
@@ -504,7 +504,7 @@ class Places(Closeable):
                 )
             what = what.last
         if isinstance(what, Record):
-            self._core.assigned.fence_record(what)
+            self._core.fence.check_record(what)
             after = OffsetAndMetadata(what.offset + 1, leader_epoch=what.leader_epoch)
             return ledger.commit_of({what.topic_partition: after})
         if not isinstance(what, Mapping):

@@ -34,7 +34,7 @@ class GroupHost(Protocol):
         """The group asks for these: hand out no more; their commits stay valid."""
         ...
 
-    def withhold(self, partitions: frozenset[TopicPartition]) -> None:
+    def stop_handing_out(self, partitions: frozenset[TopicPartition]) -> None:
         """These are gone, as will be told later: hand out no more."""
         ...
 

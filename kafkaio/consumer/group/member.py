@@ -487,7 +487,7 @@ class GroupMember:
                 if self._callbacks.is_busy:
                     # Their turn may be far off, behind a callback of the user: what
                     # is not ours any more must not be handed out till then.
-                    self._host.withhold(partitions)
+                    self._host.stop_handing_out(partitions)
             case fx.Assign(added, _):
                 self._lost -= added
                 self._rebalances += 1
