@@ -1,6 +1,7 @@
-"""``python -m codegen.diagrams``: state diagrams in the docs, from transition tables.
+"""Draws the state diagrams in the docs from the transition tables of the machines.
 
-A diagram stands between two comments of its page; ``--check`` only compares.
+``python -m codegen.diagrams`` writes each diagram between two comments of its page;
+with ``--check`` it only compares, and fails if the page is out of date.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, TypeVar
 
-from kafkaio._machines.membership import ledger as revoke_ledger
-from kafkaio._machines.membership.classic import states
-from kafkaio._machines.membership.kip848 import states as consumer_states
+from kafkaio._machines.membership import ledger
+from kafkaio._machines.membership.classic import states as classic
+from kafkaio._machines.membership.kip848 import states as kip848
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "guide" / "rebalancing.md"
 
@@ -28,11 +29,11 @@ def diagram(
     """A Mermaid state diagram of a transition table.
 
     Args:
-        table: where each event leads from each state. One that changes nothing is not
-            drawn.
+        table: where each event leads from each state. An event that leaves the state
+            unchanged is not drawn.
         begin: the first state.
-        ends: the states that are left no more.
-        omit: a pattern; events that match are not drawn.
+        ends: the states that are never left.
+        omit: a pattern; events whose name matches it are not drawn.
     """
     arrows: dict[tuple[S, S], list[str]] = {}
     for (state, event), to in table.items():
@@ -50,31 +51,32 @@ def _name(event: Enum) -> str:
 
 
 def diagrams() -> dict[str, str]:
-    """Every diagram, by its name in the page."""
-    stage, state, newer = revoke_ledger.Stage, states.State, consumer_states.State
-    # From everywhere: what fails leads to FATAL, what is closed to LEAVING.
+    """All diagrams, by their names in the page."""
+    # From every state a refusal leads to FATAL, and closing to LEAVING.
     common = "REFUSED|CLOSED|UNSUBSCRIBED|POLL_EXPIRED"
     return {
         "revoke": diagram(
-            revoke_ledger.TRANSITIONS, stage.ASSIGNED, [stage.REVOKED, stage.LOST]
+            ledger.TRANSITIONS,
+            ledger.Stage.ASSIGNED,
+            [ledger.Stage.REVOKED, ledger.Stage.LOST],
         ),
         "classic": diagram(
-            states.TRANSITIONS,
-            state.UNJOINED,
-            [state.LEFT],
+            classic.TRANSITIONS,
+            classic.State.UNJOINED,
+            [classic.State.LEFT],
             omit=f"{common}|MEMBER_LOST|GENERATION_LOST",
         ),
-        "consumer": diagram(
-            consumer_states.TRANSITIONS,
-            newer.UNJOINED,
-            [newer.LEFT],
+        "kip848": diagram(
+            kip848.TRANSITIONS,
+            kip848.State.UNJOINED,
+            [kip848.State.LEFT],
             omit=f"{common}|FENCED",
         ),
     }
 
 
 def updated(page: str) -> str:
-    """The page with its diagrams as they are to be."""
+    """The page with up-to-date diagrams."""
     for name, text in diagrams().items():
         begin, end = f"<!-- diagram: {name} -->", "<!-- end -->"
         before, found, rest = page.partition(begin)
@@ -86,7 +88,7 @@ def updated(page: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Bring the page up to date, or with ``--check`` say whether it is."""
+    """Update the page, or with ``--check`` tell whether it is up to date."""
     text = PAGE.read_text()
     wanted = updated(text)
     if wanted == text:

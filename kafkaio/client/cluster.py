@@ -8,8 +8,9 @@ to any more is collected, warns and ends its cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from functools import partial
+from typing import TypeVar
 from uuid import UUID
 
 import anyio
@@ -28,20 +29,28 @@ from kafkaio._runtime.observer import Observer, guarded
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.unclosed import Home
 from kafkaio._runtime.watchdog import TOLERANCE, watch_loop
+from kafkaio.client.broadcast import Broadcast
 from kafkaio.client.destinations import ANY, Destination
+from kafkaio.client.fanout import Fanout, Operation, Results
 from kafkaio.client.finder import CoordinatorFinder
 from kafkaio.client.life import CrashListener, Life, State
 from kafkaio.client.metadata import MetadataKeeper
 from kafkaio.client.nodes import Nodes
-from kafkaio.client.requester import Errand, Requester
+from kafkaio.client.requester import Requester
+from kafkaio.client.retry import Attempts, RetryPolicy
+from kafkaio.client.router import Router
 from kafkaio.client.statistics import ClientStatistics
 from kafkaio.config import ClientConfig
 from kafkaio.errors import BrokerNotAvailable, KafkaError, RequestTimeout
-from kafkaio.protocol.message import Request, ResponseT
+from kafkaio.protocol.message import Request, Response, ResponseT
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kafkaio.types import TopicPartition
 
 __all__ = ["Cluster"]
+
+ItemT = TypeVar("ItemT", bound=Hashable)
+ValueT = TypeVar("ValueT")
+AnswerT = TypeVar("AnswerT", bound=Response)
 
 #: Seconds that closing may take where the caller sets no other limit.
 CLOSE_TIMEOUT = 10.0
@@ -59,6 +68,7 @@ class Cluster:
     Attributes:
         config: the options.
         observer: hears what happens.
+        retry_policy: the back-off of all retries, for `kafkaio.client.retry.Attempts`.
     """
 
     def __init__(
@@ -86,8 +96,13 @@ class Cluster:
         self._finder = CoordinatorFinder(
             self._nodes, self._metadata, config.request_timeout_ms / 1000
         )
-        self._requester = Requester(
-            config, self._pool, self._nodes, self._metadata, self._finder, self.observer
+        #: Fails once the cluster is closed or has crashed; nothing else happens to it.
+        self._ended = Broadcast()
+        self.retry_policy = RetryPolicy.from_config(config, self.observer, self._sleep)
+        router = Router(self._pool, self._nodes, self._metadata, self._finder)
+        self._requester = Requester(config, self._metadata, router, self.retry_policy)
+        self._fanout = Fanout(
+            router, self.retry_policy, config.request_timeout_ms / 1000
         )
         self._metadata.listen(self._view_changed)
 
@@ -197,7 +212,7 @@ class Cluster:
         self._metadata.updated.fail(why)
         self._metadata.attempted.fail(why)
         self._finder.fail(why)
-        self._requester.ended.fail(why)
+        self._ended.fail(why)
 
     def _crashed(self, cause: BaseException) -> None:
         self._life.crashed(cause)
@@ -222,10 +237,15 @@ class Cluster:
         if not self._is_watched and seconds > TOLERANCE:
             self.observer.loop_blocked(seconds, "")
 
+    async def _sleep(self, seconds: float) -> None:
+        with anyio.move_on_after(seconds):
+            await self._ended.wait()
+
+    def _seconds(self, timeout: float | None) -> float:
+        return self.config.default_api_timeout_ms / 1000 if timeout is None else timeout
+
     def _deadline(self, timeout: float | None) -> float:
-        if timeout is None:
-            timeout = self.config.default_api_timeout_ms / 1000
-        return now() + timeout
+        return now() + self._seconds(timeout)
 
     # ---- requests ------------------------------------------------------------------
 
@@ -238,7 +258,42 @@ class Cluster:
     ) -> ResponseT:
         """Send a request and return the answer, as `kafkaio.Client.request` does."""
         self._check()
-        return await self._requester.request(request, to, self._deadline(timeout))
+        return await self._requester.request(request, to, self._seconds(timeout))
+
+    async def ask(
+        self,
+        operation: Operation[ItemT, ValueT, AnswerT],
+        items: Iterable[ItemT],
+        timeout: float | None = None,  # noqa: ASYNC109
+        *,
+        stops_at_failure: bool = False,
+    ) -> Results[ItemT, ValueT]:
+        """Perform an operation on many items; see `kafkaio.client.fanout.Fanout.ask`.
+
+        Raises:
+            ClosedError: the client is closed, or not started.
+        """
+        self._check()
+        return await self._fanout.ask(
+            operation,
+            items,
+            self._seconds(timeout),
+            stops_at_failure=stops_at_failure,
+        )
+
+    async def ask_once(
+        self,
+        operation: Operation[ItemT, ValueT, AnswerT],
+        items: Iterable[ItemT],
+        within: float,
+    ) -> Results[ItemT, ValueT]:
+        """Ask each broker once; see `kafkaio.client.fanout.Fanout.ask_once`.
+
+        Raises:
+            ClosedError: the client is closed, or not started.
+        """
+        self._check()
+        return await self._fanout.ask_once(operation, items, within)
 
     # ---- for upper layers: the cluster -------------------------------------------
 
@@ -428,10 +483,11 @@ class Cluster:
         known = self._finder.cache.get(kind, key)
         if known is not None:
             return known
-        return await self._requester.persist(
+        what = f"finding the coordinator of {kind.name.lower()} {key!r}"
+        attempts = Attempts(what, self.retry_policy, self._seconds(timeout))
+        return await attempts.run(
             lambda: self._finder.find(kind, key),
-            Errand(f"finding the coordinator of {kind.name.lower()} {key!r}"),
-            self._deadline(timeout),
+            lambda: attempts.last or self._metadata.failure,
         )
 
     def forget_coordinator(self, kind: CoordinatorKind, key: str, node_id: int) -> None:

@@ -16,10 +16,10 @@ from kafkaio.consumer.rebalance.events import (
     Hold,
     Lost,
     Rebalance,
-    Rebalances,
     Revoked,
     RevokeRequested,
 )
+from kafkaio.consumer.rebalance.feed import Rebalances
 from kafkaio.consumer.statistics import ConsumerStatistics
 
 __all__ = [

@@ -28,7 +28,8 @@ from kafkaio.consumer.poll import Poll
 from kafkaio.consumer.reading.iterators import BatchIterator, TableIterator
 from kafkaio.consumer.reading.stream import RecordStream
 from kafkaio.consumer.rebalance.callbacks import HeldCallbacks, PartitionsCallback
-from kafkaio.consumer.rebalance.events import Rebalances, RevokeRequested
+from kafkaio.consumer.rebalance.events import RevokeRequested
+from kafkaio.consumer.rebalance.feed import Rebalances
 from kafkaio.consumer.statistics import ConsumerStatistics
 from kafkaio.consumer.wanted import Topics, Wanted
 from kafkaio.errors import UsageError
@@ -277,7 +278,7 @@ class Consumer(Places, InParallel):
             Exception: what a callback raised meanwhile; all has ended even so.
         """
         await self._core.close(timeout)
-        self._core.assigned.raise_parting_failure()
+        self._core.assigned.raise_close_failure()
 
     # ExclusiveReading
 

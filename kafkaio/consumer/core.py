@@ -61,9 +61,11 @@ from kafkaio.consumer.reading.iterators import (
 )
 from kafkaio.consumer.reading.progress import HandedOut
 from kafkaio.consumer.reading.reader import Reader
-from kafkaio.consumer.rebalance.assignment import GrouplessAssigner, PartitionAssignment
+from kafkaio.consumer.rebalance.assignment import PartitionAssignment
 from kafkaio.consumer.rebalance.callbacks import Callbacks, PartitionsCallback
-from kafkaio.consumer.rebalance.events import Rebalances, RevokeRequested
+from kafkaio.consumer.rebalance.feed import Rebalances
+from kafkaio.consumer.rebalance.fence import CommitFence
+from kafkaio.consumer.rebalance.groupless import GrouplessAssigner
 from kafkaio.consumer.statistics import ConsumerStatistics
 from kafkaio.consumer.wanted import Wanted
 from kafkaio.errors import ClosedError, RequestTimeout, UsageError
@@ -149,17 +151,15 @@ class Core:
         self.polls: bool | None = None
         self.reader = Reader(config, on_change=self.look, on_news=self._news.notify)
         self.reader.allowance = self._allowance
-        callbacks = Callbacks(
-            on_assigned, on_revoked, on_lost, self.reader.fail, self.insiders
-        )
-        self.assigned = PartitionAssignment(self, callbacks)
-        self._assigner = GrouplessAssigner(self.assigned)
         self._lanes: Lanes | None = None
         # Removes what this added to the cluster.
         self._undo: list[Callable[[], None]] = []
         # Whether commits, holds and callbacks had their time when this closed.
         self._has_parted = False
         self._make_fetch_parts()
+        self._make_assignment(
+            Callbacks(on_assigned, on_revoked, on_lost, self.reader.fail, self.insiders)
+        )
         self._make_group_parts()
 
     def _make_fetch_parts(self) -> None:
@@ -176,6 +176,16 @@ class Core:
             spawn,
         )
 
+    def _make_assignment(self, callbacks: Callbacks) -> None:
+        cluster, config, reader = self.cluster, self.config, self.reader
+        self.assigned = PartitionAssignment(
+            self, reader, cluster, config, callbacks, self.fetcher.forget
+        )
+        self._fence = CommitFence(reader.ledger, self.assigned)
+        self._assigner = GrouplessAssigner(
+            lambda: self.wanted, self.assigned, reader, cluster, config
+        )
+
     def _make_group_parts(self) -> None:
         self.committer: OffsetCommitter | None = None
         self.member: GroupMember | None = None
@@ -187,7 +197,7 @@ class Core:
             member = GroupMember(self.cluster, self.config, self.assigned, committer)
             self.committer, self.member = committer, member
             self.rewinder = Rewinder(member, committer)
-            self.assigned.feed.attach(member)
+            self.assigned.attach(member)
         self._autocommit = AutoCommitter(
             self.config,
             self.cluster,
@@ -284,7 +294,7 @@ class Core:
             Exception: what a callback raised meanwhile.
         """
         await self._close(within)
-        self.assigned.raise_parting_failure()
+        self.assigned.raise_close_failure()
 
     async def _close(self, within: float | None) -> None:
         limit = CLOSE_TIMEOUT if within is None else within
@@ -369,7 +379,7 @@ class Core:
         for undo in self._undo:
             undo()
         self._undo.clear()
-        self.cluster.watch_topics(self, None)
+        self.assigned.watch_topics(None)
 
     def _end_connections(self) -> None:
         self.cluster.end_lane(self.fetcher.connection_class)
@@ -471,7 +481,7 @@ class Core:
             self._subscribe(self.member)
             return
         if self._takes_part and self.member is not None:
-            self.assigned.part(self.member.assignment)
+            self.assigned.unsubscribed(self.member.assignment)
             self.member.unsubscribe()
         if not wanted.is_subscription:
             self.assigned.assign_fixed(wanted.partitions or ())
@@ -825,14 +835,14 @@ class Core:
         try:
             self.check(is_parting_ok=True)
         except ClosedError:
-            self.assigned.fence_lost(partitions or partitions_with_offsets(what))
+            self._fence.check_closed(partitions or partitions_with_offsets(what))
             raise
         if what is not None and partitions is None:
-            commit = commit_of(what, self.reader, self.assigned.fence_record)
-            self.assigned.fence(commit.offsets)
+            commit = commit_of(what, self.reader, self._fence.check_record)
+            self._fence.check(commit.offsets)
             await self.commit(commit, within)
             return
-        self.assigned.fence_handed(partitions or ())
+        self._fence.check_handed(partitions or ())
         self.group_committer()
         self.reader.acknowledge(partitions, mark)
         await self.commit(self.reader.ledger.finished(partitions), within)

@@ -88,7 +88,7 @@ async def test_who_divides_otherwise_is_told_how_the_group_does(
         with pytest.raises(GroupError) as caught:
             await other.start()
         await other.close()
-        assert "divides by 'range'" in str(caught.value)
+        assert "uses the assignor 'range'" in str(caught.value)
         assert "offers broker-range, sticky" in str(caught.value)
         assert numbers(one) == {0, 1}
 

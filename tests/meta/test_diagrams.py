@@ -12,15 +12,15 @@ def test_the_page_is_current() -> None:
 
 def test_a_diagram_draws_every_change() -> None:
     table = {
-        (Stage.ASSIGNED, Move.REQUEST): Stage.TOLD,
-        (Stage.ASSIGNED, Move.TELL): Stage.TOLD,
-        (Stage.TOLD, Move.TELL): Stage.TOLD,
-        (Stage.TOLD, Move.LOSE): Stage.LOST,
+        (Stage.ASSIGNED, Move.REQUEST): Stage.REPORTED,
+        (Stage.ASSIGNED, Move.REPORT): Stage.REPORTED,
+        (Stage.REPORTED, Move.REPORT): Stage.REPORTED,
+        (Stage.REPORTED, Move.LOSE): Stage.LOST,
     }
     drawn = diagrams.diagram(table, Stage.ASSIGNED, [Stage.LOST], omit="LO.*")
     assert drawn.splitlines()[2:-1] == [
         "    [*] --> ASSIGNED",
-        "    ASSIGNED --> TOLD: request, tell",
+        "    ASSIGNED --> REPORTED: request, report",
         "    LOST --> [*]",
     ]
 

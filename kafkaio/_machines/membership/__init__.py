@@ -1,5 +1,8 @@
-"""Group membership as pure machines: what a member does, and when it gives up what.
+"""Group membership as pure machines.
 
-``states`` has the table, ``classic`` the machine of the classic protocol,
-``revoke_ledger`` the fate of each assignment, ``assignors`` the leader's arithmetic.
+``protocol`` has the interface of a member's machine; ``classic`` and ``kip848``
+implement it, each with a table of states. ``effects`` are what a machine asks its
+caller to do, ``ledger`` tracks the revocation of each assignment (KIP-983),
+``heartbeat`` has the timers, ``subscription`` what members tell each other, and
+``assignors`` the arithmetic of a classic group's leader.
 """

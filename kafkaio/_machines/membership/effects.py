@@ -1,7 +1,12 @@
-"""What a group member's machine asks its shell to do: frozen values, in order.
+"""What a membership machine asks its caller to do: frozen values, in order.
 
-A ``ticket`` comes back with the answer, so that the machine can tell an answer that
-it still waits for from a late one.
+Three groups. A `Send` is a request to the coordinator; the module that speaks the
+machine's protocol performs it. ``ResolveTopics``, ``RefreshTopics``, ``NameTopics`` and
+``MatchTopics`` ask for metadata. The others tell the application's side what happens to
+its partitions, or how the membership goes on.
+
+A ``ticket`` comes back with the answer, so that the machine can tell an answer that it
+still needs from a late one.
 """
 
 from __future__ import annotations
@@ -28,7 +33,8 @@ __all__ = [
     "RequestRevoke",
     "ResolveTopics",
     "Revoke",
-    "SendConsumerHeartbeat",
+    "Send",
+    "SendConsumerGroupHeartbeat",
     "SendHeartbeat",
     "SendJoin",
     "SendLeave",
@@ -38,20 +44,30 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendJoin:
-    """Send JoinGroup. It parks at the coordinator until the whole group is there."""
+class Send:
+    """A request to the coordinator, of whichever protocol."""
 
     ticket: int
+
+    @property
+    def is_leave(self) -> bool:
+        """Whether the request leaves the group; it is sent once, without a retry."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendJoin(Send):
+    """Send JoinGroup. The coordinator answers when the whole group has joined."""
+
     member_id: str
     protocols: tuple[tuple[str, bytes], ...]  #: assignor name and subscription
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendSync:
-    """Send SyncGroup, with everybody's share if this member leads."""
+class SendSync(Send):
+    """Send SyncGroup, with the assignments of all members if this one leads."""
 
-    ticket: int
     member_id: str
     generation: int
     protocol: str
@@ -59,63 +75,73 @@ class SendSync:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendHeartbeat:
-    """Send Heartbeat; give up after ``timeout`` seconds."""
+class SendHeartbeat(Send):
+    """Send Heartbeat; it has failed after ``timeout`` seconds."""
 
-    ticket: int
     member_id: str
     generation: int
     timeout: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendLeave:
-    """Send LeaveGroup once; nobody tries again when it fails."""
+class SendLeave(Send):
+    """Send LeaveGroup once; it is not retried."""
 
-    ticket: int
     member_id: str
     reason: str
 
+    @property
+    def is_leave(self) -> bool:
+        """Always."""
+        return True
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendProbe:
-    """Ask the coordinator for a sign of life beside what is parked at it.
+class SendProbe(Send):
+    """Check that the coordinator is alive while it keeps another request waiting.
 
-    It is silent if there is none within ``timeout`` seconds; tell ``probe_ended``.
+    It is silent if it does not answer within ``timeout`` seconds. The result goes to
+    ``probe_ended``.
     """
 
-    ticket: int
     timeout: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendConsumerHeartbeat:
-    """Send ConsumerGroupHeartbeat (KIP-848); None means: as told before.
+class SendConsumerGroupHeartbeat(Send):
+    """Send ConsumerGroupHeartbeat (KIP-848); None means: unchanged since the last.
 
-    One with an epoch below 0 leaves. Nobody tries that again when it fails.
+    One with an epoch below 0 leaves the group and is not retried.
     """
 
-    ticket: int
     member_id: str
-    epoch: int
+    member_epoch: int
     timeout: float  #: seconds, infinite for the usual time
     is_new: bool = False  #: the coordinator has not answered this member yet
     rack: str | None = None
     assignor: str | None = None
     rebalance: float | None = None  #: seconds
     names: frozenset[str] | None = None
-    regex: str | None = None  #: empty for no regular expression any more
+    regex: str | None = None  #: empty: the regular expression is withdrawn
     owned: frozenset[tuple[UUID, int]] | None = None
+
+    @property
+    def is_leave(self) -> bool:
+        """Whether the epoch says so."""
+        return self.member_epoch < 0
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetCoordinator:
-    """The coordinator is another broker by now, or gone: look it up again."""
+    """The coordinator has moved or does not answer: look it up again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolveTopics:
-    """Learn what partitions these topics have, and where; tell ``topics_resolved``."""
+    """Find the partitions of these topics, and where they are.
+
+    The result goes to ``topics_resolved``.
+    """
 
     ticket: int
     topics: frozenset[str]
@@ -125,8 +151,8 @@ class ResolveTopics:
 class RefreshTopics:
     """Fetch metadata before JoinGroup, and subscribe to what the pattern matches now.
 
-    Tell ``topics_refreshed``, also if that failed. The member joins after ``timeout``
-    seconds in any case.
+    Call ``topics_refreshed`` afterwards, also if that failed. After ``timeout``
+    seconds the member joins in any case.
     """
 
     ticket: int
@@ -135,31 +161,34 @@ class RefreshTopics:
 
 @dataclass(frozen=True, slots=True)
 class NameTopics:
-    """Find the names of topics; tell ``topics_named``, whatever was found."""
+    """Find the names of topics; ``topics_named`` takes whatever was found."""
 
     topic_ids: frozenset[UUID]
 
 
 @dataclass(frozen=True, slots=True)
 class MatchTopics:
-    """The coordinator cannot match the user's pattern: subscribe to names instead."""
+    """The coordinator cannot match the pattern: match on the client, and subscribe."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRevoke:
-    """Tell the user's side to finish its work on these until ``deadline``.
+    """Tell the application that these are to be revoked at ``deadline`` at the latest.
 
-    ``is_parting``: the user wants to go, so that nothing waits for another step.
+    ``is_leaving``: the application leaves the group, so no further poll is awaited.
     """
 
     partitions: frozenset[TopicPartition]
     deadline: float
-    is_parting: bool = False
+    is_leaving: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Revoke:
-    """Commit and call back for these until ``deadline``; tell ``revoke_ended``."""
+    """Commit these and call the user's callback, until ``deadline`` at the latest.
+
+    Call ``revoke_ended`` afterwards.
+    """
 
     claims: tuple[Claim, ...]
     deadline: float
@@ -172,7 +201,7 @@ class Revoke:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """These are new; ``owned`` is everything held now, pending revokes included."""
+    """``added`` are new; ``owned`` are all owned now, pending revocations included."""
 
     added: frozenset[TopicPartition]
     owned: frozenset[TopicPartition]
@@ -180,39 +209,34 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Lose:
-    """These are gone already; no commit of them can succeed."""
+    """These are lost: another member may own them, and no commit can succeed."""
 
     partitions: frozenset[TopicPartition]
 
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The membership has ended by this error."""
+    """The membership has ended with this error."""
 
     error: KafkaError
 
 
 @dataclass(frozen=True, slots=True)
 class FallBack:
-    """The membership never began: the classic protocol must do; and why."""
+    """KIP-848 could not be used at all, for this reason: use the classic protocol."""
 
     error: KafkaError
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Raise this where the user calls next; the membership goes on."""
+    """Raise this from the application's next call; the membership goes on."""
 
     error: KafkaError
 
 
 Effect: TypeAlias = (
-    SendJoin
-    | SendSync
-    | SendHeartbeat
-    | SendLeave
-    | SendProbe
-    | SendConsumerHeartbeat
+    Send
     | ForgetCoordinator
     | ResolveTopics
     | RefreshTopics

@@ -1,4 +1,4 @@
-"""What an assignor may know of the partitions that it divides."""
+"""What an assignor knows of the partitions that it assigns."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["Layout"]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The partitions of a group's topics, and where they are.
+    """The partitions of a group's topics, and where they are stored.
 
     Attributes:
         counts: number of partitions of every known topic.
         leaders: node id of the leader of each partition that has one.
-        racks: the racks in which each partition has a replica, where brokers name
-            theirs (KIP-881); a replica on a broker that is down is in none.
+        racks: the racks in which each partition has a replica, if the brokers tell
+            theirs (KIP-881). The rack of a broker that is down is unknown.
     """
 
     counts: Mapping[str, int]
@@ -27,7 +27,7 @@ class Layout:
     racks: Mapping[TopicPartition, frozenset[str]] = field(default_factory=dict)
 
     def of(self, topics: Collection[str]) -> Layout:
-        """The part of it that is about these topics."""
+        """The part of the layout that concerns these topics."""
         return Layout(
             {topic: n for topic, n in self.counts.items() if topic in topics},
             {tp: node for tp, node in self.leaders.items() if tp.topic in topics},
@@ -35,9 +35,9 @@ class Layout:
         )
 
     def has_racks_beyond(self, old: Layout) -> bool:
-        """Whether a partition is in a rack by now in which it was not.
+        """Whether a partition is in a rack in which it was not before.
 
-        That one has left a rack says little: its broker may only be restarting.
+        A partition that has left a rack does not count: its broker may be restarting.
         """
         return any(
             not racks <= old.racks.get(tp, frozenset())
@@ -45,5 +45,5 @@ class Layout:
         )
 
     def is_near(self, tp: TopicPartition, rack: str | None) -> bool:
-        """Whether who is in that rack has a replica there; no rack is near to all."""
+        """Whether that rack has a replica; without a rack every partition is near."""
         return rack is None or rack in self.racks.get(tp, ())

@@ -1,15 +1,18 @@
-"""What becomes of each assigned partition: the heart of the deferred revoke (KIP-983).
+"""Tracks the revocation of each assigned partition: deferred revocation (KIP-983).
 
-Every assignment of a partition has a number that is never used again, so that nothing
-which belongs to an old assignment (a commit, a hold, a callback) can touch a later one
-of the same partition. `TRANSITIONS` tells the way of an assignment::
+Every assignment of a partition has a number that is never used again. So nothing that
+belongs to an old assignment (a commit, a hold, a callback) can touch a later one of the
+same partition. `TRANSITIONS` has the stages of an assignment::
 
-    ASSIGNED -> REQUESTED -> TOLD -> READY -> COMPLETING -> REVOKED
+    ASSIGNED -> REQUESTED -> REPORTED -> READY -> COMPLETING -> REVOKED
 
-The group asks (REQUESTED), the user hears of it (TOLD) and may delay it (DELAYED), the
-user's next step lets it go (READY), the last commit and the user's callback follow
-(COMPLETING). It may be LOST from each of these. Beside the stages there are holds: any
-number of them may be taken until COMPLETING, and while there is one, READY waits.
+The group requests the revocation (REQUESTED). The application learns of it (REPORTED)
+and may delay it (DELAYED). The application's next step, a poll or the next record of an
+iterator, releases the partition (READY). The last commit and the user's callback follow
+(COMPLETING). A partition can be LOST in each of these stages.
+
+Holds are counted beside the stages: any number may be taken until COMPLETING, and while
+there is one, the partition stays READY. Its deadline passes all the same.
 """
 
 from __future__ import annotations
@@ -26,49 +29,49 @@ __all__ = ["TRANSITIONS", "Claim", "Move", "RevokeLedger", "Stage"]
 
 
 class Stage(Enum):
-    """How far an assignment is on its way out."""
+    """How far the revocation of an assignment has come."""
 
-    ASSIGNED = auto()  #: ours, and nobody asks for it
-    REQUESTED = auto()  #: the group asked for it back, the user has not heard of it
-    TOLD = auto()  #: the user knows, and lets it go by the next step
-    DELAYED = auto()  #: the user lets it go by the step after the next, if then
-    READY = auto()  #: the user is done; it goes once nobody holds it
+    ASSIGNED = auto()  #: owned, and no revocation is requested
+    REQUESTED = auto()  #: the group requested it; the application does not know yet
+    REPORTED = auto()  #: the application knows; its next step releases the partition
+    DELAYED = auto()  #: the next step does not release it, the one after it may
+    READY = auto()  #: released; it waits until no hold is left
     COMPLETING = auto()  #: the last commit and the user's callback are under way
-    REVOKED = auto()  #: given back
-    LOST = auto()  #: gone without our consent, or too late
+    REVOKED = auto()  #: no longer owned, after its commit
+    LOST = auto()  #: no longer owned, without a commit or after the deadline
 
 
 class Move(Enum):
-    """What moves an assignment on."""
+    """What moves an assignment to another stage."""
 
-    REQUEST = auto()  #: the group asks for it back
-    TELL = auto()  #: the user learns of that
-    DELAY = auto()  #: the user wants one step more
-    STEP = auto()  #: the user asks for more records
-    RELEASE = auto()  #: the user has nothing to do with it: no step is needed
-    PART = auto()  #: the user leaves the group: no step is needed, nor comes one
-    BEGIN = auto()  #: nobody holds it any more
-    COMPLETE = auto()  #: committed, and called back
-    LOSE = auto()  #: the deadline passed, or the group went on without us
+    REQUEST = auto()  #: the group requests the revocation
+    REPORT = auto()  #: the application learns of it
+    DELAY = auto()  #: the application asks for one step more
+    STEP = auto()  #: the application asks for more records
+    RELEASE = auto()  #: the application has no record of it: no step is needed
+    LEAVE = auto()  #: the application leaves the group: no further step will come
+    BEGIN = auto()  #: no hold is left
+    COMPLETE = auto()  #: the commit and the callback have ended
+    LOSE = auto()  #: the deadline passed, or the group removed the member
 
 
-_WAITING: Final = (Stage.REQUESTED, Stage.TOLD)
-_HERE: Final = tuple(s for s in Stage if s not in {Stage.REVOKED, Stage.LOST})
+_WAITING: Final = (Stage.REQUESTED, Stage.REPORTED)
+_OWNED: Final = tuple(s for s in Stage if s not in {Stage.REVOKED, Stage.LOST})
 
 #: Where each move leads; a pair that is not listed changes nothing.
 TRANSITIONS: Final[Mapping[tuple[Stage, Move], Stage]] = MappingProxyType(
     {
         (Stage.ASSIGNED, Move.REQUEST): Stage.REQUESTED,
-        (Stage.REQUESTED, Move.TELL): Stage.TOLD,
-        (Stage.TOLD, Move.STEP): Stage.READY,
-        (Stage.DELAYED, Move.STEP): Stage.TOLD,
-        # READY waits for a hold, so there is still something to delay.
+        (Stage.REQUESTED, Move.REPORT): Stage.REPORTED,
+        (Stage.REPORTED, Move.STEP): Stage.READY,
+        (Stage.DELAYED, Move.STEP): Stage.REPORTED,
+        # READY may still wait for a hold, so a delay is not too late.
         **{(s, Move.DELAY): Stage.DELAYED for s in (*_WAITING, Stage.READY)},
         **{(s, Move.RELEASE): Stage.READY for s in _WAITING},
-        **{(s, Move.PART): Stage.READY for s in (*_WAITING, Stage.DELAYED)},
+        **{(s, Move.LEAVE): Stage.READY for s in (*_WAITING, Stage.DELAYED)},
         (Stage.READY, Move.BEGIN): Stage.COMPLETING,
         (Stage.COMPLETING, Move.COMPLETE): Stage.REVOKED,
-        **{(stage, Move.LOSE): Stage.LOST for stage in _HERE},
+        **{(stage, Move.LOSE): Stage.LOST for stage in _OWNED},
     }
 )
 
@@ -82,13 +85,15 @@ class Claim(NamedTuple):
 
 @dataclass(slots=True)
 class _Entry:
+    """One assignment, and how far its revocation has come."""
+
     number: int
     stage: Stage = Stage.ASSIGNED
     deadline: float = float("inf")
     holds: int = 0
 
     def move(self, by: Move) -> bool:
-        """Go where the move leads. Returns whether it leads anywhere."""
+        """Go to the stage that the move leads to; False if it leads to none."""
         to = TRANSITIONS.get((self.stage, by))
         if to is None:
             return False
@@ -97,25 +102,27 @@ class _Entry:
 
 
 class RevokeLedger:
-    """The partitions that a member owns, and which of them it is giving back."""
+    """The partitions that a member owns, and the pending revocations among them.
+
+    A partition is *pending* from the request of its revocation to its end.
+    """
 
     __slots__ = ("_entries", "_numbers", "_pending", "_serial")
 
     def __init__(self) -> None:
-        # Invariant: a key leaves through complete(), expire() or lose() and is then
-        # reported by exactly one of them.
+        # Invariant: a key is removed by complete(), expire() or lose(), and returned by
+        # the one that removed it. So each assignment ends exactly once.
         self._entries: dict[TopicPartition, _Entry] = {}
         self._serial = 0
-        # Answers worth keeping, None when something changed: both are asked for by
-        # the reader's side all the time.
+        # Cached results, None after a change: the reader asks for both per batch.
         self._numbers: dict[TopicPartition, int] | None = None
         self._pending: frozenset[TopicPartition] | None = None
 
-    # ---- what can be read ----------------------------------------------------------
+    # ---- what can be read --------------------------------------------------------
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
-        """Everything assigned, partitions on their way out included."""
+        """Everything assigned, pending revocations included."""
         return frozenset(self._entries)
 
     @property
@@ -131,9 +138,10 @@ class RevokeLedger:
 
     @property
     def next_to_go(self) -> frozenset[TopicPartition]:
-        """What the user's next step lets go, as far as the user is concerned.
+        """The pending partitions that the application's next step releases.
 
-        What is delayed is not among them until the next step, nor what is going.
+        Delayed partitions are not among them until the step before, nor are those
+        whose last commit is under way. A hold makes no difference.
         """
         return frozenset(
             tp
@@ -149,7 +157,7 @@ class RevokeLedger:
         return self._numbers
 
     def stage(self, partition: TopicPartition) -> Stage | None:
-        """How far the partition is on its way out, None if it is not assigned."""
+        """How far the revocation has come; None if the partition is not assigned."""
         entry = self._entries.get(partition)
         return None if entry is None else entry.stage
 
@@ -162,17 +170,17 @@ class RevokeLedger:
         )
 
     def deadline(self, partition: TopicPartition) -> float:
-        """Until when an assigned partition may stay; infinite if it is not pending."""
+        """When an assigned partition is lost; infinite if it is not pending."""
         return self._entries[partition].deadline
 
     def next_deadline(self) -> float | None:
-        """When ``expire`` has something to say, None if nothing is pending."""
+        """When `expire` has to be called; None if nothing is pending."""
         return min((self._entries[tp].deadline for tp in self.pending), default=None)
 
-    # ---- the group -----------------------------------------------------------------
+    # ---- the group ---------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
-        """Own these; those that were not owned before are returned."""
+        """Own these. Returns those that were not owned before."""
         added = frozenset(tp for tp in partitions if tp not in self._entries)
         for tp in sorted(added):
             self._serial += 1
@@ -183,22 +191,22 @@ class RevokeLedger:
     def request(
         self, partitions: Iterable[TopicPartition], deadline: float
     ) -> frozenset[TopicPartition]:
-        """Ask for these back; those that were not asked for before are returned.
+        """Request the revocation of these. Returns those that were not pending before.
 
         A deadline in force is never extended, only brought forward.
         """
-        asked = set[TopicPartition]()
+        requested = set[TopicPartition]()
         for tp in partitions:
             if (entry := self._entries.get(tp)) is None:
                 continue
             entry.deadline = min(entry.deadline, deadline)
             if entry.move(Move.REQUEST):
-                asked.add(tp)
+                requested.add(tp)
         self._changed()
-        return frozenset(asked)
+        return frozenset(requested)
 
     def expire(self, now: float) -> frozenset[TopicPartition]:
-        """What was requested and is past its deadline, held or not: it is lost."""
+        """Lose what is past its deadline, held or not. Returns what is lost."""
         return self.lose(
             [tp for tp in self.pending if self._entries[tp].deadline <= now]
         )
@@ -206,22 +214,23 @@ class RevokeLedger:
     def lose(
         self, partitions: Collection[TopicPartition] | None = None
     ) -> frozenset[TopicPartition]:
-        """Own these no more (None: everything), whatever their stage."""
+        """Lose these (None: everything), whatever their stage."""
         chosen = list(self._entries) if partitions is None else partitions
         return self._end(chosen, Move.LOSE)
 
-    # ---- the user ------------------------------------------------------------------
+    # ---- the application ---------------------------------------------------------
 
-    def tell(self) -> None:
-        """The user has been told of everything requested so far."""
-        self._move_pending(Move.TELL)
+    def report(self) -> None:
+        """The application knows of everything requested so far."""
+        self._move_pending(Move.REPORT)
 
     def delay(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
-        """Let the next step pass without giving these up.
+        """Let the next step pass without releasing these.
 
         Returns:
-            Those for which it is too late: not assigned any more, or going already.
-            One that nobody asked for is left as it is, and is not among them.
+            Those for which it is too late: no longer assigned, or with their last
+            commit under way. A partition that is not pending stays as it is, and is
+            not among them.
         """
         late = set[TopicPartition]()
         for tp in partitions:
@@ -235,10 +244,11 @@ class RevokeLedger:
     def hold(self, claims: Iterable[Claim]) -> tuple[Claim, ...]:
         """Keep these assignments until `unhold`, or until their deadline.
 
-        A hold may be taken before anything is requested.
+        A hold may be taken before a revocation is requested.
 
         Returns:
-            Those that are held from now on; the others have ended or are going.
+            Those that are held from now on. The others have ended, or their last
+            commit is under way.
         """
         held = list[Claim]()
         for claim in claims:
@@ -249,30 +259,37 @@ class RevokeLedger:
         return tuple(held)
 
     def unhold(self, claims: Iterable[Claim]) -> None:
-        """End one hold of each of these; assignments that have ended are left out."""
+        """End one hold of each of these; assignments that have ended are ignored."""
         for claim in claims:
             entry = self._current(claim)
             if entry is not None:
                 entry.holds -= 1
 
     def step(self) -> None:
-        """The user took a step: what it was told of may go, unless delayed or held."""
+        """The application took a step: reported revocations that are not delayed go on.
+
+        Held partitions are released by it as well, and wait for the end of the hold.
+        """
         self._move_pending(Move.STEP)
 
     def release(self, partitions: Iterable[TopicPartition]) -> None:
-        """The user needs no step for these; only requested ones are concerned."""
+        """No step is needed for these; partitions that are not pending are ignored."""
         for tp in partitions:
             if (entry := self._entries.get(tp)) is not None:
                 entry.move(Move.RELEASE)
 
-    def part(self) -> None:
-        """The user leaves: everything requested so far may go, unless it is held."""
-        self._move_pending(Move.PART)
+    def leave(self) -> None:
+        """The application leaves: no step is needed for what was requested so far."""
+        self._move_pending(Move.LEAVE)
 
-    # ---- giving up -----------------------------------------------------------------
+    # ---- the end of a revocation -------------------------------------------------
 
     def begin(self) -> tuple[tuple[Claim, ...], float]:
-        """Take what is ready and not held, with the earliest of its deadlines."""
+        """Begin to complete what is released and not held.
+
+        Returns:
+            The assignments, and the earliest of their deadlines (infinite for none).
+        """
         claims, deadline = list[Claim](), float("inf")
         for tp in sorted(self.pending):
             entry = self._entries[tp]
@@ -282,7 +299,7 @@ class RevokeLedger:
         return tuple(claims), deadline
 
     def complete(self, claims: Iterable[Claim]) -> frozenset[TopicPartition]:
-        """These are given back; those lost in the meantime are not in the answer."""
+        """End these revocations. Returns those that were not lost in the meantime."""
         return self._end(
             [claim.partition for claim in claims if self._current(claim)],
             Move.COMPLETE,

@@ -1,35 +1,69 @@
-"""What members of both group protocols have in common: the user's side of the ledger.
+"""The interface of a member's state machine, whichever group protocol it speaks.
 
-A machine is told what happened and answers with effects. Each input changes what it
-concerns, and then `_advance` does whatever is possible by now, so that no order of
-inputs can get a member stuck between two states.
+There are two implementations: ``classic.membership.ClassicMembership`` and
+``kip848.membership.Kip848Membership``. The task that runs a member, and everything
+else outside these two modules, uses `Membership` alone.
+
+A machine has no clock, no random numbers and no I/O. It is given inputs (a call of the
+application, the time, an answer of the coordinator, new metadata) and returns effects:
+what its caller has to do, in order (see ``effects``).
+
+The theory of both machines: an input changes only the facts that it concerns. Then
+`Membership._advance` takes every step that has become possible, until the state no
+longer changes. No order of inputs can therefore leave a member stuck between two
+states.
+
+Every request gets a ticket, which comes back with its answer. A machine keeps the
+tickets of the answers that it still needs and ignores all others, so a late answer
+cannot change anything.
 """
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from enum import Enum
-from typing import ClassVar, Final, Generic, TypeAlias, TypeVar
+from typing import ClassVar, Final, TypeAlias
+from uuid import UUID
 
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.heartbeat import PollTimer
+from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.ledger import Claim, RevokeLedger
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
 
-__all__ = ["NEVER", "Effects", "LedgerMember"]
+__all__ = ["NEVER", "Effects", "Membership"]
 
 Effects: TypeAlias = tuple[fx.Effect, ...]
 NEVER: Final = float("inf")
-StateT = TypeVar("StateT", bound=Enum)
 
 
-class LedgerMember(ABC, Generic[StateT]):
-    """A member, the partitions it holds, and the user who reads them."""
+class Membership(ABC):
+    """One consumer's membership in a group.
 
-    #: Name of the group protocol.
-    PROTOCOL: ClassVar[str]
+    Every method that takes ``now`` returns what is to be done, in order. Times are
+    seconds of any monotonic clock. ``roll`` is a random number in [0, 1), from which
+    back-off gets its jitter.
+
+    Args:
+        max_poll_interval: longest time between two polls, in seconds.
+
+    Attributes:
+        member_id: what the coordinator calls the member; empty while it has no name.
+        ledger: the partitions that the member owns, and how far the revocation of
+            each has come.
+        matches_on_client: whether the subscribed topics are those that the client
+            matches by a pattern. The classic protocol then has metadata refreshed
+            before each JoinGroup; KIP-848 ignores it.
+    """
+
+    #: Name of the group protocol, as in the option ``group_protocol``.
+    group_protocol: ClassVar[str]
+    #: Whether the coordinator tells the member its own epoch (KIP-848) rather than the
+    #: generation of the whole group. OffsetFetch is fenced by an epoch alone.
+    uses_member_epoch: ClassVar[bool]
 
     __slots__ = (
         "_closing_ticket",
@@ -38,78 +72,217 @@ class LedgerMember(ABC, Generic[StateT]):
         "_tickets",
         "_withheld",
         "ledger",
+        "matches_on_client",
         "member_id",
-        "state",
     )
-
-    #: Where the member stands.
-    state: StateT
 
     def __init__(self, max_poll_interval: float) -> None:
         self.member_id = ""
         self.ledger = RevokeLedger()
+        self.matches_on_client = False
         self._poll = PollTimer(max_poll_interval)
         self._tickets = 0
         # Ticket of the request that leaves the group for good, 0 for none.
         self._closing_ticket = 0
-        # What nobody is to have until we say otherwise.
+        # Partitions that no member may own until they are removed from this set.
         self._withheld = frozenset[TopicPartition]()
         self._out: list[fx.Effect] = []
 
+    # ---- what can be read ------------------------------------------------------------
+
     @property
     @abstractmethod
-    def patience(self) -> float:
-        """How long a requested revoke may take, in seconds."""
+    def state(self) -> Enum:
+        """The member's state, by the table of its protocol."""
 
-    def step_taken(self, now: float) -> Effects:
-        """The user asked for more: revokes that it was told of may complete."""
-        if not self.ledger.pending:
-            return ()  # called for every record, so this is all
-        self.ledger.step()
-        return self._advance(now)
-
-    def idle(self, partitions: Collection[TopicPartition], now: float) -> Effects:
-        """Nobody works on records of these: their revokes need no further step."""
-        self.ledger.release(partitions)
-        return self._advance(now)
-
-    def unhold(self, claims: Collection[Claim], now: float) -> Effects:
-        """A hold has ended: what nobody else holds may go."""
-        self.ledger.unhold(claims)
-        return self._advance(now)
-
-    def abandon(self, now: float) -> Effects:
-        """Wait no more for what is held: it is lost, so that we can leave."""
-        self._lose()
-        return self._advance(now)
-
+    @property
     @abstractmethod
-    def withhold(self, partitions: frozenset[TopicPartition], now: float) -> Effects:
-        """See to it that nobody has these, from now until they are left out again.
+    def generation(self) -> int:
+        """The generation id, or the member epoch where `uses_member_epoch`.
 
-        Whoever owns them is asked for them as for any others. When they are ``free``
-        their offsets may be committed, and the next owners begin there.
+        -1 while the member belongs to no generation. Commits are fenced by it.
         """
+
+    @property
+    @abstractmethod
+    def topics(self) -> frozenset[str] | None:
+        """The names that the application subscribes to; None without a subscription."""
+
+    @property
+    @abstractmethod
+    def has_ended(self) -> bool:
+        """Whether the membership is over: nothing more can happen."""
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this member computes the assignment of the current generation."""
+        return False
+
+    @property
+    def group_topics(self) -> frozenset[str]:
+        """The topics whose partitions this member has to watch as the group's leader.
+
+        A change of their metadata is passed to `metadata_changed`.
+        """
+        return frozenset()
+
+    @property
+    def is_joining(self) -> bool:
+        """Whether a JoinGroup is due or under way; its answer tells the generation.
+
+        A commit waits for it.
+        """
+        return False
 
     @property
     @abstractmethod
     def free(self) -> Mapping[TopicPartition, int]:
-        """Those that are withheld and that nobody has.
+        """The withheld partitions that no member owns.
 
-        With a number below 0, which is another when others may have had them since.
+        Each has a negative number, which differs from the number that it has when it
+        is free again after another member may have owned it.
         """
 
     @property
     @abstractmethod
-    def is_deaf(self) -> bool:
-        """Whether whoever divides the partitions withholds none."""
+    def ignores_withholding(self) -> bool:
+        """Whether the group's assignor ignores `withhold`, so a rewind cannot work."""
+
+    @abstractmethod
+    def next_deadline(self) -> float | None:
+        """When `tick` is due; None if only an input can change anything."""
+
+    @property
+    @abstractmethod
+    def _revoke_timeout(self) -> float:
+        """How long a revocation may take after it was requested, in seconds."""
 
     @abstractmethod
     def awaits(self, ticket: int) -> bool:
         """Whether the answer to that request still matters."""
 
+    # ---- the application -------------------------------------------------------------
+
+    @abstractmethod
+    def subscribe(self, topics: frozenset[str], now: float) -> Effects:
+        """Read these topics from now on; the set may be empty."""
+
+    def subscribe_pattern(
+        self, pattern: re.Pattern[str], now: float, *, exclude_internal: bool
+    ) -> Effects | None:
+        """Have the coordinator match a pattern against the topics, now and later.
+
+        Returns:
+            None if it cannot: the client has to match by itself, and `subscribe` to
+            the names that it finds.
+        """
+        del pattern, now, exclude_internal
+        return None
+
+    @abstractmethod
+    def unsubscribe(self, now: float) -> Effects:
+        """Read nothing: release all partitions, then leave the group."""
+
+    @abstractmethod
+    def close(self, now: float) -> Effects:
+        """Release all partitions, leave the group, and end."""
+
+    @abstractmethod
+    def polled(self, now: float) -> Effects:
+        """The application has polled: the poll timer starts again."""
+
+    @abstractmethod
+    def enforce_rebalance(self, reason: str, now: float) -> Effects:
+        """Ask for a rebalance without need (KIP-568)."""
+
+    def step_taken(self, now: float) -> Effects:
+        """The application asks for more records: reported revocations may complete."""
+        if not self.ledger.pending:
+            return ()  # called for every record: the usual case does nothing else
+        self.ledger.step()
+        return self._advance(now)
+
+    def release(self, partitions: Collection[TopicPartition], now: float) -> Effects:
+        """The application holds no records of these: revoke them without a step."""
+        self.ledger.release(partitions)
+        return self._advance(now)
+
+    def unhold(self, claims: Collection[Claim], now: float) -> Effects:
+        """End one hold of each of these; a revocation that waited for it goes on."""
+        self.ledger.unhold(claims)
+        return self._advance(now)
+
+    def lose_all(self, now: float) -> Effects:
+        """Lose everything still owned, held or not, so that the member can leave."""
+        self._lose()
+        return self._advance(now)
+
+    @abstractmethod
+    def withhold(self, partitions: frozenset[TopicPartition], now: float) -> Effects:
+        """Let no member own these, until a later call leaves them out.
+
+        Members that own them are asked to release them as in any rebalance. Once a
+        partition is `free`, its offset can be committed, and its next owner begins
+        there.
+        """
+
+    # ---- time and the cluster --------------------------------------------------------
+
+    @abstractmethod
+    def tick(self, now: float) -> Effects:
+        """Do what is due."""
+
+    def metadata_changed(self, layout: Layout, now: float) -> Effects:
+        """New metadata of at least `group_topics` has come."""
+        del layout, now
+        return ()
+
+    def topics_refreshed(self, ticket: int, now: float) -> Effects:
+        """RefreshTopics has ended; what it found was passed to `subscribe` before."""
+        del ticket, now
+        return ()
+
+    def topics_resolved(self, ticket: int, layout: Layout, now: float) -> Effects:
+        """The answer to ResolveTopics; unknown topics are left out of the layout."""
+        del ticket, layout, now
+        return ()
+
+    def topics_named(
+        self, names: Mapping[UUID, str], now: float, roll: float
+    ) -> Effects:
+        """The answer to NameTopics; unknown ids are left out."""
+        del names, now, roll
+        return ()
+
+    @abstractmethod
+    def revoke_ended(
+        self, claims: tuple[Claim, ...], now: float, *, in_time: bool
+    ) -> Effects:
+        """The commit and the callback of a Revoke have ended.
+
+        Args:
+            claims: the assignments of the Revoke.
+            now: the time.
+            in_time: False if its deadline cut it short; the partitions are then lost.
+        """
+
+    # ---- answers ---------------------------------------------------------------------
+
+    @abstractmethod
+    def commit_refused(
+        self, code: int, identity: tuple[str, int], now: float, roll: float
+    ) -> Effects:
+        """The coordinator refused an OffsetCommit or OffsetFetch.
+
+        Args:
+            code: Kafka's error code.
+            identity: the member id and generation of the request.
+            now: the time.
+            roll: a random number in [0, 1).
+        """
+
     def leave_ended(self, ticket: int, now: float) -> Effects:
-        """The request that leaves the group came back, or will not."""
+        """The request that leaves the group was answered, or has failed."""
         if ticket != self._closing_ticket:
             return ()
         self._left(now)
@@ -125,61 +298,75 @@ class LedgerMember(ABC, Generic[StateT]):
             return ()
         if error.retriable:
             self._emit(fx.ForgetCoordinator())
-            self._unanswered(ticket, now, roll)
+            self._retry_request(ticket, now, roll)
         else:
             self._refused(error, now)
         return self._advance(now)
 
-    @abstractmethod
-    def _left(self, now: float) -> None:
-        """The member is out of the group, for good."""
+    # ---- what each protocol has to add -----------------------------------------------
 
     @abstractmethod
-    def _unanswered(self, ticket: int, now: float, roll: float) -> None:
-        """A request failed in a way that may pass."""
+    def _left(self, now: float) -> None:
+        """The member has left the group for good."""
+
+    @abstractmethod
+    def _retry_request(self, ticket: int, now: float, roll: float) -> None:
+        """A request failed for a passing reason: send it again later."""
 
     @abstractmethod
     def _refused(self, error: KafkaError, now: float) -> None:
-        """A request failed for good."""
+        """A request failed for good: end the membership."""
 
     @abstractmethod
     def _proceed(self, now: float) -> None:
-        """Do what the present state waits for, if nothing is in the way."""
+        """Leave the present state if nothing prevents it."""
 
     @abstractmethod
-    def _speak(self, now: float) -> None:
-        """Show the coordinator a sign of life if one is due."""
+    def _send_due(self, now: float) -> None:
+        """Send the heartbeat, or the other sign of life, that is due."""
+
+    # ---- what the protocols have in common -------------------------------------------
 
     def _advance(self, now: float) -> Effects:
-        state: StateT | None = None
+        state: Enum | None = None
         while state is not self.state:
             state = self.state
             self._begin_revokes()
             self._proceed(now)
-        self._speak(now)
-        return self._taken()
+        self._send_due(now)
+        return self._take_effects()
 
-    def _part(self, now: float) -> None:
-        # What is asked for only now goes when those who listen have had their chance
-        # to hold it: the shell says so.
-        self.ledger.part()
-        self._request(self.ledger.owned, now, is_parting=True)
+    def _request_all(self, now: float) -> None:
+        # Revocations requested before this need no further step. Those that are only
+        # requested now wait for `release`: the caller first tells all listeners, which
+        # may take a hold.
+        self.ledger.leave()
+        self._request(self.ledger.owned, now, is_leaving=True)
 
     def _request(
         self,
         partitions: Collection[TopicPartition],
         now: float,
         *,
-        is_parting: bool = False,
+        is_leaving: bool = False,
     ) -> None:
-        deadline = now + self.patience
-        if asked := self.ledger.request(partitions, deadline):
-            self._emit(fx.RequestRevoke(asked, deadline, is_parting))
+        deadline = now + self._revoke_timeout
+        if requested := self.ledger.request(partitions, deadline):
+            self._emit(fx.RequestRevoke(requested, deadline, is_leaving))
 
     def _begin_revokes(self) -> None:
         claims, deadline = self.ledger.begin()
         if claims:
             self._emit(fx.Revoke(claims, deadline))
+
+    def _complete_revokes(self, claims: tuple[Claim, ...], *, in_time: bool) -> None:
+        gone = self.ledger.complete(claims)
+        if gone and not in_time:
+            self._emit(fx.Lose(gone))
+
+    def _expire_revokes(self, now: float) -> None:
+        if lost := self.ledger.expire(now):
+            self._emit(fx.Lose(lost))
 
     def _lose(self) -> None:
         if lost := self.ledger.lose():
@@ -192,7 +379,7 @@ class LedgerMember(ABC, Generic[StateT]):
     def _emit(self, effect: fx.Effect) -> None:
         self._out.append(effect)
 
-    def _taken(self) -> Effects:
+    def _take_effects(self) -> Effects:
         out = tuple(self._out)
         self._out.clear()
         return out

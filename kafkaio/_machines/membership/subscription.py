@@ -1,12 +1,13 @@
-"""What members tell each other through the coordinator, which looks at none of it.
+"""What the members of a classic group tell each other through the coordinator.
 
-A blob is an int16 version and then the fields of that version, never flexible
-(ConsumerProtocol; owned partitions KIP-429, generation KIP-792, rack KIP-881). A
-version newer than ours is read as our newest, and what follows it is ignored.
+The coordinator passes these blobs on without reading them. A blob is an int16 version
+and then the fields of that version, never flexible (ConsumerProtocol; owned partitions
+KIP-429, generation KIP-792, rack KIP-881). A newer version than ours is read as our
+newest, and the bytes after it are ignored.
 
-Members of ours say a word more behind their assignor's user data, where other clients
-do not look: which partitions the leader is to withhold from everybody, so that their
-offsets can be rewound; and the leader answers which of them nobody had any more.
+kafkaio adds an extension behind the assignor's user data, where other clients do not
+look. A member lists the partitions that the leader must assign to no member, so that
+their offsets can be rewound. The leader answers which of them no member owns any more.
 """
 
 from __future__ import annotations
@@ -38,24 +39,24 @@ __all__ = [
 
 _VERSION: Final = struct.Struct(">h")
 _MARK: Final = b"kafkaio withheld"
-#: The end of user data with a word of ours: how long that is, whether there is an
-#: assignor's part before it, and the mark.
+#: The end of user data with our extension: the extension's length, whether the
+#: assignor's own user data comes before it, and the mark.
 _TRAILER: Final = struct.Struct(f">i?{len(_MARK)}s")
 DataT = TypeVar("DataT", bound=Data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """What one member wants and has.
+    """What one member subscribes to and owns.
 
     Attributes:
-        topics: the topics that it reads.
-        owned: the partitions that it holds.
-        generation: the generation in which it got them, -1 if unknown.
+        topics: the topics that it subscribes to.
+        owned: the partitions that it owns.
+        generation: the generation in which they were assigned, -1 if unknown.
         group_instance_id: its name if it is a static member.
         rack: where it runs, None if unknown.
         user_data: what its assignor adds, None for nothing.
-        withheld: partitions that it asks to be given to nobody.
+        withheld: partitions that it asks to be assigned to no member.
     """
 
     topics: frozenset[str]
@@ -69,14 +70,15 @@ class Subscription:
 
 @runtime_checkable
 class Assignor(Protocol):
-    """Divides partitions among the members of a classic group; the leader's is asked.
+    """Computes the assignment of a classic group, in the member that leads it.
 
-    An object may serve several consumers: what it is told is all that it may rest on.
+    One object may serve several consumers. Its results must depend on its arguments
+    alone.
 
     Attributes:
-        name: what members of a group must have in common.
+        name: the name by which the members of a group agree on an assignor.
         cooperative: whether members may keep their partitions through a rebalance
-            (KIP-429). The assignor must then never give a partition to one member
+            (KIP-429). The assignor must then never assign a partition to one member
             while another still owns it.
     """
 
@@ -87,28 +89,30 @@ class Assignor(Protocol):
         """What this member adds to its subscription, None for nothing.
 
         Args:
-            subscription: what the member wants, and what it was given last; the
-                member may have lost or given up some of that.
+            subscription: what the member subscribes to, and what it was assigned last.
+                It may have lost or released some of that since.
         """
         ...
 
     def assign(
         self, layout: Layout, members: Mapping[str, Subscription]
     ) -> Mapping[str, Collection[TopicPartition]]:
-        """Everybody's share; whatever it raises ends the leader's membership.
+        """The partitions of each member; an exception ends the leader's membership.
 
         Args:
-            layout: the partitions of every known topic of the group.
+            layout: the partitions of all known topics of the group.
             members: subscriptions by member id.
         """
         ...
 
 
 def encode_subscription(subscription: Subscription) -> bytes:
-    """The blob that JoinGroup carries for one assignor."""
+    """Encode what JoinGroup carries for one assignor."""
     data = subscriptions.ConsumerProtocolSubscription(
         topics=sorted(subscription.topics),
-        user_data=_with_word(subscription.user_data, subscription.withheld or None),
+        user_data=_with_extension(
+            subscription.user_data, subscription.withheld or None
+        ),
         owned_partitions=[
             subscriptions.TopicPartition(topic=topic, partitions=numbers)
             for topic, numbers in _by_topic(subscription.owned)
@@ -122,10 +126,10 @@ def encode_subscription(subscription: Subscription) -> bytes:
 def decode_subscription(
     blob: bytes, group_instance_id: str | None = None
 ) -> Subscription:
-    """Read a member's subscription.
+    """Decode a member's subscription.
 
     Raises:
-        ProtocolError: the bytes are none.
+        ProtocolError: the bytes are no subscription.
     """
     data = _decode(subscriptions.ConsumerProtocolSubscription, blob)
     user_data, withheld = _split(data.user_data)
@@ -148,12 +152,12 @@ def encode_assignment(
     partitions: Iterable[TopicPartition],
     free: Collection[TopicPartition] | None = None,
 ) -> bytes:
-    """The blob that SyncGroup carries for one member.
+    """Encode what SyncGroup carries for one member.
 
     Args:
-        partitions: the member's share.
-        free: which of the partitions that it asked to be withheld are in nobody's
-            hands; None if it asked for none.
+        partitions: the partitions assigned to the member.
+        free: which of the partitions that it asked to be withheld no member owns;
+            None if it asked for none.
     """
     return _encode(
         assignments.ConsumerProtocolAssignment(
@@ -161,62 +165,65 @@ def encode_assignment(
                 assignments.TopicPartition(topic=topic, partitions=numbers)
                 for topic, numbers in _by_topic(partitions)
             ],
-            user_data=_with_word(None, free),
+            user_data=_with_extension(None, free),
         )
     )
 
 
 def decode_assignment(blob: bytes) -> frozenset[TopicPartition]:
-    """Read our share.
+    """Decode the partitions assigned to this member.
 
     Raises:
-        ProtocolError: the bytes are none; an empty blob is none either.
+        ProtocolError: the bytes are no assignment; empty bytes are none either.
     """
     return _partitions(_decode(assignments.ConsumerProtocolAssignment, blob))
 
 
 def decode_free(blob: bytes) -> frozenset[TopicPartition] | None:
-    """What nobody has of what we asked to be withheld; None if the leader is deaf.
+    """Which of the partitions that we asked to be withheld no member owns.
+
+    Returns:
+        None if the leader does not know the extension, and so withholds nothing.
 
     Raises:
-        ProtocolError: the bytes are no share.
+        ProtocolError: the bytes are no assignment.
     """
     data = _decode(assignments.ConsumerProtocolAssignment, blob)
     return _split(data.user_data)[1]
 
 
-def _with_word(
+def _with_extension(
     user_data: bytes | None, partitions: Collection[TopicPartition] | None
 ) -> bytes | None:
     if partitions is None:
         return user_data
-    word = encode_assignment(partitions)
-    trailer = _TRAILER.pack(len(word), user_data is not None, _MARK)
-    return (user_data or b"") + word + trailer
+    extension = encode_assignment(partitions)
+    trailer = _TRAILER.pack(len(extension), user_data is not None, _MARK)
+    return (user_data or b"") + extension + trailer
 
 
 def _split(
     user_data: bytes | None,
 ) -> tuple[bytes | None, frozenset[TopicPartition] | None]:
-    # The assignor's own part, and our word behind it if there is one.
+    # The assignor's own user data, and the partitions of our extension, if any.
     if user_data is None or not user_data.endswith(_MARK):
         return user_data, None
     end = len(user_data) - _TRAILER.size
     try:
         length, has_own, _ = _TRAILER.unpack_from(user_data, end)
         start = end - length
-        word = _decode(assignments.ConsumerProtocolAssignment, user_data[start:end])
+        data = _decode(assignments.ConsumerProtocolAssignment, user_data[start:end])
     except (struct.error, ProtocolError):
-        return user_data, None  # somebody else's
-    return user_data[:start] if has_own else None, _partitions(word)
+        return user_data, None  # another program's data that ends like ours
+    return user_data[:start] if has_own else None, _partitions(data)
 
 
 def _partitions(
-    share: assignments.ConsumerProtocolAssignment,
+    data: assignments.ConsumerProtocolAssignment,
 ) -> frozenset[TopicPartition]:
     return frozenset(
         TopicPartition(entry.topic, number)
-        for entry in share.assigned_partitions
+        for entry in data.assigned_partitions
         for number in entry.partitions
     )
 
@@ -235,9 +242,11 @@ def _encode(data: Data) -> bytes:
 
 def _decode(kind: type[DataT], blob: bytes) -> DataT:
     if len(blob) < _VERSION.size:
-        raise ProtocolError(f"{kind.NAME}: {len(blob)} bytes have no version")
+        raise ProtocolError(
+            f"{kind.NAME}: {len(blob)} bytes are too short for a version"
+        )
     (version,) = _VERSION.unpack_from(blob)
     if version < 0:
-        raise ProtocolError(f"{kind.NAME}: version {version} cannot be")
+        raise ProtocolError(f"{kind.NAME}: version {version} is negative")
     known = min(version, kind.MAX_VERSION)
     return codec.decode(kind, known, memoryview(blob)[_VERSION.size :], exact=False)

@@ -1,4 +1,4 @@
-"""What the transition tables of both kinds of member are written with."""
+"""How the transition tables of both group protocols are written."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ E = TypeVar("E", bound=Enum)
 
 
 def stay(event: E, *states: S) -> dict[tuple[S, E], S]:
-    """Rows of states that an event leaves as they are."""
+    """Rows of the states that an event does not change."""
     return {(state, event): state for state in states}
 
 
 def go(event: E, to: S, *states: S) -> dict[tuple[S, E], S]:
-    """Rows of states that an event leads to one state."""
+    """Rows of the states that an event leads to the state ``to``."""
     return {(state, event): to for state in states}
 
 

@@ -262,7 +262,7 @@ class OffsetCommitter:
     def _asking(self) -> GroupMetadata:
         # In other groups nobody asks in particular, and without an epoch nobody can.
         identity = self._identity()
-        fences = self._member is not None and self._member.uses_epochs
+        fences = self._member is not None and self._member.uses_member_epoch
         if fences and identity.generation >= 0:
             return identity
         return GroupMetadata(group_id=self._rpc.group_id)

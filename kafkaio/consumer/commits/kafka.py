@@ -70,7 +70,7 @@ class CommitMember(Protocol):
         ...
 
     @property
-    def uses_epochs(self) -> bool:
+    def uses_member_epoch(self) -> bool:
         """Whether look-ups are fenced, too (KIP-848)."""
         ...
 

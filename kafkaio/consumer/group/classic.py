@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.classic.membership import (
     PROTOCOL_TYPE,
@@ -14,7 +12,7 @@ from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now, roll
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.group.rpc import GroupConnection, GroupRpc
-from kafkaio.errors import KafkaError, UnsupportedVersion
+from kafkaio.errors import InternalError, KafkaError, UnsupportedVersion
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.describe_groups import DescribeGroupsRequest
 from kafkaio.protocol.messages.heartbeat import HeartbeatRequest
@@ -29,11 +27,7 @@ from kafkaio.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
 )
 
-__all__ = ["GroupRequests"]
-
-_Send: TypeAlias = (
-    fx.SendJoin | fx.SendSync | fx.SendHeartbeat | fx.SendLeave | fx.SendProbe
-)
+__all__ = ["ClassicRequests"]
 
 # From this version on JoinGroup knows static members (KIP-345); the broker of an older
 # one would take ours for a dynamic one, and two of a name for two members.
@@ -44,7 +38,7 @@ _LEAVE_LIST_FROM = 3
 _JOIN_MARGIN = 5.0
 
 
-class GroupRequests:
+class ClassicRequests:
     """Sends what the machine asks for, and gives it the answer or the failure."""
 
     def __init__(
@@ -55,7 +49,7 @@ class GroupRequests:
         self._member = member
         self._timeout = config.request_timeout_ms / 1000
 
-    async def perform(self, effect: _Send) -> Effects:
+    async def perform(self, effect: fx.Send) -> Effects:
         """Send one request; what is to be done about its answer.
 
         Whatever goes wrong with it is the machine's to decide. If the call is
@@ -73,6 +67,8 @@ class GroupRequests:
                     return await self._leave(effect)
                 case fx.SendProbe():
                     return await self._probe(effect)
+                case _:  # no other machine's requests come here
+                    raise InternalError(f"not of the classic protocol: {effect!r}")
         except KafkaError as error:
             return self._member.request_failed(effect.ticket, error, now(), roll())
 
@@ -81,7 +77,8 @@ class GroupRequests:
         # timeout would take a group that rebalances for a coordinator that hangs.
         patience = self._config.max_poll_interval_ms / 1000 + _JOIN_MARGIN
         connection = await self._rpc.connection(
-            self._rpc.lane, now() + min(self._timeout, self._member.config.silence)
+            self._rpc.lane,
+            now() + min(self._timeout, self._member.config.answer_timeout),
         )
         self._check_static(connection)
         reply = await self._rpc.call_on(
@@ -179,12 +176,13 @@ class GroupRequests:
         await self._rpc.call_on(connection, request, timeout=self._timeout)
         return self._member.leave_ended(effect.ticket, now())
 
-    def send_at_once(self, effect: fx.SendLeave) -> None:
-        """Send a request to leave if a connection is open; nobody hears its answer."""
+    def send_at_once(self, leave: fx.Send) -> None:
+        """Send a request to leave if a connection is open; its answer is dropped."""
+        assert isinstance(leave, fx.SendLeave)
         connection = self._rpc.ready(ConnectionClass.SHARED, self._rpc.lane)
         if connection is not None:
-            request = self._leave_request(effect, connection)
-            self._rpc.sending(effect.ticket)
+            request = self._leave_request(leave, connection)
+            self._rpc.sending(leave.ticket)
             connection.submit(request, timeout=self._timeout).cancel()
 
     def _leave_request(

@@ -13,11 +13,10 @@ from typing import Protocol, TypeAlias
 import anyio
 
 from kafkaio._machines.membership import effects as fx
-from kafkaio._machines.membership.protocol import Effects
+from kafkaio._machines.membership.protocol import Effects, Membership
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
-from kafkaio.consumer.group.protocols import Membership
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
 
@@ -35,7 +34,7 @@ class GroupHost(Protocol):
         """The group asks for these: hand out no more; their commits stay valid."""
         ...
 
-    def withhold(self, partitions: frozenset[TopicPartition]) -> None:
+    def stop_handing_out(self, partitions: frozenset[TopicPartition]) -> None:
         """These are gone, as will be told later: hand out no more."""
         ...
 

@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from kafkaio._machines.membership import effects as fx
-from kafkaio._machines.membership.kip848.membership import ConsumerMembership
+from kafkaio._machines.membership.kip848.membership import Kip848Membership
 from kafkaio._machines.membership.protocol import Effects
 from kafkaio._runtime.clock import now, roll
 from kafkaio.config import ConsumerConfig
@@ -19,7 +19,7 @@ from kafkaio.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequestTopicPartitions,
 )
 
-__all__ = ["ConsumerRequests"]
+__all__ = ["Kip848Requests"]
 
 # The cluster's feature that says that the protocol is in force. Brokers of 3.7 to 3.9
 # know the request as a preview, whether they serve it or not.
@@ -28,29 +28,30 @@ _FEATURE: Final = "group.version"
 _COMPLETE_FROM: Final = 1
 
 
-class ConsumerRequests:
+class Kip848Requests:
     """Sends what the machine asks for, and gives it the answer or the failure."""
 
     def __init__(
-        self, rpc: GroupRpc, config: ConsumerConfig, member: ConsumerMembership
+        self, rpc: GroupRpc, config: ConsumerConfig, member: Kip848Membership
     ) -> None:
         self._rpc = rpc
         self._config = config
         self._member = member
         self._timeout = config.request_timeout_ms / 1000
 
-    async def perform(self, effect: fx.SendConsumerHeartbeat) -> Effects:
+    async def perform(self, effect: fx.Send) -> Effects:
         """Send one request; what is to be done about its answer.
 
         Whatever goes wrong with it is the machine's to decide. If the call is
         cancelled, the request may still take effect.
         """
+        assert isinstance(effect, fx.SendConsumerGroupHeartbeat)
         try:
             return await self._heartbeat(effect)
         except KafkaError as error:
             return self._member.request_failed(effect.ticket, error, now(), roll())
 
-    async def _heartbeat(self, effect: fx.SendConsumerHeartbeat) -> Effects:
+    async def _heartbeat(self, effect: fx.SendConsumerGroupHeartbeat) -> Effects:
         timeout = min(self._timeout, effect.timeout)
         connection = await self._rpc.connection(self._rpc.lane, now() + timeout)
         if effect.is_new:
@@ -59,20 +60,21 @@ class ConsumerRequests:
         if version < _COMPLETE_FROM and effect.regex:
             return self._member.regex_refused(effect.ticket)
         request = self._request(effect, version)
-        if effect.epoch < 0:
+        if effect.member_epoch < 0:
             self._rpc.sending(effect.ticket)
         reply = await self._rpc.call_on(
             connection, request, timeout=timeout, is_vital=True
         )
         return self._member.heartbeat_answered(effect.ticket, reply, now(), roll())
 
-    def send_at_once(self, effect: fx.SendConsumerHeartbeat) -> None:
-        """Send a request to leave if a connection is open; nobody hears its answer."""
+    def send_at_once(self, leave: fx.Send) -> None:
+        """Send a request to leave if a connection is open; its answer is dropped."""
+        assert isinstance(leave, fx.SendConsumerGroupHeartbeat)
         connection = self._rpc.ready(self._rpc.lane)
         if connection is not None:
             version = connection.versions.usable(ConsumerGroupHeartbeatRequest)
-            request = self._request(effect, version)
-            self._rpc.sending(effect.ticket)
+            request = self._request(leave, version)
+            self._rpc.sending(leave.ticket)
             connection.submit(request, timeout=self._timeout).cancel()
 
     def _check_offered(self, connection: GroupConnection) -> None:
@@ -84,12 +86,12 @@ class ConsumerRequests:
             )
 
     def _request(
-        self, effect: fx.SendConsumerHeartbeat, version: int
+        self, effect: fx.SendConsumerGroupHeartbeat, version: int
     ) -> ConsumerGroupHeartbeatRequest:
         request = ConsumerGroupHeartbeatRequest(
             group_id=self._rpc.group_id,
             member_id=effect.member_id,
-            member_epoch=effect.epoch,
+            member_epoch=effect.member_epoch,
             instance_id=self._config.group_instance_id,
             rack_id=effect.rack,
             subscribed_topic_regex=effect.regex,

@@ -12,15 +12,12 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from enum import Enum
-from typing import TypeGuard
 
 import anyio
 
 from kafkaio._machines.membership import effects as fx
-from kafkaio._machines.membership.classic.membership import ClassicMembership
-from kafkaio._machines.membership.kip848.membership import ConsumerMembership
 from kafkaio._machines.membership.ledger import Claim
-from kafkaio._machines.membership.protocol import Effects
+from kafkaio._machines.membership.protocol import Effects, Membership
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now, roll
@@ -30,7 +27,7 @@ from kafkaio.client.broadcast import Broadcast
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.commits.committer import OffsetCommitter
 from kafkaio.consumer.group.handover import CallbackQueue, GroupHost
-from kafkaio.consumer.group.protocols import Goodbye, Membership, Seat, Sending
+from kafkaio.consumer.group.protocols import MemberProtocol
 from kafkaio.consumer.group.rpc import GroupCluster, GroupRpc
 from kafkaio.consumer.group.statistics import GroupStatistics
 from kafkaio.consumer.group.topics import GroupTopics
@@ -60,7 +57,7 @@ class GroupMember:
         self._config = config
         self._host = host
         self._rpc = GroupRpc(cluster, config.group_id)
-        self._seat = Seat.first_choice(self._rpc, config)
+        self._protocol = MemberProtocol.first_choice(self._rpc, config)
         self._topics = GroupTopics(cluster, config, self._member)
         self._callbacks = CallbackQueue(host, self._member, self._feed, self._joined)
         self._wakeup = Wakeup()
@@ -73,7 +70,7 @@ class GroupMember:
         self._first = Broadcast()
         self._ended = Broadcast()
         # The last request to leave the group, and who waits for the member's end.
-        self._goodbye: Goodbye | None = None
+        self._leave_request: fx.Send | None = None
         self._parting = Broadcast()
         self._is_joined = self._is_draining = False
         self._has_run = self._has_ended = False
@@ -84,7 +81,7 @@ class GroupMember:
     def __repr__(self) -> str:
         member = self._member
         return (
-            f"<GroupMember {member.config.group_id!r} {member.PROTOCOL} "
+            f"<GroupMember {self.group_id!r} {member.group_protocol} "
             f"{member.state.name} {member.generation} | "
             f"{len(member.ledger.owned)} assigned, "
             f"{len(member.ledger.pending)} to be revoked>"
@@ -92,7 +89,7 @@ class GroupMember:
 
     @property
     def _member(self) -> Membership:
-        return self._seat.member
+        return self._protocol.member
 
     # ---- what can be read ----------------------------------------------------------
 
@@ -129,9 +126,9 @@ class GroupMember:
         return self._member.free
 
     @property
-    def is_deaf(self) -> bool:
-        """Whether whoever divides the partitions withholds none for us."""
-        return self._member.is_deaf
+    def ignores_withholding(self) -> bool:
+        """Whether the group's assignor ignores withholding: a rewind cannot work."""
+        return self._member.ignores_withholding
 
     @property
     def to_be_revoked(self) -> frozenset[TopicPartition]:
@@ -162,10 +159,10 @@ class GroupMember:
         """Who we are to the coordinator."""
         member = self._member
         return GroupMetadata(
-            group_id=member.config.group_id,
+            group_id=self.group_id,
             generation=member.generation,
             member_id=member.member_id,
-            group_instance_id=member.config.group_instance_id,
+            group_instance_id=self._config.group_instance_id,
             topics=frozenset(tp.topic for tp in member.ledger.owned),
         )
 
@@ -175,20 +172,20 @@ class GroupMember:
         return self._topics.pattern is not None or self._member.topics is not None
 
     @property
-    def uses_epochs(self) -> bool:
-        """Whether what is asked for of offsets is fenced by the member's epoch, too."""
-        return isinstance(self._member, ConsumerMembership)
+    def uses_member_epoch(self) -> bool:
+        """Whether fetches of offsets are fenced by the member's epoch (KIP-848)."""
+        return self._member.uses_member_epoch
 
     def statistics(self) -> GroupStatistics:
         """A snapshot."""
         member = self._member
         return GroupStatistics(
-            protocol=member.PROTOCOL,
+            protocol=member.group_protocol,
             state=member.state.name,
             generation=member.generation,
             member_id=member.member_id,
             coordinator=self._rpc.node_id,
-            is_leader=isinstance(member, ClassicMembership) and member.is_leader,
+            is_leader=member.is_leader,
             assigned=len(member.ledger.owned),
             to_be_revoked=len(member.ledger.pending),
             rebalances=self._rebalances,
@@ -213,7 +210,7 @@ class GroupMember:
 
     def told(self) -> None:
         """The user knows of every revoke requested so far."""
-        self._member.ledger.tell()
+        self._member.ledger.report()
 
     def step_taken(self) -> None:
         """The user asked for more: revokes that it was told of may complete now."""
@@ -235,7 +232,7 @@ class GroupMember:
 
     def release(self, partitions: frozenset[TopicPartition]) -> None:
         """The user is done with these: the group may have them without a step."""
-        self._feed(self._member.idle(partitions, now()))
+        self._feed(self._member.release(partitions, now()))
 
     def withhold(self, partitions: frozenset[TopicPartition]) -> None:
         """Have these given to nobody, until they are left out again."""
@@ -258,8 +255,7 @@ class GroupMember:
     @property
     def is_joining(self) -> bool:
         """Whether the answer to a JoinGroup will tell the generation."""
-        member = self._member
-        return isinstance(member, ClassicMembership) and member.is_joining
+        return self._member.is_joining
 
     def commit_refused(self, code: int, identity: GroupMetadata) -> None:
         """The coordinator refused a commit under that identity."""
@@ -312,7 +308,7 @@ class GroupMember:
     def _abandon(self) -> None:
         self._feed(self._member.close(now()))
         self._callbacks.hurry()
-        self._feed(self._member.abandon(now()))
+        self._feed(self._member.lose_all(now()))
 
     def say_goodbye(self) -> None:
         """Leave the group if a connection is open, and wait for nothing.
@@ -321,11 +317,13 @@ class GroupMember:
         more. The coordinator need not wait for the end of the session.
         """
         member = self._member
-        for effect in (*member.close(now()), *member.abandon(now())):
-            if _is_goodbye(effect):
-                self._goodbye = effect
-        if self._goodbye is not None and not self._rpc.has_sent(self._goodbye.ticket):
-            self._seat.send_at_once(self._goodbye)
+        for effect in (*member.close(now()), *member.lose_all(now())):
+            if isinstance(effect, fx.Send) and effect.is_leave:
+                self._leave_request = effect
+        if self._leave_request is not None and not self._rpc.has_sent(
+            self._leave_request.ticket
+        ):
+            self._protocol.requests.send_at_once(self._leave_request)
 
     async def _wait_ended(self) -> None:
         if self._tasks is not None:
@@ -437,20 +435,20 @@ class GroupMember:
                 self._report()
             case fx.FallBack():
                 self._fall_back(effect.error)
-            case _:
+            case fx.Send():
                 self._send(effect)
 
     def _fall_back(self, error: KafkaError) -> None:
         # Nothing has happened to the member but that it was refused.
-        self._seat = Seat.classic(self._rpc, self._config)
+        self._protocol = MemberProtocol.classic(self._rpc, self._config)
         self._callbacks.member = self._member
         self._tell_protocol(error)
         self._feed(self._topics.hand_over(self._member))
 
-    def _send(self, effect: Sending) -> None:
-        if _is_goodbye(effect):
-            self._goodbye = effect
-        self._ask(_kind(effect), lambda: self._seat.perform(effect))
+    def _send(self, effect: fx.Send) -> None:
+        if effect.is_leave:
+            self._leave_request = effect
+        self._ask(_kind(effect), lambda: self._protocol.requests.perform(effect))
 
     def _ask(
         self, kind: str, work: Callable[[], Coroutine[object, object, Effects]]
@@ -470,15 +468,15 @@ class GroupMember:
 
     def _request_revoke(self, effect: fx.RequestRevoke) -> None:
         self._host.revoke_requested(effect.partitions, effect.deadline)
-        if effect.is_parting:
-            self._feed(self._member.idle(effect.partitions, now()))
+        if effect.is_leaving:
+            self._feed(self._member.release(effect.partitions, now()))
         else:
             self._release_idle(effect.partitions)
         self._report()
 
     def _release_idle(self, partitions: frozenset[TopicPartition]) -> None:
         if idle := self._host.idle(partitions):
-            self._feed(self._member.idle(idle, now()))
+            self._feed(self._member.release(idle, now()))
 
     def _hand_over(self, effect: fx.Revoke | fx.Assign | fx.Lose) -> None:
         match effect:
@@ -489,7 +487,7 @@ class GroupMember:
                 if self._callbacks.is_busy:
                     # Their turn may be far off, behind a callback of the user: what
                     # is not ours any more must not be handed out till then.
-                    self._host.withhold(partitions)
+                    self._host.stop_handing_out(partitions)
             case fx.Assign(added, _):
                 self._lost -= added
                 self._rebalances += 1
@@ -510,7 +508,7 @@ class GroupMember:
 
     def _tell_protocol(self, cause: KafkaError | None) -> None:
         self._cluster.observer.group_protocol(
-            self._rpc.group_id, self._member.PROTOCOL, cause
+            self._rpc.group_id, self._member.group_protocol, cause
         )
 
     def _metadata_updated(self, view: ClusterView) -> None:
@@ -523,15 +521,9 @@ class GroupMember:
     def _why_ended(self) -> Exception:
         if isinstance(self._failure, Exception):
             return self._failure
-        return ClosedError(f"the member of {self._member.config.group_id!r} has left")
+        return ClosedError(f"the member of {self.group_id!r} has left")
 
 
-def _kind(effect: Sending) -> str:
-    # A heartbeat that may follow a leave does not replace it.
-    return "leave" if _is_goodbye(effect) else type(effect).__name__
-
-
-def _is_goodbye(effect: fx.Effect) -> TypeGuard[Goodbye]:
-    if isinstance(effect, fx.SendConsumerHeartbeat):
-        return effect.epoch < 0
-    return isinstance(effect, fx.SendLeave)
+def _kind(effect: fx.Send) -> str:
+    # A heartbeat that follows a leave does not replace it.
+    return "leave" if effect.is_leave else type(effect).__name__

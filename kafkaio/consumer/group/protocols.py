@@ -1,71 +1,86 @@
-"""A member's machine and what sends its requests: one pair for each group protocol."""
+"""The two group protocols: each pairs a member's machine with what sends its requests.
+
+A pair is chosen by ``group_protocol``. Whoever has a `MemberProtocol` knows the machine
+by its interface alone, and hands it no request of the other protocol: a machine's
+requests go to the sender that stands beside it.
+"""
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final, Protocol
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.assignors import resolve
 from kafkaio._machines.membership.classic.membership import (
+    ClassicMemberConfig,
     ClassicMembership,
-    MemberConfig,
 )
 from kafkaio._machines.membership.kip848.membership import (
-    ConsumerMemberConfig,
-    ConsumerMembership,
+    Kip848MemberConfig,
+    Kip848Membership,
 )
-from kafkaio._machines.membership.protocol import Effects
+from kafkaio._machines.membership.protocol import Effects, Membership
 from kafkaio._runtime.clock import random_uuid
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.group.classic import GroupRequests
-from kafkaio.consumer.group.kip848 import ConsumerRequests
+from kafkaio.consumer.group.classic import ClassicRequests
+from kafkaio.consumer.group.kip848 import Kip848Requests
 from kafkaio.consumer.group.rpc import GroupRpc
 
-__all__ = ["Goodbye", "Membership", "Seat", "Sending"]
+__all__ = ["MemberProtocol", "MemberRequests"]
 
-#: A member's machine, of whichever protocol.
-Membership: TypeAlias = ClassicMembership | ConsumerMembership
-#: What a machine has sent.
-Sending: TypeAlias = (
-    fx.SendJoin
-    | fx.SendSync
-    | fx.SendHeartbeat
-    | fx.SendLeave
-    | fx.SendProbe
-    | fx.SendConsumerHeartbeat
-)
-#: A request to leave the group.
-Goodbye: TypeAlias = fx.SendLeave | fx.SendConsumerHeartbeat
-
-#: What is used where the classic protocol is not asked for by its assignors.
+#: The strategy of the classic protocol if the option names none.
 _DEFAULT_STRATEGY: Final = ("cooperative-sticky",)
 
 
-class Seat:
-    """A member's machine of one protocol, and what sends its requests."""
+class MemberRequests(Protocol):
+    """Sends the requests of a machine of the same protocol."""
 
-    __slots__ = ("_requests", "member")
+    async def perform(self, effect: fx.Send) -> Effects:
+        """Send one request, and pass its answer, or its failure, to the machine.
 
-    def __init__(
-        self, member: Membership, requests: GroupRequests | ConsumerRequests
-    ) -> None:
-        self.member = member
-        self._requests = requests
+        If the call is cancelled, the request may still take effect.
+
+        Returns:
+            What the machine decides.
+        """
+        ...
+
+    def send_at_once(self, leave: fx.Send) -> None:
+        """Send a request to leave if a connection is open; its answer is dropped."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MemberProtocol:
+    """A member's machine of one protocol, and what sends its requests.
+
+    Attributes:
+        member: the machine.
+        requests: sends what the machine asks for.
+    """
+
+    member: Membership
+    requests: MemberRequests
 
     @classmethod
-    def first_choice(cls, rpc: GroupRpc, config: ConsumerConfig) -> Seat:
-        """The seat to take by ``group_protocol``; an ``auto`` one may fall back."""
+    def first_choice(cls, rpc: GroupRpc, config: ConsumerConfig) -> MemberProtocol:
+        """The protocol that ``group_protocol`` asks for; with ``auto``, KIP-848.
+
+        A ``partition_assignment_strategy`` asks for the classic protocol, because
+        KIP-848 has no assignors in the client.
+        """
         strategy = config.partition_assignment_strategy
         if config.group_protocol == "classic" or strategy is not None:
             return cls.classic(rpc, config)
-        return cls.consumer(rpc, config)
+        return cls.kip848(rpc, config)
 
     @classmethod
-    def classic(cls, rpc: GroupRpc, config: ConsumerConfig) -> Seat:
+    def classic(cls, rpc: GroupRpc, config: ConsumerConfig) -> MemberProtocol:
         """A member of the classic protocol."""
         member = ClassicMembership(
-            MemberConfig(
+            ClassicMemberConfig(
                 group_id=rpc.group_id,
                 assignors=resolve(
                     config.partition_assignment_strategy or _DEFAULT_STRATEGY
@@ -78,13 +93,13 @@ class Seat:
                 rack=config.client_rack or None,
             )
         )
-        return cls(member, GroupRequests(rpc, config, member))
+        return cls(member, ClassicRequests(rpc, config, member))
 
     @classmethod
-    def consumer(cls, rpc: GroupRpc, config: ConsumerConfig) -> Seat:
-        """A member of the consumer protocol (KIP-848)."""
-        member = ConsumerMembership(
-            ConsumerMemberConfig(
+    def kip848(cls, rpc: GroupRpc, config: ConsumerConfig) -> MemberProtocol:
+        """A member of the KIP-848 protocol; with ``auto`` it may fall back."""
+        member = Kip848Membership(
+            Kip848MemberConfig(
                 group_id=rpc.group_id,
                 member_id=str(random_uuid()),
                 rebalance=config.max_poll_interval_ms / 1000,
@@ -95,25 +110,4 @@ class Seat:
                 falls_back=config.group_protocol == "auto",
             )
         )
-        return cls(member, ConsumerRequests(rpc, config, member))
-
-    async def perform(self, effect: Sending) -> Effects:
-        """Send one request; what is to be done about its answer.
-
-        If the call is cancelled, the request may still take effect.
-        """
-        # Each machine sends what its own protocol has.
-        if isinstance(effect, fx.SendConsumerHeartbeat):
-            assert isinstance(self._requests, ConsumerRequests)
-            return await self._requests.perform(effect)
-        assert isinstance(self._requests, GroupRequests)
-        return await self._requests.perform(effect)
-
-    def send_at_once(self, goodbye: Goodbye) -> None:
-        """Send a request to leave if a connection is open; nobody hears its answer."""
-        if isinstance(goodbye, fx.SendConsumerHeartbeat):
-            assert isinstance(self._requests, ConsumerRequests)
-            self._requests.send_at_once(goodbye)
-        else:
-            assert isinstance(self._requests, GroupRequests)
-            self._requests.send_at_once(goodbye)
+        return cls(member, Kip848Requests(rpc, config, member))

@@ -78,13 +78,13 @@ class Rewinder:
 
     async def _wait_free(self, partitions: frozenset[TopicPartition]) -> None:
         while not self._group.free.keys() >= partitions:
-            if self._group.is_deaf:
-                raise RewindRefused(self._why_deaf(partitions))
+            if self._group.ignores_withholding:
+                raise RewindRefused(self._why_refused(partitions))
             await self._group.changed.wait()
 
-    def _why_deaf(self, partitions: frozenset[TopicPartition]) -> str:
+    def _why_refused(self, partitions: frozenset[TopicPartition]) -> str:
         group = f"group {self._group.group_id!r}"
-        if self._group.uses_epochs:
+        if self._group.uses_member_epoch:
             others = partitions - self._group.assignment.keys()
             return (
                 f"{group} is divided by the brokers, and nobody can ask the owners of "

@@ -6,17 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 
 from kafkaio._machines.membership import effects as fx
-from kafkaio._machines.membership.classic.membership import ClassicMembership
-from kafkaio._machines.membership.kip848.membership import ConsumerMembership
-from kafkaio._machines.membership.kip848.regex import to_re2
 from kafkaio._machines.membership.layout import Layout
-from kafkaio._machines.membership.protocol import Effects
+from kafkaio._machines.membership.protocol import Effects, Membership
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.reactions import reaction
 from kafkaio._machines.refresh import ALL_TOPICS, Topics
 from kafkaio._runtime.clock import now, roll
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.group.protocols import Membership
 from kafkaio.consumer.group.rpc import GroupCluster
 from kafkaio.errors import KafkaError
 from kafkaio.protocol.api_keys import ApiKey
@@ -29,8 +25,8 @@ __all__ = ["GroupTopics"]
 class GroupTopics:
     """Feeds a member with topics: the user's wanted, and what the cluster has.
 
-    A pattern is matched by the coordinator where it can be (``to_re2``), else here,
-    against the names of all topics.
+    A pattern is matched by the coordinator where it can be, else here, against the
+    names of all topics.
     """
 
     def __init__(
@@ -57,13 +53,13 @@ class GroupTopics:
                 self._cluster.request_refresh()  # that may have been put right since
             return self.member.subscribe(topics, now())
         self.pattern = topics
-        if isinstance(self.member, ConsumerMembership):
-            hides = self._config.exclude_internal_topics
-            regex = to_re2(topics, hides_internal=hides)
-            if regex is not None:
-                return self.member.subscribe_regex(regex, now())
-        self.match_here()
-        return ()
+        effects = self.member.subscribe_pattern(
+            topics, now(), exclude_internal=self._config.exclude_internal_topics
+        )
+        if effects is None:
+            self.match_here()
+            return ()
+        return effects
 
     def unsubscribe(self) -> Effects:
         """Read nothing."""
@@ -78,8 +74,7 @@ class GroupTopics:
 
     def _match(self, *, is_here: bool) -> None:
         self._matches = is_here
-        if isinstance(self.member, ClassicMembership):
-            self.member.matches_here = is_here
+        self.member.matches_on_client = is_here
 
     def hand_over(self, member: Membership) -> Effects:
         """Feed another member from now on, with the wanted that there is."""
@@ -91,8 +86,7 @@ class GroupTopics:
     def watch(self) -> None:
         """Keep metadata of what is needed fresh."""
         named = self.member.topics or frozenset()
-        if isinstance(self.member, ClassicMembership):
-            named |= self.member.group_topics
+        named |= self.member.group_topics
         topics: Topics = ALL_TOPICS if self._matches else named
         if topics != self._watched:
             self._watched = topics
@@ -109,7 +103,7 @@ class GroupTopics:
             effects = self.member.subscribe(self._matching(view), now())
         else:
             effects = tuple(self._refusals(view))
-        if isinstance(self.member, ClassicMembership) and self.member.is_leader:
+        if self.member.is_leader:
             layout = _layout(self.member.group_topics, view)
             effects += self.member.metadata_changed(layout, now())
         return effects
@@ -133,7 +127,6 @@ class GroupTopics:
         joins with what is known.
         """
         member = self.member
-        assert isinstance(member, ClassicMembership)
         try:
             await self._cluster.refresh(effect.timeout)
         except KafkaError as error:
@@ -143,7 +136,6 @@ class GroupTopics:
     async def resolve(self, effect: fx.ResolveTopics) -> Effects:
         """Learn what partitions the topics of the group have, and where."""
         member = self.member
-        assert isinstance(member, ClassicMembership)
         self.watch()
         unknown = (
             effect.topics - _layout(effect.topics, self._cluster.view).counts.keys()
@@ -163,7 +155,6 @@ class GroupTopics:
     async def name(self, effect: fx.NameTopics) -> Effects:
         """Find the names of topics."""
         member = self.member
-        assert isinstance(member, ConsumerMembership)
         limit = self._config.request_timeout_ms / 1000
         try:
             found = await self._cluster.topic_names(effect.topic_ids, limit)

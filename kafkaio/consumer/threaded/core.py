@@ -26,12 +26,8 @@ from kafkaio.consumer.poll import Poll
 from kafkaio.consumer.reading.iterators import BatchIterator, TableIterator
 from kafkaio.consumer.reading.stream import PlainStream
 from kafkaio.consumer.rebalance.callbacks import Callbacks, PartitionsCallback
-from kafkaio.consumer.rebalance.events import (
-    GRACE,
-    Rebalances,
-    RevokeRequested,
-    after_turns,
-)
+from kafkaio.consumer.rebalance.events import RevokeRequested
+from kafkaio.consumer.rebalance.feed import GRACE, Rebalances, after_turns
 from kafkaio.consumer.threaded.handoff import Crossing, Window
 from kafkaio.consumer.threaded.iterators import (
     BatchesAcross,

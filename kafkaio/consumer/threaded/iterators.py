@@ -16,12 +16,8 @@ from kafkaio.consumer.core import Core
 from kafkaio.consumer.parallel.lane import Lane, LaneBatches, LaneCommit, Track
 from kafkaio.consumer.parallel.lanes import LaneIterator, Lanes
 from kafkaio.consumer.reading.iterators import BatchIterator, TableIterator
-from kafkaio.consumer.rebalance.events import (
-    HoldingGroup,
-    Rebalance,
-    RebalanceFeed,
-    Rebalances,
-)
+from kafkaio.consumer.rebalance.events import HoldingMember, Rebalance
+from kafkaio.consumer.rebalance.feed import RebalanceFeed, Rebalances
 from kafkaio.consumer.threaded.handoff import Crossing, Window
 from kafkaio.types import Record, TopicPartition
 
@@ -66,7 +62,7 @@ class Crossroads(Way, Protocol):
 class GroupAcross:
     """The membership as holds see it, from whichever thread."""
 
-    def __init__(self, way: Way, group: HoldingGroup) -> None:
+    def __init__(self, way: Way, group: HoldingMember) -> None:
         self._way = way
         self._group = group
 

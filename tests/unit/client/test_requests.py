@@ -148,7 +148,7 @@ async def test_one_attempt_has_the_request_timeout(cluster: FakeCluster) -> None
 async def test_all_attempts_together_have_the_timeout(cluster: FakeCluster) -> None:
     cluster.on(ApiKey.LIST_GROUPS, DISCONNECT)
     async with client_of(cluster, default_api_timeout_ms=4_000) as client:
-        with pytest.raises(RequestTimeout, match="ListGroups to broker 1 has no") as e:
+        with pytest.raises(RequestTimeout, match="ListGroups to broker 1 did not") as e:
             await client.request(ListGroupsRequest(), Broker(1))
         assert now() == pytest.approx(4)
         assert isinstance(e.value.__cause__, ConnectionLost)

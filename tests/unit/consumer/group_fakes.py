@@ -442,7 +442,7 @@ class FakeHost:
         self.calls.append(("requested", partitions))
         self.deadlines.append(deadline)
 
-    def withhold(self, partitions: frozenset[TopicPartition]) -> None:
+    def stop_handing_out(self, partitions: frozenset[TopicPartition]) -> None:
         self.calls.append(("withheld", partitions))
 
     def idle(self, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:

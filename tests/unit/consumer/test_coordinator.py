@@ -505,9 +505,9 @@ async def test_a_final_refusal_reaches_all_who_wait(
             DescribeGroupsResponse(
                 groups=[DescribedGroup(protocol_type="consumer", protocol_data="range")]
             ),
-            "divides by 'range'; this member offers cooperative-sticky",
+            "uses the assignor 'range'; this member offers cooperative-sticky",
         ),
-        (DISCONNECT, "divides otherwise"),
+        (DISCONNECT, "another assignor"),
     ],
     ids=["asked", "not asked"],
 )

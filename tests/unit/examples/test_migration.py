@@ -191,7 +191,7 @@ async def test_a_group_changes_to_cooperative_sticky_by_rolling_restarts(
             await first.poll(timeout=0.01)
         await joining
         await settle(first, second)
-        with pytest.raises(kafkaio.GroupError, match=f"divides by '{old}'"):
+        with pytest.raises(kafkaio.GroupError, match=f"uses the assignor '{old}'"):
             await member(servers, None).start()
         # 2. The last old member goes; a rebalance still takes everything.
         await first.close()

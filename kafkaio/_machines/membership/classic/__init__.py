@@ -1,1 +1,1 @@
-"""A member of a group of the classic protocol (KIP-62, 345, 394, 429)."""
+"""The classic group protocol (KIP-62, 345, 394, 429, 814): the member's machine."""

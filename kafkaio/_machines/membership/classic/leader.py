@@ -1,4 +1,9 @@
-"""What the leader of a classic group does for it: divide, and watch the topics."""
+"""The leader of a classic group: it computes the assignment and watches the topics.
+
+The coordinator names one member of each generation its leader, and tells it the
+subscriptions of all members. A change of the metadata that the assignment was computed
+from makes the leader ask for a rebalance.
+"""
 
 from __future__ import annotations
 
@@ -22,22 +27,23 @@ __all__ = ["Leadership"]
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """The members of one generation, as told to its leader.
+    """What the leader of one generation knows.
 
     Attributes:
         members: subscriptions by member id.
-        topics: everything that anybody in the group reads.
+        topics: all topics that a member subscribes to.
     """
 
     members: Mapping[str, Subscription]
     topics: frozenset[str]
-    # What the assignment was made from; written once, when it is made.
+    # The metadata that the assignment was computed from. The object is frozen, so the
+    # one value stands in a list; it is written once, with the assignment.
     _basis: list[Layout] = field(default_factory=lambda: [Layout({})])
-    # Who has to give partitions up by it; written then, too.
+    # The members that have to release partitions by it; written then, too.
     _revoked: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, members: Iterable[JoinGroupResponseMember]) -> Leadership:
+    def from_members(cls, members: Iterable[JoinGroupResponseMember]) -> Leadership:
         """Read the members' subscriptions.
 
         Raises:
@@ -52,47 +58,48 @@ class Leadership:
         topics = frozenset[str]().union(*(s.topics for s in known.values()))
         return cls(known, topics)
 
-    def note(self, layout: Layout) -> None:
-        """This is what the assignment rests on."""
+    def set_basis(self, layout: Layout) -> None:
+        """Set the metadata that the assignment was computed from."""
         self._basis[:] = [layout.of(self.topics)]
 
     def assign(
         self, assignor: Assignor, layout: Layout
     ) -> tuple[tuple[str, bytes], ...]:
-        """Everybody's share, encoded; an unknown topic is left out.
+        """Compute the assignment of each member, encoded for SyncGroup.
 
-        What a member asks to be withheld is in no share, and whoever asked is told
-        what of it nobody owns any more.
+        Unknown topics are left out. A partition that a member asks to be withheld is
+        assigned to no member; the answer to that member lists those that no member
+        owns any more.
 
         Raises:
-            MembershipError: the assignor failed, or gave a partition to one member
-                before another had given it up.
+            MembershipError: the assignor failed, or assigned a partition to one member
+                before another had released it.
         """
         try:
-            shares = assignor.assign(layout.of(self.topics), self.members)
+            assignments = assignor.assign(layout.of(self.topics), self.members)
         except Exception as error:
             raise MembershipError(
                 f"the assignor {assignor.name!r} failed: {error!r}"
             ) from error
         if assignor.cooperative:
-            self._check_handover(assignor, shares)
+            self._check_handover(assignor, assignments)
         self._revoked.update(
             member
             for member, subscription in self.members.items()
-            if not subscription.owned <= frozenset(shares.get(member, ()))
+            if not subscription.owned <= frozenset(assignments.get(member, ()))
         )
-        return self._encoded(shares)
+        return self._encoded(assignments)
 
     @property
-    def takes_any(self) -> bool:
-        """Whether a member has to give up a partition that it owned when it joined.
+    def has_revocations(self) -> bool:
+        """Whether a member has to release a partition that it owned when it joined.
 
-        With a cooperative assignor it joins again as soon as it has done so.
+        With a cooperative assignor it joins again as soon as it has released it.
         """
         return bool(self._revoked)
 
     def is_outdated(self, layout: Layout) -> bool:
-        """Whether the assignment would rest on other partitions or racks by now.
+        """Whether the partitions, or the racks that matter, have changed since.
 
         A new leader of a partition is no reason to rebalance: leaders move with every
         restart of a broker.
@@ -102,7 +109,7 @@ class Leadership:
         return new.counts != old.counts or (uses_racks and new.has_racks_beyond(old))
 
     def _encoded(
-        self, shares: Mapping[str, Collection[TopicPartition]]
+        self, assignments: Mapping[str, Collection[TopicPartition]]
     ) -> tuple[tuple[str, bytes], ...]:
         withheld, owned = frozenset[TopicPartition](), frozenset[TopicPartition]()
         for subscription in self.members.values():
@@ -112,7 +119,7 @@ class Leadership:
             (
                 member,
                 encode_assignment(
-                    frozenset(shares.get(member, ())) - withheld,
+                    frozenset(assignments.get(member, ())) - withheld,
                     subscription.withheld - owned if subscription.withheld else None,
                 ),
             )
@@ -120,15 +127,15 @@ class Leadership:
         )
 
     def _check_handover(
-        self, assignor: Assignor, shares: Mapping[str, Collection[TopicPartition]]
+        self, assignor: Assignor, assignments: Mapping[str, Collection[TopicPartition]]
     ) -> None:
         added, revoked = set[TopicPartition](), set[TopicPartition]()
         for member, subscription in self.members.items():
-            share = frozenset(shares.get(member, ()))
-            added |= share - subscription.owned
-            revoked |= subscription.owned - share
+            assigned = frozenset(assignments.get(member, ()))
+            added |= assigned - subscription.owned
+            revoked |= subscription.owned - assigned
         if both := sorted(added & revoked):
             raise MembershipError(
-                f"the cooperative assignor {assignor.name!r} gave {both} to new owners "
-                f"before the old ones had given them up"
+                f"the cooperative assignor {assignor.name!r} assigned {both} to new "
+                f"owners before the old ones had released them"
             )

@@ -1,35 +1,52 @@
-"""A member of a classic consumer group (KIP-62, 345, 394, 429) with deferred revoke.
+"""A member of a group of the classic protocol (KIP-62, 345, 394, 429, 814).
 
-The machine is told what happened and answers with effects. Each input changes what it
-concerns, and then `_advance` does whatever is possible by now: begin the revokes that
-are ready, join once nothing is in the way, heartbeat. So no order of inputs can get a
-member stuck between two states.
+The coordinator collects one JoinGroup from every member and starts a generation. It
+names one member the leader, which computes the assignment; SyncGroup carries it to the
+coordinator and to the members. Heartbeats keep the session alive and tell when the next
+rebalance begins. ``states`` has the table of states and events; ``leader`` what the
+leader does; ``effects`` what the machine asks its caller to do.
 
-Giving a partition up takes three steps. RequestRevoke stops its fetching while its
-user finishes; Revoke, after the user's next step or at once where nothing is under
-way, commits and calls back; only when that has ended does a JoinGroup go out without
-the partition. What passes its deadline is lost instead.
+With an eager assignor a member releases everything before each JoinGroup. With a
+cooperative one (KIP-429) it keeps its partitions through the rebalance, releases those
+that the new assignment takes away, and then joins again, so that they can be assigned
+to their new owners.
+
+A revocation takes three steps. RequestRevoke stops fetching, while the application
+finishes what it has in hand. Revoke, after the application's next step, or at once if
+it has nothing in hand, commits and calls back. Only when that has ended does a
+JoinGroup go out without the partition. What passes its deadline is lost instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
+from types import MappingProxyType
 from typing import Final
 
+from kafkaio._dataclass import dataclass
+from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.classic.leader import Leadership
-from kafkaio._machines.membership.classic.member import (
-    PROTOCOL_TYPE,
-    Member,
-    MemberConfig,
+from kafkaio._machines.membership.classic.states import (
+    BLOCKED,
+    ENDED,
+    HEARTBEATING,
+    TRANSITIONS,
+    Event,
+    State,
+    transition,
 )
-from kafkaio._machines.membership.classic.states import Event, State
+from kafkaio._machines.membership.heartbeat import Heartbeat
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.ledger import Claim
-from kafkaio._machines.membership.protocol import NEVER, Effects
+from kafkaio._machines.membership.protocol import NEVER, Effects, Membership
 from kafkaio._machines.membership.subscription import (
+    Assignor,
+    Subscription,
     decode_assignment,
     decode_free,
+    encode_subscription,
 )
 from kafkaio._machines.reactions import Step, reaction
 from kafkaio.errors import KafkaError
@@ -40,29 +57,215 @@ from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
 from kafkaio.types import TopicPartition
 
-__all__ = ["PROTOCOL_TYPE", "ClassicMembership", "MemberConfig"]
+__all__ = ["PROTOCOL_TYPE", "ClassicMemberConfig", "ClassicMembership"]
 
+#: The protocol type in JoinGroup by which the coordinator knows a consumer group.
+PROTOCOL_TYPE: Final = "consumer"
+_REASON_LIMIT: Final = 255
+#: Longest time, in seconds, that a JoinGroup waits for metadata.
+_REFRESH_LIMIT: Final = 5.0
+#: Brokers end the commit of offsets after 5 s (``offsets.commit.timeout.ms``).
+_COMMIT_LIMIT: Final = 6.0
+#: Seconds that a leaving member waits for the answer to a JoinGroup that gives it its
+#: member id. The coordinator sends that at once (KIP-394), except before Kafka 2.2.
+_MEMBER_ID_LIMIT: Final = 2.0
+
+#: How the state changes by what the table of reactions says about an error.
 _STEP_EVENTS: Final = {
     Step.RESET_GENERATION: Event.GENERATION_LOST,
     Step.RESET_MEMBER: Event.MEMBER_LOST,
-    Step.REJOIN: Event.REBALANCE_ASKED,
+    Step.REJOIN: Event.REBALANCE_NEEDED,
 }
 
 
-class ClassicMembership(Member):
-    """One consumer's membership, without clock, dice or sockets.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassicMemberConfig:
+    """The options of a classic group member; durations in seconds.
 
-    Every method that takes ``now`` returns what is to be done, in order.
+    Attributes:
+        group_id: name of the group.
+        assignors: in order of preference; the group picks one that all members have.
+        session: the coordinator removes the member after this time without a heartbeat.
+        interval: time between heartbeats.
+        rebalance: how long a rebalance waits for a member to join again, and the
+            longest time between two polls.
+        backoff: waits between attempts.
+        group_instance_id: name of a static member.
+        rack: where the member runs.
     """
 
-    PROTOCOL = "classic"
+    group_id: str
+    assignors: tuple[Assignor, ...]
+    session: float = 45.0
+    interval: float = 3.0
+    rebalance: float = 300.0
+    backoff: Backoff = field(default_factory=lambda: Backoff(100, 1000))
+    group_instance_id: str | None = None
+    rack: str | None = None
 
-    __slots__ = ()
+    @property
+    def is_cooperative(self) -> bool:
+        """Whether the member keeps its partitions through a rebalance (KIP-429).
 
-    # ---- the user --------------------------------------------------------------
+        It does if all assignors are cooperative.
+        """
+        return all(assignor.cooperative for assignor in self.assignors)
+
+    @property
+    def revoke_timeout(self) -> float:
+        """How long a revocation may take: less than the group waits for the member."""
+        return self.rebalance - min(2 * self.interval, self.rebalance / 2)
+
+    @property
+    def answer_timeout(self) -> float:
+        """How long the coordinator may take for a request that it answers at once.
+
+        Longer than a commit that waits for replicas, because that may be answered
+        first; and at most half of the session, so that the other half is left to find
+        the coordinator again.
+        """
+        return min(max(_COMMIT_LIMIT, 3 * self.interval), self.session / 2)
+
+    @property
+    def refresh_timeout(self) -> float:
+        """Longest time that a JoinGroup waits for metadata; the group waits with it."""
+        return min(_REFRESH_LIMIT, self.session / 3)
+
+
+class ClassicMembership(Membership):
+    """One consumer's membership in a group of the classic protocol."""
+
+    group_protocol = "classic"
+    uses_member_epoch = False
+
+    state: State
+    generation: int
+
+    __slots__ = (
+        "_abandoned_join",
+        "_abandoned_until",
+        "_failures",
+        "_free",
+        "_heartbeat",
+        "_heartbeat_failures",
+        "_heartbeat_ticket",
+        "_ignores_withholding",
+        "_is_refreshed",
+        "_is_silent",
+        "_join_at",
+        "_latest",
+        "_latest_generation",
+        "_layout",
+        "_leadership",
+        "_probe_ticket",
+        "_probe_timer",
+        "_reason",
+        "_refresh_ticket",
+        "_release_at",
+        "_sent_owned",
+        "_sent_topics",
+        "_sent_withheld",
+        "_ticket",
+        "_topics",
+        "assignor_name",
+        "config",
+        "generation",
+        "state",
+    )
+
+    def __init__(self, config: ClassicMemberConfig) -> None:
+        super().__init__(config.rebalance)
+        self.config = config
+        self.state = State.UNJOINED
+        self.generation = -1
+        self.assignor_name = ""
+        self._topics: frozenset[str] | None = None
+        # With a pattern matched on the client: whether metadata was refreshed, or a
+        # refresh was requested, since the member began to join.
+        self._is_refreshed = False
+        self._refresh_ticket = 0
+        # What the last JoinGroup listed as owned, subscribed to, and to be withheld.
+        self._sent_owned = frozenset[TopicPartition]()
+        self._sent_topics = frozenset[str]()
+        self._sent_withheld = frozenset[TopicPartition]()
+        # What the leader answered to that: which of the partitions no member owns, and
+        # whether it knows of withholding at all.
+        self._free = frozenset[TopicPartition]()
+        self._ignores_withholding = False
+        self._leadership: Leadership | None = None
+        self._layout = Layout({})
+        # The last assignment and its generation, for sticky assignors.
+        self._latest = frozenset[TopicPartition]()
+        self._latest_generation = -1
+        self._heartbeat = Heartbeat(config.interval, config.session)
+        # When to check that the coordinator is alive while it keeps a request waiting.
+        self._probe_timer = Heartbeat(config.interval, config.session)
+        self._probe_ticket = 0
+        # A static member whose application does not poll sends no heartbeats.
+        self._is_silent = False
+        # Tickets of the request under way, 0 for none: JoinGroup, ResolveTopics and
+        # SyncGroup follow each other and share one.
+        self._ticket = 0
+        self._heartbeat_ticket = 0
+        # Ticket of a JoinGroup without a member id that was under way when the member
+        # left, 0 for none. Its answer tells the id that has to leave the group: without
+        # that the coordinator would wait for the end of its session.
+        self._abandoned_join = 0
+        self._abandoned_until = NEVER
+        self._failures = 0
+        self._heartbeat_failures = 0
+        self._join_at = NEVER
+        self._release_at = NEVER
+        self._reason = ""
+
+    def __repr__(self) -> str:
+        return (
+            f"<ClassicMembership {self.config.group_id!r} {self.state.name} "
+            f"gen={self.generation} | {len(self.ledger.owned)} owned, "
+            f"{len(self.ledger.pending)} being revoked>"
+        )
+
+    @property
+    def topics(self) -> frozenset[str] | None:
+        """The topics subscribed to; None without a subscription."""
+        return self._topics
+
+    @property
+    def _revoke_timeout(self) -> float:
+        return self.config.revoke_timeout
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this member computes the assignment of the current generation."""
+        return self._leadership is not None
+
+    @property
+    def group_topics(self) -> frozenset[str]:
+        """The topics that any member of the group subscribes to, if this one leads."""
+        return frozenset() if self._leadership is None else self._leadership.topics
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the membership is over: nothing more can happen."""
+        return self.state in ENDED
+
+    def awaits(self, ticket: int) -> bool:
+        """Whether the answer to that request still matters."""
+        return ticket != 0 and ticket in {
+            self._ticket,
+            self._heartbeat_ticket,
+            self._closing_ticket,
+            self._abandoned_join,
+        }
+
+    # ---- the application -------------------------------------------------------
 
     def subscribe(self, topics: frozenset[str], now: float) -> Effects:
-        """Read these topics from now on, of which there may be none yet."""
+        """Read these topics from now on; the set may be empty.
+
+        A JoinGroup already under way carries the old topics. The member joins once
+        more when it is answered.
+        """
         if self.has_ended or topics == self._topics:
             return ()
         self._topics = topics
@@ -72,7 +275,7 @@ class ClassicMembership(Member):
         return self._advance(now)
 
     def unsubscribe(self, now: float) -> Effects:
-        """Read nothing: give everything up, then leave."""
+        """Read nothing: release all partitions, then leave the group."""
         if self.has_ended or self._topics is None:
             return ()
         self._topics = None
@@ -81,7 +284,7 @@ class ClassicMembership(Member):
         return self._advance(now)
 
     def close(self, now: float) -> Effects:
-        """Give everything up, leave, and end."""
+        """Release all partitions, leave the group, and end."""
         if self.has_ended:
             return ()
         self._topics = None
@@ -90,7 +293,7 @@ class ClassicMembership(Member):
         return self._advance(now)
 
     def polled(self, now: float) -> Effects:
-        """The user is alive."""
+        """The application has polled: the poll timer starts again."""
         self._poll.polled(now)
         if self._is_silent:
             self._is_silent = False
@@ -98,50 +301,50 @@ class ClassicMembership(Member):
         elif self.state is State.STALLED:
             self._fire(Event.POLLED, now)
         else:
-            return ()  # called for every record, so this is all
+            return ()  # called for every record: the usual case does nothing else
         return self._advance(now)
 
     def enforce_rebalance(self, reason: str, now: float) -> Effects:
-        """Join again without need (KIP-568), unless that is under way already."""
+        """Join again without need (KIP-568), unless a rebalance is under way."""
         if self.state in {State.STABLE, State.RELEASING}:
             self._reason = reason
-            self._fire(Event.REBALANCE_ASKED, now)
+            self._fire(Event.REBALANCE_NEEDED, now)
         return self._advance(now)
 
     def withhold(self, partitions: frozenset[TopicPartition], now: float) -> Effects:
-        """Ask the leader that nobody be given these until they are left out again.
+        """Ask the leader to assign these to no member, until a later call omits them.
 
-        Their owners give them up as they do with any others, whatever client they
-        are; the leader has to be one of ours.
+        Their owners release them as any others, whatever client they are. The leader
+        has to be a kafkaio client: `ignores_withholding` tells if it is not.
         """
         if self.has_ended or partitions == self._withheld:
             return ()
-        self._withheld, self._free, self._is_deaf = partitions, frozenset(), False
+        self._withheld, self._free = partitions, frozenset()
+        self._ignores_withholding = False
         if self.state in {State.STABLE, State.RELEASING}:
             self._reason = "partitions are being rewound"
-            self._fire(Event.REBALANCE_ASKED, now)
+            self._fire(Event.REBALANCE_NEEDED, now)
         return self._advance(now)
 
     @property
     def free(self) -> Mapping[TopicPartition, int]:
-        """Those that are withheld and that nobody has, by the generation's word."""
+        """The withheld partitions that no member of this generation owns."""
         return dict.fromkeys(self._free, -1 - self.generation)
 
     @property
-    def is_deaf(self) -> bool:
-        """Whether the leader of the generation withholds nothing."""
-        return self._is_deaf
+    def ignores_withholding(self) -> bool:
+        """Whether this generation's leader did not answer to the withholding."""
+        return self._ignores_withholding
 
     # ---- time and the cluster ----------------------------------------------------
 
     def tick(self, now: float) -> Effects:
         """Do what is due."""
-        if lost := self.ledger.expire(now):
-            self._emit(fx.Lose(lost))
+        self._expire_revokes(now)
         if self._poll.is_expired(now):
             self._poll_expired(now)
-        if now >= self._unnamed_until:
-            self._unnamed, self._unnamed_until = 0, NEVER
+        if now >= self._abandoned_until:
+            self._abandoned_join, self._abandoned_until = 0, NEVER
         return self._advance(now)
 
     def next_deadline(self) -> float | None:
@@ -149,31 +352,31 @@ class ClassicMembership(Member):
         deadlines = [NEVER]
         if not self.has_ended:
             deadlines.append(self.ledger.next_deadline() or NEVER)
-        if self._unnamed:
-            deadlines.append(self._unnamed_until)
+        if self._abandoned_join:
+            deadlines.append(self._abandoned_until)
         if self._may_expire():
             deadlines.append(self._poll.expires_at)
-        if self._heartbeats():
+        if self._may_heartbeat():
             deadlines.append(self._heartbeat.deadline())
         if self.state is State.JOINING and not self._ticket:
             deadlines.append(self._join_at)
-        if self._is_parked() and not self._pulse.in_flight:
-            deadlines.append(self._pulse.next_at)
+        if self._is_blocked() and not self._probe_timer.in_flight:
+            deadlines.append(self._probe_timer.next_at)
         if self.state is State.RELEASING:
             deadlines.append(self._release_at)
         soonest = min(deadlines)
         return None if soonest == NEVER else soonest
 
     def metadata_changed(self, layout: Layout, now: float) -> Effects:
-        """What is known of topics, those of ``group_topics`` at least."""
+        """New metadata of at least `group_topics` has come."""
         self._layout = layout
         if self.state in {State.STABLE, State.RELEASING} and self._is_outdated():
             self._reason = "the topics of the group changed"
-            self._fire(Event.REBALANCE_ASKED, now)
+            self._fire(Event.REBALANCE_NEEDED, now)
         return self._advance(now)
 
     def topics_refreshed(self, ticket: int, now: float) -> Effects:
-        """The answer to RefreshTopics; what it brought came by `subscribe`."""
+        """RefreshTopics has ended; what it found was passed to `subscribe` before."""
         if ticket != self._refresh_ticket or self.state is not State.JOINING:
             return ()
         self._refresh_ticket = 0
@@ -182,30 +385,29 @@ class ClassicMembership(Member):
         return self._advance(now)
 
     def topics_resolved(self, ticket: int, layout: Layout, now: float) -> Effects:
-        """The answer to ResolveTopics; a topic that is unknown is left out."""
+        """The answer to ResolveTopics; unknown topics are left out of the layout."""
         if ticket != self._ticket:
             return ()
         assert self._leadership is not None
         self._layout = layout
         try:
-            shares = self._leadership.assign(self._assignor(), layout)
+            assignments = self._leadership.assign(self._assignor(), layout)
         except KafkaError as error:
             self._refused(error, now)
             return self._advance(now)
-        self._leadership.note(layout)
+        self._leadership.set_basis(layout)
         self._fire(Event.ASSIGNMENT_MADE, now)
-        self._send_sync(shares, now)
+        self._send_sync(assignments, now)
         return self._advance(now)
 
     def revoke_ended(
         self, claims: tuple[Claim, ...], now: float, *, in_time: bool
     ) -> Effects:
-        """A Revoke is done: by the user, or because its time was up."""
-        gone = self.ledger.complete(claims)
-        if gone and not in_time:
-            self._emit(fx.Lose(gone))
+        """The commit and the callback of a Revoke have ended."""
+        self._complete_revokes(claims, in_time=in_time)
         if self.state is State.RELEASING:
-            # Others may follow soon, and each JoinGroup makes the group rebalance.
+            # Each JoinGroup makes the group rebalance, so wait a little: revocations of
+            # other partitions may complete soon.
             self._release_at = min(self._release_at, now + self.config.interval)
         return self._advance(now)
 
@@ -214,12 +416,13 @@ class ClassicMembership(Member):
     def join_answered(
         self, ticket: int, reply: JoinGroupResponse, now: float, roll: float
     ) -> Effects:
-        """JoinGroup came back.
+        """JoinGroup was answered.
 
-        Where the group was found to divide otherwise, the reply may name its protocol.
+        A reply with INCONSISTENT_GROUP_PROTOCOL may carry the group's protocol, if the
+        caller has found it out.
         """
-        if ticket == self._unnamed != 0:
-            self._named(reply.member_id)
+        if ticket == self._abandoned_join != 0:
+            self._abandoned_answered(reply.member_id)
             return self._advance(now)
         if ticket != self._ticket:
             return ()
@@ -239,7 +442,7 @@ class ClassicMembership(Member):
     def sync_answered(
         self, ticket: int, reply: SyncGroupResponse, now: float, roll: float
     ) -> Effects:
-        """SyncGroup came back."""
+        """SyncGroup was answered."""
         if ticket != self._ticket:
             return ()
         self._ticket = 0
@@ -255,31 +458,32 @@ class ClassicMembership(Member):
                 self._refused(error, now)
             else:
                 self._adopt(assigned, now)
-                self._note_free(free)
+                self._set_free(free)
         return self._advance(now)
 
     def heartbeat_answered(
         self, ticket: int, code: int, now: float, roll: float
     ) -> Effects:
-        """Heartbeat came back."""
-        if ticket != self._beat_ticket:
+        """Heartbeat was answered."""
+        if ticket != self._heartbeat_ticket:
             return ()
-        self._beat_ticket = 0
+        self._heartbeat_ticket = 0
         asked = reaction(ApiKey.HEARTBEAT, code)
-        # The coordinator that asks for a rebalance has heard us all right.
+        # A coordinator that asks for a rebalance has received the heartbeat as well.
         if code == ErrorCode.NONE or asked.step is Step.REJOIN:
-            self._beat_failures = 0
+            self._heartbeat_failures = 0
             self._heartbeat.answered()
-            # Where this process hung for longer than a session, the answer tells of
-            # one that is over. To join by it would not do: a group that mixes both
-            # protocols lets an expelled member in under its old id (Kafka 4.3), and
-            # takes its commits. So it is asked again, which tells.
+            # If this process hung for longer than a session, the answer may be older
+            # than the member's removal. To join on its word would be wrong: a group
+            # that mixes both protocols lets a removed member in under its old id
+            # (Kafka 4.3), and takes its commits. The next heartbeat, which is due at
+            # once, tells whether the member is still in the group.
             if code == ErrorCode.NONE or self._heartbeat.is_expired(now):
                 return self._advance(now)
         if asked.step is Step.NONE and asked.retry:
             if asked.refind_coordinator:
                 self._emit(fx.ForgetCoordinator())
-            self._beat_failed(now, roll)
+            self._retry_heartbeat(now, roll)
         else:
             self._react(ApiKey.HEARTBEAT, code, now, roll)
         return self._advance(now)
@@ -287,25 +491,25 @@ class ClassicMembership(Member):
     def probe_ended(
         self, ticket: int, now: float, roll: float, *, is_silent: bool
     ) -> Effects:
-        """The coordinator gave a sign of life, or kept silent though it was asked."""
-        if ticket != self._probe_ticket or not self._is_parked():
+        """The coordinator answered to a probe, or did not within its timeout."""
+        if ticket != self._probe_ticket or not self._is_blocked():
             return ()
         if is_silent:
             self._emit(fx.ForgetCoordinator())
             self._retry(Event.RETRY, now, roll)
         else:
-            self._pulse.answered()
+            self._probe_timer.answered()
         return self._advance(now)
 
     @property
     def is_joining(self) -> bool:
-        """Whether the answer to a JoinGroup will tell the generation."""
+        """Whether a JoinGroup is due or under way; its answer tells the generation."""
         return self.state is State.JOINING
 
     def commit_refused(
         self, code: int, identity: tuple[str, int], now: float, roll: float
     ) -> Effects:
-        """An OffsetCommit under that member id and generation was refused."""
+        """A commit or a fetch of offsets under that identity was refused."""
         step = reaction(ApiKey.OFFSET_COMMIT, code).step
         if identity != (self.member_id, self.generation) or self.generation < 0:
             return ()
@@ -314,6 +518,15 @@ class ClassicMembership(Member):
         elif code == ErrorCode.FENCED_INSTANCE_ID:
             self._refused(self._error(code, "OffsetCommit"), now)
         return self._advance(now)
+
+    def request_failed(
+        self, ticket: int, error: KafkaError, now: float, roll: float
+    ) -> Effects:
+        """A request had no answer, or no coordinator was found for it."""
+        if ticket == self._abandoned_join != 0:
+            self._abandoned_join = 0
+            return self._advance(now)
+        return super().request_failed(ticket, error, now, roll)
 
     # ---- what an answer means --------------------------------------------------------
 
@@ -326,22 +539,22 @@ class ClassicMembership(Member):
             return
         assert name is not None
         self.member_id, self.generation = reply.member_id, reply.generation_id
-        self.protocol = name
+        self.assignor_name = name
         self._heartbeat.start(now)
         if reply.leader != reply.member_id:
             self._fire(Event.JOINED, now)
             self._send_sync((), now)
             return
         try:
-            self._leadership = Leadership.of(reply.members)
+            self._leadership = Leadership.from_members(reply.members)
         except KafkaError as error:
             self._refused(error, now)
             return
         self._fire(Event.ELECTED, now)
         if reply.skip_assignment:
-            # A static leader came back to a group that needs no new assignment
-            # (KIP-814); it goes on watching the topics.
-            self._leadership.note(self._layout)
+            # A static leader returned to a group that needs no new assignment
+            # (KIP-814). It still watches the topics.
+            self._leadership.set_basis(self._layout)
             self._fire(Event.ASSIGNMENT_MADE, now)
             self._send_sync((), now)
         else:
@@ -353,40 +566,41 @@ class ClassicMembership(Member):
     def _adopt(self, assigned: frozenset[TopicPartition], now: float) -> None:
         self._failures = 0
         self._heartbeat.start(now)
-        if not all(tp.topic in self._wanted() for tp in assigned):
+        if not all(tp.topic in self._subscribed() for tp in assigned):
             self._reason = "the subscription changed during the rebalance"
             self._fire(Event.SYNCED_STALE, now)
             return
         self._latest, self._latest_generation = assigned, self.generation
-        # What we listed as ours was kept from the others. If it is not to stay ours,
-        # they wait for a JoinGroup without it, even if it is given up already.
-        withheld = self._said - assigned
+        # The leader kept from the others what our JoinGroup listed as owned. They get
+        # what is not assigned to us any more only after a JoinGroup without it, even
+        # if we have released or lost it since.
+        blocked = self._sent_owned - assigned
         self._release_at = NEVER
-        asked = self.ledger.request(
-            self.ledger.owned - assigned, now + self.config.patience
-        )
+        deadline = now + self._revoke_timeout
+        requested = self.ledger.request(self.ledger.owned - assigned, deadline)
         added = self.ledger.assign(assigned)
-        is_less = bool(withheld or self.ledger.pending)
+        is_less = bool(blocked or self.ledger.pending)
         self._fire(Event.SYNCED_LESS if is_less else Event.SYNCED, now)
-        if asked:
-            self._emit(fx.RequestRevoke(asked, now + self.config.patience))
+        if requested:
+            self._emit(fx.RequestRevoke(requested, deadline))
         self._emit(fx.Assign(added, self.ledger.owned))
         if self._expects_rebalance():
             self._heartbeat.expect_rebalance(now)
-        if self._wanted() != self._said_topics:
+        if self._subscribed() != self._sent_topics:
             self._reason = "the subscription changed during the rebalance"
             self._fire(Event.SUBSCRIBED, now)
         elif self._is_outdated():
             self._reason = "the topics of the group changed during the rebalance"
-            self._fire(Event.REBALANCE_ASKED, now)
-        elif self._withheld != self._said_withheld:
-            self._reason = "what is being rewound changed during the rebalance"
-            self._fire(Event.REBALANCE_ASKED, now)
+            self._fire(Event.REBALANCE_NEEDED, now)
+        elif self._withheld != self._sent_withheld:
+            self._reason = "a rewind began or ended during the rebalance"
+            self._fire(Event.REBALANCE_NEEDED, now)
 
-    def _note_free(self, free: frozenset[TopicPartition] | None) -> None:
-        if self._withheld == self._said_withheld:
+    def _set_free(self, free: frozenset[TopicPartition] | None) -> None:
+        # The answer to an older request says nothing of what is withheld now.
+        if self._withheld == self._sent_withheld:
             self._free = (free or frozenset()) & self._withheld
-            self._is_deaf = bool(self._withheld) and free is None
+            self._ignores_withholding = bool(self._withheld) and free is None
 
     def _react(self, api: ApiKey, code: int, now: float, roll: float) -> None:
         asked = reaction(api, code)
@@ -400,30 +614,30 @@ class ClassicMembership(Member):
             self._refused(self._error(code, api.name), now)
 
     def _retry(self, event: Event, now: float, roll: float) -> None:
-        # The first rejoin after a reset is due at once: the group is waiting. A
-        # coordinator that only ever resets us must not be hammered, though.
+        # The first rejoin after a reset is due at once: the group is waiting. Later
+        # ones back off, in case the coordinator resets the member again and again.
         is_first = self._failures == 0 and event is not Event.RETRY
         delay = 0.0 if is_first else self.config.backoff.delay(self._failures, roll)
-        if event is not Event.REBALANCE_ASKED or self.state is State.JOINING:
+        if event is not Event.REBALANCE_NEEDED or self.state is State.JOINING:
             self._failures += 1
         self._fire(event, now)
         if self.state is State.JOINING:
             self._ticket = 0
             self._join_at = now + delay
 
-    def _beat_failed(self, now: float, roll: float) -> None:
-        self._beat_ticket = 0
-        delay = self.config.backoff.delay(self._beat_failures, roll)
-        self._beat_failures += 1
+    def _retry_heartbeat(self, now: float, roll: float) -> None:
+        self._heartbeat_ticket = 0
+        delay = self.config.backoff.delay(self._heartbeat_failures, roll)
+        self._heartbeat_failures += 1
         self._heartbeat.failed(now, delay)
 
     def _inconsistent(self, kind: str | None, name: str | None, now: float) -> None:
         if kind and kind != PROTOCOL_TYPE:
-            theirs = f"is one of {kind!r}, not of consumers"
+            theirs = f"has the protocol type {kind!r}, not {PROTOCOL_TYPE!r}"
         elif name:
-            theirs = f"divides by {name!r}"
+            theirs = f"uses the assignor {name!r}"
         else:
-            theirs = "divides otherwise, or not every member of it offers these"
+            theirs = "uses another assignor, or not all of its members offer these"
         ours = ", ".join(assignor.name for assignor in self.config.assignors)
         text = f"group {self.config.group_id!r} {theirs}; this member offers {ours}"
         self._refused(broker_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, text), now)
@@ -432,9 +646,9 @@ class ClassicMembership(Member):
         text = f"{request} to group {self.config.group_id!r} was refused"
         return broker_error(code, text)
 
-    def _unanswered(self, ticket: int, now: float, roll: float) -> None:
-        if ticket == self._beat_ticket:
-            self._beat_failed(now, roll)
+    def _retry_request(self, ticket: int, now: float, roll: float) -> None:
+        if ticket == self._heartbeat_ticket:
+            self._retry_heartbeat(now, roll)
         else:
             self._retry(Event.RETRY, now, roll)
 
@@ -445,3 +659,309 @@ class ClassicMembership(Member):
         self._fire(Event.REFUSED, now)
         if self.state is State.FATAL:
             self._emit(fx.Fail(error))
+
+    # ---- states ----------------------------------------------------------------------
+
+    def _fire(self, event: Event, now: float) -> None:
+        before, self.state = self.state, transition(self.state, event)
+        if (forget := _ON_EVENT.get(event)) is not None:
+            forget(self, now)
+        if self.state is not before or self.state in _REENTERED:
+            enter = _ON_ENTRY.get(self.state)
+            if enter is not None:
+                enter(self, now)
+
+    def _begin_join(self, now: float) -> None:
+        self._ticket = self._heartbeat_ticket = 0
+        self._is_silent = False
+        self._join_at = now
+
+    def _enter_joining(self, now: float) -> None:
+        self._begin_join(now)
+        self._is_refreshed, self._refresh_ticket = False, 0
+
+    def _forget_generation(self, now: float) -> None:
+        del now
+        self.generation = -1
+        self._free = frozenset()
+        self._leadership = None
+        self._ticket = self._heartbeat_ticket = 0
+        self._heartbeat.stop()
+        self._lose()
+
+    def _forget_member(self, now: float) -> None:
+        self._forget_generation(now)
+        self.member_id = ""
+
+    def _prepare(self, now: float) -> None:
+        self._ticket = 0
+        self._request(self._to_release_first(), now)
+
+    def _begin_leaving(self, now: float) -> None:
+        is_static = self.config.group_instance_id is not None
+        if self._ticket and not self.member_id and not is_static:
+            self._abandoned_join, self._abandoned_until = (
+                self._ticket,
+                now + _MEMBER_ID_LIMIT,
+            )
+        self._ticket = 0
+        self._request_all(now)
+
+    def _poll_expired(self, now: float) -> None:
+        if not self._may_expire():
+            return
+        if self.config.group_instance_id is not None:
+            # A static member is expected back. It stops its heartbeats instead of
+            # leaving; the coordinator removes it if its session ends before it polls.
+            self._is_silent = True
+            return
+        self._leave("the consumer did not poll within max_poll_interval_ms")
+        self._fire(Event.POLL_EXPIRED, now)
+
+    # ---- progress --------------------------------------------------------------------
+
+    def _proceed(self, now: float) -> None:
+        if self.state in _PROGRESS:
+            _PROGRESS[self.state](self, now)
+
+    def _send_due(self, now: float) -> None:
+        self._send_heartbeat(now)
+        self._send_probe(now)
+
+    def _join_if_clear(self, now: float) -> None:
+        if not self._to_release_first():
+            self._fire(Event.RELEASED, now)
+
+    def _join_if_due(self, now: float) -> None:
+        if self._ticket or now < self._join_at:
+            return
+        if self.matches_on_client and not self._is_refreshed:
+            self._refresh(now)
+            return
+        self._leadership = None
+        self._abandoned_join = 0
+        self._sent_owned, self._sent_topics = self.ledger.owned, self._subscribed()
+        self._sent_withheld, self._free = self._withheld, frozenset()
+        self._ticket = self._new_ticket()
+        self._probe_timer.start(now)
+        reason, self._reason = self._reason, ""
+        self._emit(
+            fx.SendJoin(
+                ticket=self._ticket,
+                member_id=self.member_id,
+                protocols=self._protocols(),
+                reason=reason[:_REASON_LIMIT],
+            )
+        )
+
+    def _refresh(self, now: float) -> None:
+        # The first member that sees a new topic joins again, and so the whole group
+        # does. Without a refresh each other member would join with its old metadata,
+        # and start one more rebalance when it sees the topic.
+        self._is_refreshed = True
+        self._refresh_ticket = self._new_ticket()
+        self._join_at = now + self.config.refresh_timeout
+        self._emit(
+            fx.RefreshTopics(
+                ticket=self._refresh_ticket, timeout=self.config.refresh_timeout
+            )
+        )
+
+    def _rejoin_if_released(self, now: float) -> None:
+        if not self.ledger.pending:
+            self._reason = "revoked partitions were given up"
+            self._fire(Event.RELEASED, now)
+        elif now >= self._release_at:
+            self._reason = "some of the revoked partitions were given up"
+            self._fire(Event.RELEASE_DUE, now)
+
+    def _unsubscribe_if_clear(self, now: float) -> None:
+        if self.ledger.owned:
+            return
+        self._leave(self._reason)
+        self._forget_member(now)
+        self._fire(Event.RELEASED, now)
+        if self._topics is not None:
+            self._fire(Event.SUBSCRIBED, now)
+
+    def _leave_if_clear(self, now: float) -> None:
+        if self.ledger.owned or self._closing_ticket or self._abandoned_join:
+            return
+        self._fire(Event.RELEASED, now)
+        self._closing_ticket = self._leave(self._reason)
+        if not self._closing_ticket:
+            self._fire(Event.LEAVE_ENDED, now)
+
+    def _abandoned_answered(self, member_id: str) -> None:
+        # The answer to the JoinGroup that was under way when the member left.
+        self._abandoned_join = 0
+        if self.state is State.LEAVING:
+            self.member_id = member_id  # the usual way out sends its LeaveGroup
+        elif member_id:
+            self._emit(
+                fx.SendLeave(
+                    ticket=self._new_ticket(),
+                    member_id=member_id,
+                    reason="the consumer unsubscribed",
+                )
+            )
+
+    def _leave(self, reason: str) -> int:
+        # A static member stays in the group until its session ends: it may return.
+        if not self.member_id or self.config.group_instance_id is not None:
+            return 0
+        ticket = self._new_ticket()
+        self._emit(
+            fx.SendLeave(
+                ticket=ticket, member_id=self.member_id, reason=reason[:_REASON_LIMIT]
+            )
+        )
+        return ticket
+
+    def _send_heartbeat(self, now: float) -> None:
+        if not self._may_heartbeat():
+            return
+        if self._heartbeat.is_expired(now):
+            self._heartbeat_ticket = 0
+            self._emit(fx.ForgetCoordinator())
+            self._heartbeat.renew(now)
+        if self._heartbeat.is_due(now):
+            self._heartbeat.sent(now)
+            self._heartbeat_ticket = self._new_ticket()
+            self._emit(
+                fx.SendHeartbeat(
+                    ticket=self._heartbeat_ticket,
+                    member_id=self.member_id,
+                    generation=self.generation,
+                    timeout=min(
+                        self.config.answer_timeout, self._heartbeat.session_end - now
+                    ),
+                )
+            )
+
+    def _send_probe(self, now: float) -> None:
+        # The coordinator may answer JoinGroup and SyncGroup late, and one that has
+        # stopped never does. Only a request on another connection tells which it is.
+        if self._is_blocked() and self._probe_timer.is_due(now):
+            self._probe_timer.sent(now)
+            self._probe_ticket = self._new_ticket()
+            self._emit(
+                fx.SendProbe(
+                    ticket=self._probe_ticket, timeout=self.config.answer_timeout
+                )
+            )
+
+    # ---- questions -------------------------------------------------------------------
+
+    def _may_heartbeat(self) -> bool:
+        return (
+            self.state in HEARTBEATING
+            and self.generation >= 0
+            and not self._closing_ticket
+            and not self._is_silent
+        )
+
+    def _is_blocked(self) -> bool:
+        return self.state in BLOCKED and self._ticket != 0
+
+    def _may_expire(self) -> bool:
+        return not self._is_silent and (self.state, Event.POLL_EXPIRED) in TRANSITIONS
+
+    def _to_release_first(self) -> frozenset[TopicPartition]:
+        if not self.config.is_cooperative:
+            return self.ledger.owned
+        wanted = self._subscribed()
+        return frozenset(tp for tp in self.ledger.owned if tp.topic not in wanted)
+
+    def _subscribed(self) -> frozenset[str]:
+        return frozenset() if self._topics is None else self._topics
+
+    def _is_outdated(self) -> bool:
+        return self._leadership is not None and self._leadership.is_outdated(
+            self._layout
+        )
+
+    def _expects_rebalance(self) -> bool:
+        # A cooperative assignment that moves partitions takes two generations: their
+        # owners release them and join again, so that they can be assigned. Only the
+        # leader knows whether any partition moves.
+        return self.config.is_cooperative and (
+            self._leadership is None or self._leadership.has_revocations
+        )
+
+    def _assignor(self) -> Assignor:
+        (found,) = (a for a in self.config.assignors if a.name == self.assignor_name)
+        return found
+
+    def _names_other(self, protocol_type: str | None, name: str | None) -> bool:
+        return protocol_type not in {None, PROTOCOL_TYPE} or (
+            name is not None and name != self.assignor_name
+        )
+
+    def _protocols(self) -> tuple[tuple[str, bytes], ...]:
+        protocols = list[tuple[str, bytes]]()
+        plain = Subscription(
+            topics=self._sent_topics,
+            owned=self._sent_owned,
+            generation=self.generation,
+            rack=self.config.rack,
+            withheld=self._sent_withheld,
+        )
+        latest = replace(plain, owned=self._latest, generation=self._latest_generation)
+        for assignor in self.config.assignors:
+            own = replace(plain, user_data=assignor.user_data(latest))
+            protocols.append((assignor.name, encode_subscription(own)))
+        return tuple(protocols)
+
+    def _send_sync(
+        self, assignments: tuple[tuple[str, bytes], ...], now: float
+    ) -> None:
+        self._heartbeat_ticket = 0
+        self._ticket = self._new_ticket()
+        self._probe_timer.start(now)
+        self._emit(
+            fx.SendSync(
+                ticket=self._ticket,
+                member_id=self.member_id,
+                generation=self.generation,
+                protocol=self.assignor_name,
+                assignments=assignments,
+            )
+        )
+
+
+_Method = Callable[[ClassicMembership, float], None]
+
+#: Events that end the ownership of all partitions, whatever the state.
+_ON_EVENT: Final[Mapping[Event, _Method]] = MappingProxyType(
+    {
+        Event.GENERATION_LOST: ClassicMembership._forget_generation,
+        Event.MEMBER_LOST: ClassicMembership._forget_member,
+        Event.POLL_EXPIRED: ClassicMembership._forget_member,
+        Event.REFUSED: ClassicMembership._forget_member,
+        # A heartbeat may still be under way.
+        Event.LEAVE_ENDED: ClassicMembership._forget_member,
+    }
+)
+#: What to do on entering a state.
+_ON_ENTRY: Final[Mapping[State, _Method]] = MappingProxyType(
+    {
+        State.PREPARING: ClassicMembership._prepare,
+        State.JOINING: ClassicMembership._enter_joining,
+        State.UNSUBSCRIBING: ClassicMembership._begin_leaving,
+        State.LEAVING: ClassicMembership._begin_leaving,
+    }
+)
+#: States whose entry action runs again on every event that keeps them: a change of the
+#: subscription while PREPARING may add partitions that have to be released first.
+_REENTERED: Final = frozenset({State.PREPARING})
+#: What each state waits for.
+_PROGRESS: Final[Mapping[State, _Method]] = MappingProxyType(
+    {
+        State.PREPARING: ClassicMembership._join_if_clear,
+        State.JOINING: ClassicMembership._join_if_due,
+        State.RELEASING: ClassicMembership._rejoin_if_released,
+        State.UNSUBSCRIBING: ClassicMembership._unsubscribe_if_clear,
+        State.LEAVING: ClassicMembership._leave_if_clear,
+    }
+)

@@ -1,1 +1,1 @@
-"""A member of a group of the KIP-848 protocol."""
+"""The KIP-848 group protocol: the member's machine."""

@@ -1,8 +1,8 @@
-"""Which patterns of Python a broker understands as well (KIP-848 uses RE2).
+"""Translates patterns of Python to RE2, by which a broker matches topics (KIP-848).
 
-A pattern is sent to the broker only where both sides take every part of it to mean
-the same for the names that topics can have: letters, digits, ``.``, ``_`` and ``-``.
-Whatever is not known to be so is matched by the client instead.
+A pattern is sent to the broker only if every part of it is known to mean the same to
+both sides, for the names that topics can have: letters, digits, ``.``, ``_`` and ``-``.
+The client matches all other patterns by itself.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Final
 
 __all__ = ["INTERNAL_TOPICS", "to_re2"]
 
-#: Topics of Kafka's own, which a broker's match does not leave out.
+#: Kafka's internal topics, which a broker's match does not leave out.
 INTERNAL_TOPICS: Final = (
     "__consumer_offsets",
     "__transaction_state",
     "__share_group_state",
 )
 
-# Flags that say nothing about names of topics (they have no line ends, and no letter
-# beyond ASCII), and the one that RE2 has as well.
+# Flags that make no difference to the names of topics, which have no line ends and no
+# letter beyond ASCII; and IGNORECASE, which RE2 has as well.
 _HARMLESS: Final = re.ASCII | re.UNICODE | re.MULTILINE | re.DOTALL | re.IGNORECASE
 
-# Escapes that mean the same to both: classes, edges of words, the start, and all that
-# is neither letter nor digit.
+# Escapes that mean the same to both sides: classes, word boundaries, the start, and
+# every character that is neither a letter nor a digit.
 _ESCAPE = r"\\(?:[dDsSwW]|[^\w\s]|_)"
 _SET = rf"\[\^?\]?(?:[^\]\[\\]|{_ESCAPE})*\]"
 _ATOM = rf"""
@@ -35,13 +35,13 @@ _ATOM = rf"""
     | [.^$|]
     | [^\\\[\](){{}}*+?.^$|]
 """
-# RE2 counts to 1000, has no possessive quantifiers, and takes {,n} for itself.
+# RE2 counts to 1000 at most, has no possessive quantifiers, and takes {,n} literally.
 _QUANTIFIER = r"(?:[*+?]|\{\d{1,3}(?:,(?:\d{1,3})?)?\})\??(?![*+?{])"
 _TOKENS: Final = re.compile(rf"(?:(?:{_ATOM})(?:{_QUANTIFIER})?)*", re.VERBOSE)
 
 
 def to_re2(pattern: re.Pattern[str], *, hides_internal: bool) -> str | None:
-    """The same pattern for a broker, which matches whole names by it.
+    """Translate a pattern for a broker, which matches whole names by it.
 
     Args:
         pattern: matches whole names.

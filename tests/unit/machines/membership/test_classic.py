@@ -10,8 +10,8 @@ import pytest
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.assignors import ASSIGNORS
 from kafkaio._machines.membership.classic.membership import (
+    ClassicMemberConfig,
     ClassicMembership,
-    MemberConfig,
 )
 from kafkaio._machines.membership.classic.states import State
 from kafkaio._machines.membership.layout import Layout
@@ -57,7 +57,7 @@ class Driver:
     def __init__(self, **options: Any) -> None:
         options = {"assignors": (COOPERATIVE,), "group_id": "g", **options}
         self.machine = ClassicMembership(
-            MemberConfig(session=10.0, interval=3.0, rebalance=60.0, **options)
+            ClassicMemberConfig(session=10.0, interval=3.0, rebalance=60.0, **options)
         )
         self.now = 100.0
         self.out: list[fx.Effect] = []
@@ -70,8 +70,8 @@ class Driver:
     def feed(self, effects: Iterable[fx.Effect]) -> list[fx.Effect]:
         self.out = list(effects)
         for effect in effects:
-            if isinstance(effect, fx.RequestRevoke) and effect.is_parting:
-                self.out += self.machine.idle(effect.partitions, self.now)
+            if isinstance(effect, fx.RequestRevoke) and effect.is_leaving:
+                self.out += self.machine.release(effect.partitions, self.now)
         return self.out
 
     def one(self, kind: type[EffectT]) -> EffectT:
@@ -129,7 +129,7 @@ class Driver:
         return self.feed(self.machine.revoke_ended(claims, self.now, in_time=in_time))
 
     def step(self) -> list[fx.Effect]:
-        self.machine.ledger.tell()
+        self.machine.ledger.report()
         return self.feed(self.machine.step_taken(self.now))
 
     def failed(self, ticket: int, error: KafkaError | None = None) -> list[fx.Effect]:
@@ -309,9 +309,9 @@ def test_a_group_of_another_kind_is_refused(change: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("found", "text"),
     [
-        ({"protocol_type": "connect"}, "one of 'connect'"),
-        ({"protocol_type": "consumer", "protocol_name": "range"}, "by 'range'"),
-        ({}, "otherwise"),
+        ({"protocol_type": "connect"}, "protocol type 'connect'"),
+        ({"protocol_type": "consumer", "protocol_name": "range"}, "assignor 'range'"),
+        ({}, "another assignor"),
     ],
 )
 def test_a_refusal_says_what_we_offer_and_what_they_do(
@@ -452,7 +452,7 @@ def test_a_leader_that_takes_nothing_expects_none() -> None:
 
 def test_metadata_is_refreshed_before_a_pattern_joins() -> None:
     driver = Driver()
-    driver.machine.matches_here = True
+    driver.machine.matches_on_client = True
     driver.subscribe()
     refresh = driver.one(fx.RefreshTopics)
     assert driver.kinds() == ["RefreshTopics"]
@@ -480,7 +480,7 @@ def test_metadata_is_refreshed_before_a_pattern_joins() -> None:
 
 def test_a_join_waits_for_metadata_for_a_while_only() -> None:
     driver = Driver()
-    driver.machine.matches_here = True
+    driver.machine.matches_on_client = True
     driver.subscribe()
     refresh = driver.one(fx.RefreshTopics)
     assert driver.machine.next_deadline() == driver.now + refresh.timeout
@@ -496,7 +496,7 @@ def test_a_join_waits_for_metadata_for_a_while_only() -> None:
 
 def test_who_unsubscribes_while_metadata_is_refreshed_does_not_join() -> None:
     driver = Driver()
-    driver.machine.matches_here = True
+    driver.machine.matches_on_client = True
     driver.subscribe()
     refresh = driver.one(fx.RefreshTopics)
     driver.feed(driver.machine.unsubscribe(driver.now))
@@ -597,10 +597,10 @@ def test_a_late_sign_of_life_changes_nothing() -> None:
 @pytest.mark.parametrize("session", [1.0, 6.0, 10.0, 45.0, 300.0])
 @pytest.mark.parametrize("share", [0.1, 1 / 3])
 def test_silence_is_noticed_within_the_session(session: float, share: float) -> None:
-    config = MemberConfig(
+    config = ClassicMemberConfig(
         group_id="g", assignors=(RANGE,), session=session, interval=session * share
     )
-    assert config.interval + config.silence < session
+    assert config.interval + config.answer_timeout < session
 
 
 @pytest.mark.parametrize(
@@ -672,7 +672,7 @@ def test_a_revoke_waits_for_the_step_and_then_the_group_hears() -> None:
 def test_the_idle_ones_go_first_and_the_others_may_follow() -> None:
     driver = Driver()
     shrink(driver, tps(0))
-    driver.feed(driver.machine.idle(tps(1), driver.now))
+    driver.feed(driver.machine.release(tps(1), driver.now))
     assert driver.one(fx.Revoke).partitions == tps(1)
     assert driver.revoked() == []
     # One JoinGroup for both if the other is done within an interval ...
@@ -682,7 +682,7 @@ def test_the_idle_ones_go_first_and_the_others_may_follow() -> None:
     # ... and one for the first alone if it is not.
     driver = Driver()
     shrink(driver, tps(0))
-    driver.feed(driver.machine.idle(tps(1), driver.now))
+    driver.feed(driver.machine.release(tps(1), driver.now))
     driver.revoked()
     driver.wait(2.9)
     assert "SendJoin" not in driver.kinds()
@@ -773,10 +773,12 @@ def test_eager_gives_everything_up_before_it_joins() -> None:
 
 
 def test_eager_is_what_a_mixture_can_do() -> None:
-    assert not MemberConfig(group_id="g", assignors=(COOPERATIVE, RANGE)).is_cooperative
-    assert MemberConfig(group_id="g", assignors=(RANGE,)).patience == 294.0
-    short = MemberConfig(group_id="g", assignors=(RANGE,), rebalance=4.0)
-    assert short.patience == 2.0
+    assert not ClassicMemberConfig(
+        group_id="g", assignors=(COOPERATIVE, RANGE)
+    ).is_cooperative
+    assert ClassicMemberConfig(group_id="g", assignors=(RANGE,)).revoke_timeout == 294.0
+    short = ClassicMemberConfig(group_id="g", assignors=(RANGE,), rebalance=4.0)
+    assert short.revoke_timeout == 2.0
 
 
 # ---- the leader watches
@@ -839,7 +841,7 @@ def test_a_bad_assignor_is_an_error() -> None:
                 return {"me": tps(0), "you": ()}
             raise ZeroDivisionError("oops")
 
-    for topics, text in ((T, "oops"), (frozenset({"greedy"}), "given them up")):
+    for topics, text in ((T, "oops"), (frozenset({"greedy"}), "released them")):
         driver = Driver(assignors=(Broken(),))
         driver.subscribe(topics)
         owner = driver.member("you", topics=topics, owned=tps(0))
@@ -1011,10 +1013,10 @@ def test_leaving_in_a_hurry_waits_for_no_hold() -> None:
     held = driver.machine.ledger.hold(driver.machine.ledger.claims(tps(0)))
     driver.feed(driver.machine.close(driver.now))
     assert driver.one(fx.Revoke).partitions == tps(1)
-    driver.feed(driver.machine.abandon(driver.now))
+    driver.feed(driver.machine.lose_all(driver.now))
     assert driver.one(fx.Lose).partitions == tps(0, 1)
     assert "SendLeave" in driver.kinds()
-    assert driver.machine.abandon(driver.now) == ()
+    assert driver.machine.lose_all(driver.now) == ()
     assert driver.machine.unhold(held, driver.now) == ()
 
 
@@ -1199,7 +1201,7 @@ def test_what_is_to_be_withheld_is_told_by_joining_again() -> None:
     assert driver.one(fx.SendJoin).reason == "partitions are being rewound"
     assert driver.feed(driver.machine.withhold(tps(1, 2), driver.now)) == []
     assert driver.machine.free == {}
-    assert not driver.machine.is_deaf
+    assert not driver.machine.ignores_withholding
 
 
 def test_what_is_free_is_free_for_one_generation() -> None:
@@ -1208,7 +1210,7 @@ def test_what_is_free_is_free_for_one_generation() -> None:
     driver.joined()
     shared(driver, tps(0), tps(1, 3))
     assert driver.machine.free == {TopicPartition("t", 1): -3}
-    assert not driver.machine.is_deaf
+    assert not driver.machine.ignores_withholding
     driver.feed(driver.machine.enforce_rebalance("why", driver.now))
     assert driver.machine.free == {}
     assert told(driver) == tps(1, 2)
@@ -1221,7 +1223,7 @@ def test_what_is_free_is_free_for_one_generation() -> None:
     driver.joined()
     driver.synced(tps(0, 1))
     assert driver.one(fx.Assign).added == tps(1)
-    assert not driver.machine.is_deaf
+    assert not driver.machine.ignores_withholding
 
 
 def test_nothing_is_free_for_who_is_no_member_any_more() -> None:
@@ -1235,15 +1237,15 @@ def test_nothing_is_free_for_who_is_no_member_any_more() -> None:
     assert told(driver) == tps(1)
 
 
-def test_a_leader_of_another_client_is_deaf() -> None:
+def test_a_leader_of_another_client_ignores_withholding() -> None:
     driver = Driver().stable(tps(0))
     driver.feed(driver.machine.withhold(tps(1), driver.now))
     driver.joined()
     driver.synced(tps(0))
-    assert driver.machine.is_deaf
+    assert driver.machine.ignores_withholding
     assert driver.machine.free == {}
     driver.feed(driver.machine.withhold(tps(1, 2), driver.now))
-    assert not driver.machine.is_deaf
+    assert not driver.machine.ignores_withholding
 
 
 def test_what_is_withheld_during_a_rebalance_makes_another() -> None:
@@ -1255,7 +1257,7 @@ def test_what_is_withheld_during_a_rebalance_makes_another() -> None:
     driver.joined(ticket=join.ticket)
     driver.synced(tps(0))
     # That leader had not been asked yet.
-    assert not driver.machine.is_deaf
+    assert not driver.machine.ignores_withholding
     assert told(driver) == tps(1)
 
 
@@ -1263,7 +1265,7 @@ def test_an_eager_member_gives_all_up_before_it_asks() -> None:
     driver = eager().stable(tps(0, 1))
     driver.feed(driver.machine.withhold(tps(1), driver.now))
     assert driver.one(fx.RequestRevoke).partitions == tps(0, 1)
-    driver.feed(driver.machine.idle(tps(0, 1), driver.now))
+    driver.feed(driver.machine.release(tps(0, 1), driver.now))
     driver.revoked()
     assert told(driver) == tps(1)
 

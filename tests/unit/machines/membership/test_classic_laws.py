@@ -15,10 +15,10 @@ from hypothesis.stateful import (
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.assignors import ASSIGNORS
 from kafkaio._machines.membership.classic.membership import (
+    ClassicMemberConfig,
     ClassicMembership,
-    MemberConfig,
 )
-from kafkaio._machines.membership.classic.states import HEARTBEATING, PARKING, State
+from kafkaio._machines.membership.classic.states import BLOCKED, HEARTBEATING, State
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.ledger import Claim
 from kafkaio._machines.membership.subscription import (
@@ -73,7 +73,7 @@ class Laws(RuleBasedStateMachine):
         names = ["range"] if eager else ["cooperative-sticky"]
         self.eager = eager
         self.machine = ClassicMembership(
-            MemberConfig(
+            ClassicMemberConfig(
                 group_id="g",
                 assignors=tuple(ASSIGNORS[name] for name in names),
                 session=10.0,
@@ -82,7 +82,7 @@ class Laws(RuleBasedStateMachine):
                 group_instance_id="i" if static else None,
             )
         )
-        self.machine.matches_here = matches
+        self.machine.matches_on_client = matches
         self.now = 0.0
         self.generation = 0
         self.requests: list[fx.Effect] = []
@@ -116,12 +116,12 @@ class Laws(RuleBasedStateMachine):
         for effect in effects:
             assert not self.ended
             match effect:
-                case fx.RequestRevoke(partitions, deadline, is_parting):
+                case fx.RequestRevoke(partitions, deadline, is_leaving):
                     assert partitions <= self.owned
                     assert not partitions & self.asked.keys()
                     assert deadline < self.now + 40.0
-                    self.asked |= dict.fromkeys(partitions, is_parting)
-                    if is_parting:
+                    self.asked |= dict.fromkeys(partitions, is_leaving)
+                    if is_leaving:
                         parting |= partitions
                 case fx.Revoke():
                     # Asked for first, and then stepped over by the user.
@@ -148,7 +148,7 @@ class Laws(RuleBasedStateMachine):
                     assert 0 < effect.timeout < 10.0 - 3.0
                     self.requests.append(effect)
                 case fx.RefreshTopics():
-                    assert self.machine.matches_here
+                    assert self.machine.matches_on_client
                     assert 0 < effect.timeout < 10.0
                     self.requests.append(effect)
                 case fx.SendSync() | fx.ResolveTopics() | fx.SendLeave():
@@ -158,7 +158,7 @@ class Laws(RuleBasedStateMachine):
                 case fx.ForgetCoordinator():
                     pass
         if parting:
-            self.take(self.machine.idle(parting, self.now))
+            self.take(self.machine.release(parting, self.now))
 
     def drop(self, partitions: frozenset[TopicPartition]) -> None:
         self.owned -= partitions
@@ -189,7 +189,7 @@ class Laws(RuleBasedStateMachine):
 
     @rule()
     def step(self) -> None:
-        self.machine.ledger.tell()
+        self.machine.ledger.report()
         self.asked |= dict.fromkeys(self.asked, True)
         self.take(self.machine.step_taken(self.now))
 
@@ -211,7 +211,7 @@ class Laws(RuleBasedStateMachine):
     @rule(partitions=SHARES)
     def idle(self, partitions: frozenset[TopicPartition]) -> None:
         self.asked |= {tp: True for tp in partitions if tp in self.asked}
-        self.take(self.machine.idle(partitions, self.now))
+        self.take(self.machine.release(partitions, self.now))
 
     @rule(counts=st.fixed_dictionaries({"t": st.integers(0, 3)}))
     def metadata(self, counts: dict[str, int]) -> None:
@@ -358,11 +358,11 @@ class Laws(RuleBasedStateMachine):
                 assert due is not None
                 limit = 10.0 if machine._heartbeat.in_flight else 3.0
                 assert due <= self.now + limit
-        if machine.state in PARKING and machine._ticket:
+        if machine.state in BLOCKED and machine._ticket:
             # What is parked never goes unwatched.
             due = machine.next_deadline()
             watched = due is not None and due <= self.now + 3.0
-            assert watched or machine._pulse.in_flight
+            assert watched or machine._probe_timer.in_flight
         if machine.state in {State.UNJOINED, State.STALLED, State.LEFT, State.FATAL}:
             assert not self.owned
         assert machine.free.keys() <= self.withheld
@@ -370,8 +370,8 @@ class Laws(RuleBasedStateMachine):
             assert not machine.free
         if machine.state is State.STABLE:
             assert not self.asked
-            if not machine.is_deaf and self.withheld:
-                assert machine._said_withheld == self.withheld
+            if not machine.ignores_withholding and self.withheld:
+                assert machine._sent_withheld == self.withheld
         if machine.state is State.JOINING and self.eager:
             assert not self.owned
 

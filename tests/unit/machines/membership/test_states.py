@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kafkaio._machines.membership.classic import states
-from kafkaio._machines.membership.kip848 import states as consumer_states
+from kafkaio._machines.membership.kip848 import states as kip848
 from kafkaio.errors import InternalError
 
 
@@ -53,7 +53,7 @@ SUBSCRIBED         J T P J A S P P Q L . .
 UNSUBSCRIBED       U U Q Q Q Q Q Q Q L . .
 POLLED             . J . . . . . . . . . .
 POLL_EXPIRED       . . T . T . T T . . . .
-REBALANCE_ASKED    . . P J P P P P Q L . .
+REBALANCE_NEEDED    . . P J P P P P Q L . .
 RELEASED           . . J . . . . P U L . .
 RELEASE_DUE        . . . . . . . P . . . .
 MEMBER_ID_GIVEN    . . . J . . . . . . . .
@@ -71,13 +71,13 @@ CLOSED             X X L L L L L L L L . .
 LEAVE_ENDED        . . . . . . . . . X . .
 """,
 )
-CONSUMER = Table(
-    consumer_states.State,
-    consumer_states.Event,
-    consumer_states.TRANSITIONS,
-    consumer_states.transition,
-    consumer_states.ENDED,
-    consumer_states.SPEAKING,
+KIP848 = Table(
+    kip848.State,
+    kip848.Event,
+    kip848.TRANSITIONS,
+    kip848.transition,
+    kip848.ENDED,
+    kip848.HEARTBEATING,
     """
 EVENT           U T J S R A Q L X F
 SUBSCRIBED      J T J S R A Q L . .
@@ -95,7 +95,7 @@ RELEASED        . . . . . . U L . .
 LEAVE_ENDED     . . . . . . . X . .
 """,
 )
-TABLES = {"classic": CLASSIC, "consumer": CONSUMER}
+TABLES = {"classic": CLASSIC, "kip848": KIP848}
 BOTH = pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.kip848.membership import (
-    ConsumerMemberConfig,
-    ConsumerMembership,
+    Kip848MemberConfig,
+    Kip848Membership,
 )
 from kafkaio._machines.membership.kip848.states import State
 from kafkaio.errors import (
@@ -50,7 +50,7 @@ class Driver:
 
     def __init__(self, **options: Any) -> None:
         options = {"rebalance": 60.0, "group_id": "g", "member_id": "me", **options}
-        self.machine = ConsumerMembership(ConsumerMemberConfig(**options))
+        self.machine = Kip848Membership(Kip848MemberConfig(**options))
         self.now = 100.0
         self.out: list[fx.Effect] = []
         self.epoch = 0
@@ -71,8 +71,8 @@ class Driver:
         return [type(effect).__name__ for effect in self.out]
 
     @property
-    def beat(self) -> fx.SendConsumerHeartbeat:
-        return self.one(fx.SendConsumerHeartbeat)
+    def beat(self) -> fx.SendConsumerGroupHeartbeat:
+        return self.one(fx.SendConsumerGroupHeartbeat)
 
     def subscribe(self, topics: frozenset[str] = T) -> list[fx.Effect]:
         return self.feed(self.machine.subscribe(topics, self.now))
@@ -117,7 +117,7 @@ class Driver:
 
     def idle(self) -> list[fx.Effect]:
         pending = self.machine.ledger.pending
-        return self.feed(self.machine.idle(pending, self.now))
+        return self.feed(self.machine.release(pending, self.now))
 
     def revoked(self, *, in_time: bool = True) -> list[fx.Effect]:
         claims = self.one(fx.Revoke).claims
@@ -144,7 +144,7 @@ def test_a_join_says_everything() -> None:
     driver.subscribe(frozenset("tu"))
     assert driver.state is State.JOINING
     beat = driver.beat
-    assert (beat.epoch, beat.member_id, beat.is_new) == (0, "me", True)
+    assert (beat.member_epoch, beat.member_id, beat.is_new) == (0, "me", True)
     assert (beat.rack, beat.assignor, beat.rebalance) == ("r", "range", 60.0)
     assert (beat.names, beat.regex, beat.owned) == (set("tu"), None, frozenset())
     assert "JOINING epoch=0 | 0 owned" in repr(driver.machine)
@@ -160,10 +160,10 @@ def test_an_assignment_is_taken_on_and_acknowledged() -> None:
     assert driver.answer(slots(0, 1)) == [fx.NameTopics(frozenset({IDS["t"]}))]
     assert driver.state is State.RECONCILING
     driver.named()
-    assert driver.kinds() == ["Assign", "SendConsumerHeartbeat"]
+    assert driver.kinds() == ["Assign", "SendConsumerGroupHeartbeat"]
     assert driver.state is State.ACKNOWLEDGING
     beat = driver.beat
-    assert (beat.epoch, beat.owned) == (3, slots(0, 1))
+    assert (beat.member_epoch, beat.owned) == (3, slots(0, 1))
     assert (beat.names, beat.rebalance) == (None, None)
     assert driver.answer() == []
     assert driver.state is State.STABLE
@@ -176,7 +176,12 @@ def test_a_plain_heartbeat_says_nothing() -> None:
     assert driver.machine.next_deadline() == pytest.approx(driver.now + 0.1)
     driver.wait(0.1)
     beat = driver.beat
-    assert (beat.epoch, beat.owned, beat.names, beat.regex) == (1, None, None, None)
+    assert (beat.member_epoch, beat.owned, beat.names, beat.regex) == (
+        1,
+        None,
+        None,
+        None,
+    )
     assert beat.timeout == 15
     assert driver.wait(20) == []  # one at a time
 
@@ -207,7 +212,7 @@ def test_one_that_lasts_holds_up_the_acknowledgement_of_its_siblings() -> None:
     driver = joined(0, 1)
     driver.wait(5)
     driver.answer(())
-    driver.feed(driver.machine.idle(tps(0), driver.now))
+    driver.feed(driver.machine.release(tps(0), driver.now))
     assert driver.revoked() == []
     driver.wait(5)
     assert driver.beat.owned is None
@@ -381,7 +386,7 @@ def test_a_broker_that_knows_no_regular_expressions() -> None:
     assert driver.feed(driver.machine.regex_refused(ticket)) == [fx.MatchTopics()]
     assert driver.machine.regex_refused(ticket) == ()
     driver.subscribe()
-    assert (driver.beat.epoch, driver.beat.names) == (0, T)
+    assert (driver.beat.member_epoch, driver.beat.names) == (0, T)
 
 
 def test_a_broker_that_refuses_the_regular_expression() -> None:
@@ -391,14 +396,14 @@ def test_a_broker_that_refuses_the_regular_expression() -> None:
     assert driver.machine.topics == frozenset()
     assert driver.wait(1) == []
     driver.subscribe(T)
-    assert (driver.beat.epoch, driver.beat.names) == (0, T)
+    assert (driver.beat.member_epoch, driver.beat.names) == (0, T)
 
 
 def test_what_was_told_stands_until_the_names_have_come() -> None:
     driver = joined(0)
     driver.feed(driver.machine.subscribe_regex("t(", driver.now))
     driver.refused(E.INVALID_REGULAR_EXPRESSION)
-    assert driver.kinds() == ["MatchTopics", "SendConsumerHeartbeat"]
+    assert driver.kinds() == ["MatchTopics", "SendConsumerGroupHeartbeat"]
     assert (driver.beat.names, driver.beat.owned) == (T, slots(0))
     driver.answer(slots(0))
     assert driver.state is State.STABLE
@@ -427,23 +432,23 @@ def test_a_fenced_member_loses_all_and_joins_again_under_its_id(code: E) -> None
     driver = joined(0, 1)
     driver.wait(5)
     driver.refused(code)
-    assert driver.kinds() == ["Lose", "SendConsumerHeartbeat"]
+    assert driver.kinds() == ["Lose", "SendConsumerGroupHeartbeat"]
     assert driver.one(fx.Lose).partitions == tps(0, 1)
-    assert (driver.beat.epoch, driver.beat.member_id) == (0, "me")
+    assert (driver.beat.member_epoch, driver.beat.member_id) == (0, "me")
     assert driver.beat.owned == frozenset()
     assert not driver.beat.is_new
     # One that is fenced again at once must not hammer.
     assert driver.refused(code) == []
     assert driver.machine.next_deadline() == pytest.approx(driver.now + 0.1)
     driver.wait(0.1)
-    assert driver.beat.epoch == 0
+    assert driver.beat.member_epoch == 0
 
 
 def test_a_group_that_vanished_is_joined_again() -> None:
     driver = joined(0)
     driver.wait(5)
     driver.refused(E.GROUP_ID_NOT_FOUND)
-    assert driver.kinds() == ["Lose", "SendConsumerHeartbeat"]
+    assert driver.kinds() == ["Lose", "SendConsumerGroupHeartbeat"]
     driver.refused(E.GROUP_ID_NOT_FOUND)
     assert isinstance(driver.one(fx.Fail).error, GroupError)
 
@@ -456,7 +461,7 @@ def test_the_coordinator_is_elsewhere(code: E) -> None:
     driver.wait(0.1)
     # Whatever went wrong, the next heartbeat says everything.
     beat = driver.beat
-    assert (beat.epoch, beat.names, beat.owned) == (1, T, slots(0))
+    assert (beat.member_epoch, beat.names, beat.owned) == (1, T, slots(0))
     assert (beat.rebalance, beat.rack) == (60.0, None)
 
 
@@ -489,7 +494,7 @@ def test_failures_back_off() -> None:
         assert driver.failed() == [fx.ForgetCoordinator()]
         assert driver.wait(delay - 0.01) == []
         driver.wait(0.01)
-        assert driver.beat.epoch == 0
+        assert driver.beat.member_epoch == 0
 
 
 FATAL = [
@@ -548,7 +553,7 @@ def test_a_topic_that_may_not_be_read_is_reported_and_heartbeats_go_on() -> None
     driver.refused(E.TOPIC_AUTHORIZATION_FAILED)
     assert isinstance(driver.one(fx.Report).error, AuthorizationError)
     driver.wait(0.1)
-    assert driver.beat.epoch == 1
+    assert driver.beat.member_epoch == 1
 
 
 def test_who_does_not_poll_leaves_and_joins_at_the_next_poll() -> None:
@@ -557,12 +562,12 @@ def test_who_does_not_poll_leaves_and_joins_at_the_next_poll() -> None:
     for _ in range(11):
         driver.answer()
         driver.wait(5)
-    assert driver.kinds() == ["SendConsumerHeartbeat", "Lose"]
-    assert driver.beat.epoch == -1
+    assert driver.kinds() == ["SendConsumerGroupHeartbeat", "Lose"]
+    assert driver.beat.member_epoch == -1
     assert driver.state is State.STALLED
     assert driver.machine.next_deadline() is None
     driver.feed(driver.machine.polled(driver.now))
-    assert (driver.beat.epoch, driver.beat.names) == (0, T)
+    assert (driver.beat.member_epoch, driver.beat.names) == (0, T)
     assert driver.machine.polled(driver.now) == ()
 
 
@@ -576,7 +581,7 @@ def test_closing_gives_everything_up_and_leaves(
     assert driver.state is State.LEAVING
     driver.idle()
     driver.revoked()
-    assert driver.beat.epoch == epoch
+    assert driver.beat.member_epoch == epoch
     leave = driver.beat.ticket
     assert driver.machine.leave_ended(leave + 1, driver.now) == ()
     driver.answer(member_epoch=-1)
@@ -629,16 +634,16 @@ def test_refused_on_the_way_out() -> None:
 def test_heartbeats_go_on_while_partitions_are_given_up_for_good() -> None:
     driver = joined(0)
     driver.feed(driver.machine.unsubscribe(driver.now))
-    assert driver.state is State.PARTING
+    assert driver.state is State.UNSUBSCRIBING
     assert driver.machine.topics is None
     assert driver.machine.regex is None
     driver.wait(5)
     beat = driver.beat
-    assert (beat.epoch, beat.owned, beat.names) == (1, None, None)
+    assert (beat.member_epoch, beat.owned, beat.names) == (1, None, None)
     driver.answer(slots(0, 1))
     driver.idle()
     driver.revoked()
-    assert driver.beat.epoch == -1
+    assert driver.beat.member_epoch == -1
     assert driver.state is State.UNJOINED
     assert driver.machine.unsubscribe(driver.now) == ()
 
@@ -649,8 +654,10 @@ def test_subscribed_again_on_the_way_out() -> None:
     driver.subscribe()
     driver.idle()
     driver.revoked()
-    leave, join = [e for e in driver.out if isinstance(e, fx.SendConsumerHeartbeat)]
-    assert (leave.epoch, join.epoch) == (-1, 0)
+    leave, join = [
+        e for e in driver.out if isinstance(e, fx.SendConsumerGroupHeartbeat)
+    ]
+    assert (leave.member_epoch, join.member_epoch) == (-1, 0)
 
 
 def test_a_stale_commit_asks_for_the_epoch_in_force() -> None:
@@ -658,7 +665,7 @@ def test_a_stale_commit_asks_for_the_epoch_in_force() -> None:
     refuse = driver.machine.commit_refused
     assert refuse(E.STALE_MEMBER_EPOCH, ("me", 7), driver.now, 0.5) == ()
     driver.feed(refuse(E.STALE_MEMBER_EPOCH, ("me", 1), driver.now, 0.5))
-    assert driver.beat.epoch == 1
+    assert driver.beat.member_epoch == 1
     driver.answer()
     assert refuse(E.REBALANCE_IN_PROGRESS, ("me", 1), driver.now, 0.5) == ()
 
@@ -668,7 +675,7 @@ def test_a_commit_finds_out_that_the_member_is_fenced() -> None:
     driver.feed(
         driver.machine.commit_refused(E.UNKNOWN_MEMBER_ID, ("me", 1), driver.now, 0.5)
     )
-    assert driver.kinds() == ["Lose", "SendConsumerHeartbeat"]
+    assert driver.kinds() == ["Lose", "SendConsumerGroupHeartbeat"]
     driver.answer()
     driver.feed(
         driver.machine.commit_refused(E.FENCED_INSTANCE_ID, ("me", 1), driver.now, 0.5)
@@ -701,7 +708,7 @@ def test_a_step_without_a_revoke_changes_nothing() -> None:
     assert driver.machine.step_taken(driver.now) == ()
     driver.wait(5)
     driver.answer(slots(0))
-    driver.machine.ledger.tell()
+    driver.machine.ledger.report()
     driver.feed(driver.machine.step_taken(driver.now))
     assert driver.one(fx.Revoke).partitions == tps(1)
 
@@ -711,9 +718,9 @@ def test_closing_in_a_hurry_loses_what_is_held() -> None:
     driver.machine.ledger.hold(driver.machine.ledger.claims(tps(0)))
     driver.feed(driver.machine.close(driver.now))
     assert driver.idle() == []
-    driver.feed(driver.machine.abandon(driver.now))
+    driver.feed(driver.machine.lose_all(driver.now))
     assert driver.one(fx.Lose).partitions == tps(0)
-    assert driver.beat.epoch == -1
+    assert driver.beat.member_epoch == -1
 
 
 def test_a_hold_keeps_a_partition_until_it_ends() -> None:
@@ -745,7 +752,7 @@ def test_what_is_withheld_leaves_the_user_and_not_the_group() -> None:
     assert driver.kinds() == []
     assert driver.machine.ledger.owned == tps(0)
     assert driver.machine.free == dict.fromkeys(tps(1), -2)
-    assert not driver.machine.is_deaf
+    assert not driver.machine.ignores_withholding
     assert driver.feed(driver.machine.withhold(tps(1), driver.now)) == []
     # Who is asked for everything says that it is still ours.
     driver.feed(driver.machine.enforce_rebalance("", driver.now))
@@ -777,12 +784,12 @@ def test_what_the_group_asks_for_meanwhile_goes_afterwards() -> None:
 def test_what_is_not_ours_cannot_be_withheld() -> None:
     driver = joined(0)
     driver.feed(driver.machine.withhold(tps(1), driver.now))
-    assert driver.machine.is_deaf
+    assert driver.machine.ignores_withholding
     assert driver.machine.free == {}
     # Until it is given to us: nobody else has it then.
     driver.wait(5.0)
     driver.answer(slots(0, 1))
-    assert not driver.machine.is_deaf
+    assert not driver.machine.ignores_withholding
     assert driver.machine.free.keys() == tps(1)
     assert driver.machine.ledger.owned == tps(0)
 
@@ -792,7 +799,7 @@ def test_who_is_fenced_keeps_nothing() -> None:
     driver.wait(5.0)
     driver.refused(E.FENCED_MEMBER_EPOCH)
     assert driver.machine.free == {}
-    assert driver.machine.is_deaf
+    assert driver.machine.ignores_withholding
 
 
 def test_who_is_gone_withholds_nothing() -> None:

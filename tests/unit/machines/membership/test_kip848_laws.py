@@ -22,8 +22,8 @@ from hypothesis.stateful import (
 
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.kip848.membership import (
-    ConsumerMemberConfig,
-    ConsumerMembership,
+    Kip848MemberConfig,
+    Kip848Membership,
 )
 from kafkaio._machines.membership.kip848.states import State
 from kafkaio._machines.membership.ledger import Stage
@@ -67,12 +67,12 @@ class Coordinator:
         self.assigned = self.revoking = NONE
 
     def heartbeat(
-        self, beat: fx.SendConsumerHeartbeat
+        self, beat: fx.SendConsumerGroupHeartbeat
     ) -> ConsumerGroupHeartbeatResponse:
-        if beat.epoch < 0:
+        if beat.member_epoch < 0:
             self.forget()
-            return ConsumerGroupHeartbeatResponse(member_epoch=beat.epoch)
-        if beat.epoch == 0:
+            return ConsumerGroupHeartbeatResponse(member_epoch=beat.member_epoch)
+        if beat.member_epoch == 0:
             assert beat.owned == NONE
             assert beat.names is not None
             assert beat.rebalance == REBALANCE
@@ -81,8 +81,10 @@ class Coordinator:
             return self._reply(shows=True)
         if not self.is_known:
             return ConsumerGroupHeartbeatResponse(error_code=E.UNKNOWN_MEMBER_ID)
-        is_old = beat.epoch == self.previous and beat.owned is not None
-        if beat.epoch != self.epoch and not (is_old and beat.owned <= self.assigned):  # type: ignore[operator]
+        is_old = beat.member_epoch == self.previous and beat.owned is not None
+        if beat.member_epoch != self.epoch and not (
+            is_old and beat.owned <= self.assigned
+        ):  # type: ignore[operator]
             self.fenced.append(E.FENCED_MEMBER_EPOCH)
             self.forget()
             return ConsumerGroupHeartbeatResponse(error_code=E.FENCED_MEMBER_EPOCH)
@@ -128,33 +130,33 @@ class Coordinator:
 class Laws(RuleBasedStateMachine):
     @initialize(share=SHARES)
     def begin(self, share: Slots) -> None:
-        self.machine = ConsumerMembership(
-            ConsumerMemberConfig(group_id="g", member_id="me", rebalance=REBALANCE)
+        self.machine = Kip848Membership(
+            Kip848MemberConfig(group_id="g", member_id="me", rebalance=REBALANCE)
         )
         self.broker = Coordinator(target=share)
         self.now = 0.0
-        self.beats: list[fx.SendConsumerHeartbeat] = []
+        self.beats: list[fx.SendConsumerGroupHeartbeat] = []
         self.revokes: list[fx.Revoke] = []
         self.lookups = 0
         self.owned: set[TopicPartition] = set()
         self.asked: set[TopicPartition] = set()
-        self.is_deaf = False
+        self.is_broker_silent = False
         self.take(self.machine.subscribe(frozenset("tu"), self.now))
 
     def take(self, effects: tuple[fx.Effect, ...]) -> None:
         for effect in effects:
             match effect:
-                case fx.SendConsumerHeartbeat():
+                case fx.SendConsumerGroupHeartbeat():
                     self.beats.append(effect)
                 case fx.NameTopics():
                     self.lookups += 1
-                case fx.RequestRevoke(partitions, deadline, is_parting):
+                case fx.RequestRevoke(partitions, deadline, is_leaving):
                     assert partitions <= self.owned
                     assert not partitions & self.asked
                     assert deadline <= self.now + REBALANCE
                     self.asked |= partitions
-                    if is_parting:
-                        self.take(self.machine.idle(partitions, self.now))
+                    if is_leaving:
+                        self.take(self.machine.release(partitions, self.now))
                 case fx.Revoke():
                     assert effect.partitions <= self.asked
                     self.revokes.append(effect)
@@ -180,9 +182,11 @@ class Laws(RuleBasedStateMachine):
     @precondition(lambda self: bool(self.beats))
     def travel(self, roll: float, fate: str) -> None:
         # A broker remembers one epoch back, so it forgives one answer lost, not two.
-        if fate == "lost" and self.is_deaf:
+        if fate == "lost" and self.is_broker_silent:
             fate = "unheard"
-        self.is_deaf = fate == "lost" or (self.is_deaf and fate == "unheard")
+        self.is_broker_silent = fate == "lost" or (
+            self.is_broker_silent and fate == "unheard"
+        )
         beat = self.beats.pop(0)
         reply = None if fate == "unheard" else self.broker.heartbeat(beat)
         if reply is None or fate == "lost":
@@ -224,7 +228,7 @@ class Laws(RuleBasedStateMachine):
 
     @rule()
     def step(self) -> None:
-        self.take(self.machine.idle(self.machine.ledger.pending, self.now))
+        self.take(self.machine.release(self.machine.ledger.pending, self.now))
 
     @rule()
     @precondition(lambda self: bool(self.revokes))
@@ -269,9 +273,9 @@ class Laws(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_held_that_is_not_known_to_be_ours(self) -> None:
-        if not self.broker.is_known or self.machine.epoch <= 0:
+        if not self.broker.is_known or self.machine.member_epoch <= 0:
             return
-        if self.machine.epoch == self.broker.epoch and not self.beats:
+        if self.machine.member_epoch == self.broker.epoch and not self.beats:
             known = self.broker.assigned | self.broker.revoking
             held = {TopicPartition(IDS[i], n) for i, n in known}
             assert self.owned | self.machine.free.keys() <= held

@@ -29,7 +29,7 @@ def requested(*partitions: TopicPartition, deadline: float = 10.0) -> RevokeLedg
 
 def step(ledger: RevokeLedger) -> set[TopicPartition]:
     """The user hears of everything and takes a step: what begins to go."""
-    ledger.tell()
+    ledger.report()
     ledger.step()
     return {claim.partition for claim in ledger.begin()[0]}
 
@@ -39,7 +39,7 @@ def test_the_way_out() -> None:
     assert ledger.stage(A) is Stage.REQUESTED
     ledger.step()
     assert ledger.stage(A) is Stage.REQUESTED  # the user knows nothing of it
-    ledger.tell()
+    ledger.report()
     assert ledger.begin() == ((), float("inf"))
     ledger.step()
     assert ledger.stage(A) is Stage.READY
@@ -58,7 +58,7 @@ def test_the_way_out() -> None:
 
 def test_a_delay_lasts_for_one_step() -> None:
     ledger = requested(A, B)
-    ledger.tell()
+    ledger.report()
     assert ledger.delay([A, C]) == frozenset()
     assert ledger.next_to_go == {B}
     assert ledger.stage(C) is Stage.ASSIGNED
@@ -102,7 +102,7 @@ def test_a_hold_may_come_before_the_request() -> None:
     assert step(ledger) == set()
     assert ledger.delay([A]) == frozenset()
     assert step(ledger) == set()
-    ledger.part()
+    ledger.leave()
     ledger.unhold(held)
     assert ledger.begin()[0] == held
 
@@ -110,7 +110,7 @@ def test_a_hold_may_come_before_the_request() -> None:
 def test_who_leaves_waits_for_no_step() -> None:
     ledger = requested(A, B)
     ledger.delay([A])
-    ledger.part()
+    ledger.leave()
     assert [claim.partition for claim in ledger.begin()[0]] == [A, B]
 
 
@@ -158,7 +158,7 @@ def test_nothing_follows_the_end() -> None:
 #: What may happen to one assignment, for every order of them.
 DEEDS = {
     "request": lambda ledger, _: ledger.request([A], 10.0),
-    "tell": lambda ledger, _: ledger.tell(),
+    "tell": lambda ledger, _: ledger.report(),
     "delay": lambda ledger, _: ledger.delay([A]),
     "hold": lambda ledger, claim: ledger.hold([claim]),
     "unhold": lambda ledger, claim: ledger.unhold([claim]),
@@ -254,7 +254,7 @@ class LedgerLaws(RuleBasedStateMachine):
 
     @rule()
     def tell(self) -> None:
-        self.ledger.tell()
+        self.ledger.report()
         self.told |= self.deadlines.keys()
 
     @rule(partitions=st.sets(st.sampled_from(ALL)))
@@ -299,7 +299,7 @@ class LedgerLaws(RuleBasedStateMachine):
 
     @rule()
     def part(self) -> None:
-        self.ledger.part()
+        self.ledger.leave()
         self.free |= self.deadlines.keys()
         self.delayed.clear()
 

@@ -1,0 +1,722 @@
+"""Operations on many items at many brokers: route, group, ask, and ask again.
+
+An *item* is what has a result of its own: a partition, a group, a topic, a broker. An
+`Operation` says where each item belongs, how to make one request for some of them, and
+how to read the answer. `Fanout.ask` routes the items to their brokers, sends one
+request to each broker, all brokers at once, sorts the results, and asks again for the
+items whose failures may pass, until each item is decided or the deadline has passed.
+`Fanout.ask_once` sends one round of requests, for callers that pace themselves.
+
+Every item is in exactly one of these places (see `Progress`)::
+
+    waiting ──due──▶ routing ──located──▶ queued for a broker ──sent──▶ in flight
+       ▲                │                                                  │
+       └──── again ─────┴────────────────────── again ─────────────────────┤
+                                                                           ▼
+                                                                   found or failed
+
+The invariants:
+
+- A broker has at most one request of an operation in flight. Items that are routed to
+  it meanwhile go together into the next one.
+- Brokers do not wait for each other: one that does not answer delays its own items
+  alone.
+- Items that failed together are due again together, so that they share a request.
+- An item that failed with an error that makes the metadata out of date waits for the
+  next attempt to refresh the metadata, which has its own back-off. All others wait for
+  the back-off of the item.
+- Only items whose failure is retriable are asked for again (see
+  `kafkaio._machines.reactions`). An item that took effect although its answer was lost
+  may therefore be reported with the error that the repetition brought.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from dataclasses import field
+from math import inf
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import anyio
+from anyio.abc import TaskGroup
+
+from kafkaio._dataclass import dataclass
+from kafkaio._machines.backoff import Backoff
+from kafkaio._machines.reactions import Reaction, Step, reaction
+from kafkaio._net.connection import Connection
+from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.client.destinations import Destination
+from kafkaio.client.retry import RetryLater, RetryPolicy, timed_out
+from kafkaio.errors import KafkaError, NetworkError, RequestTimeout
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.message import Request, Response
+
+__all__ = [
+    "Answer",
+    "Fanout",
+    "Operation",
+    "Progress",
+    "Results",
+    "Terms",
+    "sort_answers",
+]
+
+ItemT = TypeVar("ItemT", bound=Hashable)
+ValueT = TypeVar("ValueT")
+ResponseT = TypeVar("ResponseT", bound=Response)
+
+#: Seconds that a request gets at least, however close the deadline is.
+_LEAST = 0.001
+
+
+class Terms(NamedTuple):
+    """What one request of an operation has to keep to.
+
+    Attributes:
+        version: the version that it will be sent in.
+        timeout: seconds that are left for it.
+        node_id: the broker that it is for.
+    """
+
+    version: int
+    timeout: float
+    node_id: int
+
+    @property
+    def timeout_ms(self) -> int:
+        """The time that is left in milliseconds, for requests that carry it."""
+        return max(1, int(self.timeout * 1000))
+
+
+class Answer(NamedTuple, Generic[ItemT, ValueT]):
+    """What an answer says of one item.
+
+    Attributes:
+        item: the item.
+        value: the result, if the code is no error.
+        code: the error code of the item.
+        message: what the broker says of the error.
+    """
+
+    item: ItemT
+    value: ValueT
+    code: int = 0
+    message: str | None = None
+
+
+@dataclass(slots=True)
+class Results(Generic[ItemT, ValueT]):
+    """What became of the items; each is in one of the three.
+
+    Attributes:
+        found: the results.
+        failed: the errors that another attempt cannot change; after `Fanout.ask` also
+            a RequestTimeout for each item that the deadline left undecided.
+        again: the errors of the items that are worth another attempt; empty after
+            `Fanout.ask`.
+    """
+
+    found: dict[ItemT, ValueT] = field(default_factory=dict)
+    failed: dict[ItemT, KafkaError] = field(default_factory=dict)
+    again: dict[ItemT, KafkaError] = field(default_factory=dict)
+
+    def __contains__(self, item: object) -> bool:
+        return any(item in kind for kind in (self.found, self.failed, self.again))
+
+    def add(self, others: Results[ItemT, ValueT]) -> None:
+        """Take over the results of other items."""
+        self.found |= others.found
+        self.failed |= others.failed
+        self.again |= others.again
+
+    def fail(self, items: Iterable[ItemT], error: KafkaError) -> None:
+        """Sort the same error for some items by whether it is retriable."""
+        kind = self.again if error.retriable else self.failed
+        kind.update(dict.fromkeys(items, error))
+
+    def or_raise(self) -> dict[ItemT, ValueT]:
+        """Return what was found, if that is everything.
+
+        Raises:
+            KafkaError: the error of the first item that failed; a note names how many
+                others failed.
+        """
+        failures = {**self.failed, **self.again}
+        for error in failures.values():
+            if len(failures) > 1:
+                error.add_note(f"{len(failures) - 1} others failed, too")
+            raise error
+        return self.found
+
+
+def _as_many(version: int) -> int:
+    del version
+    return 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation(Generic[ItemT, ValueT, ResponseT]):
+    """What is asked for each of some items.
+
+    Attributes:
+        what: names the operation; messages continue with the name of an item, as in
+            ``look up the offset of orders-3``.
+        request: the class of its requests.
+        destination: tells where an item belongs: its leader, coordinator, the
+            controller, one broker, or any.
+        build: makes the request for some items.
+        read: reads what an answer says of the items asked for, in any order. It may
+            raise a KafkaError that holds for all of them. An item that it leaves out
+            is asked for again.
+        name: names an item in messages.
+        connection_class: the connections to use.
+        max_version: the highest version of the request to use.
+        batch: tells how many items a request of a version can carry.
+        react: tells what to do about an error code, where the table of reactions says
+            something else.
+    """
+
+    what: str
+    request: type[Request[ResponseT]]
+    destination: Callable[[ItemT], Destination]
+    build: Callable[[Sequence[ItemT], Terms], Request[ResponseT]]
+    read: Callable[[ResponseT, Sequence[ItemT]], Iterable[Answer[ItemT, ValueT]]]
+    name: Callable[[ItemT], str] = str
+    connection_class: ConnectionClass = ConnectionClass.SHARED
+    max_version: int | None = None
+    batch: Callable[[int], int] = _as_many
+    react: Callable[[int], Reaction] | None = None
+
+    def reaction(self, code: int) -> Reaction:
+        """What to do about an error code."""
+        if self.react is not None:
+            return self.react(code)
+        return reaction(self.request.API_KEY, code)
+
+    def named(self, items: Collection[ItemT]) -> str:
+        """Name the operation on some items, for messages."""
+        first = self.name(next(iter(items)))
+        others = f" and {len(items) - 1} more" if len(items) > 1 else ""
+        return f"{self.what} {first}{others}"
+
+
+class _Undecided(NamedTuple):
+    """An item without a result.
+
+    Attributes:
+        failures: how often it failed.
+        due: when to ask for it; ``inf`` unless it waits for a time.
+        last: why it failed last.
+    """
+
+    failures: int
+    due: float
+    last: KafkaError | None
+
+
+class Progress(Generic[ItemT, ValueT]):
+    """Knows of each item whether it has a result, and when to ask for it again.
+
+    It does no I/O and has no clock. An item that is taken (`take_due`) stays taken
+    until it is decided, postponed or released.
+
+    Args:
+        items: the items; each is due at once.
+        backoff: the waits between the attempts at one item.
+        deadline: the time at which the attempts end.
+
+    Attributes:
+        results: what was decided so far.
+        deadline: the time at which the attempts end.
+    """
+
+    def __init__(
+        self, items: Iterable[ItemT], backoff: Backoff, deadline: float
+    ) -> None:
+        self.results = Results[ItemT, ValueT]()
+        self._backoff = backoff
+        self.deadline = deadline
+        # Invariant: an item is here or in the results, and in the order asked for.
+        self._undecided = dict.fromkeys(items, _Undecided(0, 0.0, None))
+        self._items = tuple(self._undecided)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every item is decided."""
+        return not self._undecided
+
+    def take_due(self, at: float) -> list[ItemT]:
+        """Take the items that are due."""
+        due = [item for item, it in self._undecided.items() if it.due <= at]
+        for item in due:
+            self._undecided[item] = self._undecided[item]._replace(due=inf)
+        return due
+
+    @property
+    def next_due(self) -> float:
+        """When the next item is due; ``inf`` if none waits for a time."""
+        return min((it.due for it in self._undecided.values()), default=inf)
+
+    def decide(self, results: Results[ItemT, ValueT]) -> None:
+        """Take over what was found, and what failed for good."""
+        self.results.found |= results.found
+        self.results.failed |= results.failed
+        for item in (*results.found, *results.failed):
+            del self._undecided[item]
+
+    def postpone(
+        self, failures: Mapping[ItemT, KafkaError], at: float, dice: float
+    ) -> tuple[int, float]:
+        """Let items wait for the back-off after a failure.
+
+        Args:
+            failures: why they failed.
+            at: the time now.
+            dice: a random number in [0, 1), for all of them: what failed together is
+                due together.
+
+        Returns:
+            The most failures that one of them has, and the longest of the waits.
+        """
+        most, longest = 0, 0.0
+        for item, error in failures.items():
+            count = self._undecided[item].failures
+            delay = self._backoff.delay(count, dice)
+            most, longest = max(most, count + 1), max(longest, delay)
+            self._undecided[item] = _Undecided(count + 1, at + delay, error)
+        return most, longest
+
+    def suspend(
+        self, failures: Mapping[ItemT, KafkaError], *, counts: bool = True
+    ) -> int:
+        """Let items wait for `release`.
+
+        Args:
+            failures: why they wait.
+            counts: whether that counts as a failure.
+
+        Returns:
+            The most failures that one of them has.
+        """
+        most = 0
+        for item, error in failures.items():
+            count = self._undecided[item].failures + counts
+            self._undecided[item] = _Undecided(count, inf, error)
+            most = max(most, count)
+        return most
+
+    def release(self, items: Iterable[ItemT], at: float) -> None:
+        """Let items that wait for something else than a time be due now."""
+        for item in items:
+            self._undecided[item] = self._undecided[item]._replace(due=at)
+
+    @property
+    def is_too_late(self) -> bool:
+        """Whether all that is undecided waits for a time after the deadline."""
+        return all(self.deadline <= it.due < inf for it in self._undecided.values())
+
+    def expire(
+        self, why: Callable[[ItemT, KafkaError | None], KafkaError]
+    ) -> Results[ItemT, ValueT]:
+        """End it: every undecided item fails.
+
+        Args:
+            why: makes its error of the last failure.
+
+        Returns:
+            The results, in the order in which the items were given.
+        """
+        for item, it in self._undecided.items():
+            self.results.failed[item] = why(item, it.last)
+        self._undecided.clear()
+        found, failed = self.results.found, self.results.failed
+        self.results.found = {i: found[i] for i in self._items if i in found}
+        self.results.failed = {i: failed[i] for i in self._items if i in failed}
+        return self.results
+
+
+def sort_answers(
+    operation: Operation[ItemT, ValueT, ResponseT],
+    items: Sequence[ItemT],
+    answers: Iterable[Answer[ItemT, ValueT]],
+) -> tuple[Results[ItemT, ValueT], dict[ItemT, Reaction]]:
+    """Sort what an answer says of each item asked for.
+
+    Returns:
+        The results, and the reactions to the error codes among them.
+    """
+    results = Results[ItemT, ValueT]()
+    reactions: dict[ItemT, Reaction] = {}
+    answered = {answer.item: answer for answer in answers}
+    for item in items:
+        answer = answered.get(item)
+        if answer is None:
+            name = operation.name(item)
+            results.again[item] = NetworkError(f"the answer leaves {name} out")
+            continue
+        what = operation.reaction(answer.code)
+        if what.step is Step.SUCCESS:
+            results.found[item] = answer.value
+            continue
+        detail = f": {answer.message}" if answer.message else ""
+        error = broker_error(answer.code, f"{operation.named([item])}{detail}")
+        (results.again if what.retry else results.failed)[item] = error
+        reactions[item] = what
+    return results, reactions
+
+
+class Routing(Protocol):
+    """What is needed of the client; see `kafkaio.client.router.Router`."""
+
+    def known(self, to: Destination) -> int | None:
+        """The node id of a destination, if it can be told without asking anyone."""
+        ...
+
+    async def locate(self, to: Destination) -> int:
+        """The node id of a destination; raises RetryLater or a KafkaError."""
+        ...
+
+    async def refreshed(self) -> None:
+        """Request metadata and wait for the next attempt."""
+        ...
+
+    async def connection(
+        self, node_id: int, connection_class: ConnectionClass
+    ) -> Connection:
+        """The connection to a broker, opened if there is none."""
+        ...
+
+    def unreachable(self, node_id: int) -> None:
+        """A broker could not be reached: what is known of it may be out of date."""
+        ...
+
+    def react(self, to: Destination, node_id: int, reaction: Reaction) -> None:
+        """Do what the table of reactions says after an error of a broker."""
+        ...
+
+
+class Fanout:
+    """Performs operations on many items.
+
+    Args:
+        routing: resolves destinations, and opens connections.
+        policy: the back-off, and who hears of retries.
+        request_timeout: seconds that one request may take.
+    """
+
+    def __init__(
+        self, routing: Routing, policy: RetryPolicy, request_timeout: float
+    ) -> None:
+        self._routing = routing
+        self._policy = policy
+        self._timeout = request_timeout
+
+    async def ask(
+        self,
+        operation: Operation[ItemT, ValueT, ResponseT],
+        items: Iterable[ItemT],
+        timeout: float,  # noqa: ASYNC109
+        *,
+        stops_at_failure: bool = False,
+    ) -> Results[ItemT, ValueT]:
+        """Ask for items until each has a result, or the time is over.
+
+        If the call is cancelled, requests in flight may still take effect.
+
+        Args:
+            operation: what to ask.
+            items: what to ask for; the same item twice counts once.
+            timeout: seconds for all of it, retries included.
+            stops_at_failure: whether one item that fails for good ends it all, with
+                the others left undecided.
+
+        Returns:
+            What was found and what failed, each in the order of ``items``. An item
+            that was left undecided fails with a RequestTimeout, whose cause is the
+            last failure of the item.
+        """
+        deadline = now() + timeout
+        progress = Progress[ItemT, ValueT](items, self._policy.backoff, deadline)
+        run = _Run(self, self._routing, operation, progress)
+        with anyio.CancelScope(deadline=deadline):
+            await run.drive(stops_at_failure=stops_at_failure)
+        return progress.expire(
+            lambda item, last: timed_out(
+                operation.named([item]), timeout, last or run.stage(item)
+            )
+        )
+
+    async def ask_once(
+        self,
+        operation: Operation[ItemT, ValueT, ResponseT],
+        items: Iterable[ItemT],
+        within: float,
+    ) -> Results[ItemT, ValueT]:
+        """Ask each broker once, all at the same time.
+
+        Args:
+            operation: what to ask.
+            items: what to ask for.
+            within: seconds for all of it.
+
+        Returns:
+            What was found, what failed, and what to ask for again. Items whose broker
+            the metadata does not name are to be asked for again; a refresh of the
+            metadata was requested.
+        """
+        deadline = now() + within
+        results = Results[ItemT, ValueT]()
+        by_node: dict[int, list[ItemT]] = defaultdict(list)
+
+        async def locate(to: Destination, wanted: list[ItemT]) -> None:
+            node_id = await self._locate_once(to, deadline)
+            if isinstance(node_id, int):
+                by_node[node_id] += wanted
+            else:
+                results.fail(wanted, node_id)
+
+        async def send(node_id: int, wanted: Sequence[ItemT]) -> None:
+            try:
+                with anyio.fail_after(deadline - now()):
+                    while wanted:
+                        some, _ = await self.request(
+                            operation, node_id, wanted, deadline
+                        )
+                        results.add(some)
+                        wanted = [item for item in wanted if item not in some]
+            except TimeoutError as error:
+                results.fail(wanted, _silence(node_id, within, error))
+
+        async with anyio.create_task_group() as group:
+            for to, wanted in _by_destination(operation, items).items():
+                known = self._routing.known(to)
+                if known is None:
+                    group.start_soon(locate, to, wanted)
+                else:
+                    by_node[known] += wanted
+        async with anyio.create_task_group() as group:
+            for node_id, wanted in by_node.items():
+                group.start_soon(send, node_id, wanted)
+        return results
+
+    async def _locate_once(self, to: Destination, deadline: float) -> int | KafkaError:
+        try:
+            with anyio.fail_after(deadline - now()):
+                return await self._routing.locate(to)
+        except RetryLater as later:
+            self._routing.react(to, _NOBODY, _STALE)
+            missing = NetworkError(str(later.reason))
+            missing.__cause__ = later.reason
+            return missing
+        except KafkaError as error:
+            return error
+        except TimeoutError:
+            return RequestTimeout(f"no broker was found in time for {to}")
+
+    async def request(
+        self,
+        operation: Operation[ItemT, ValueT, ResponseT],
+        node_id: int,
+        items: Sequence[ItemT],
+        deadline: float,
+    ) -> tuple[Results[ItemT, ValueT], Collection[ItemT]]:
+        """Send a broker one request for as many of some items as it can carry.
+
+        Returns:
+            The results of the items that were asked for, and those of them whose
+            error says that the metadata is out of date. The other items are in no
+            result.
+        """
+        results = Results[ItemT, ValueT]()
+        left = max(_LEAST, min(self._timeout, deadline - now()))
+        try:
+            # Not the time that is left: a connection whose request gets no answer in
+            # its time is closed, and others use it, too. The caller ends it sooner.
+            with anyio.fail_after(self._timeout):
+                connection = await self._routing.connection(
+                    node_id, operation.connection_class
+                )
+                version = connection.versions.usable(
+                    operation.request, operation.max_version
+                )
+                items = items[: operation.batch(version)]
+                request = operation.build(items, Terms(version, left, node_id))
+                response = await connection.call(
+                    request, timeout=self._timeout, max_version=version
+                )
+            results, reactions = sort_answers(
+                operation, items, operation.read(response, items)
+            )
+        except KafkaError as error:
+            if isinstance(error, NetworkError):
+                self._routing.unreachable(node_id)
+            results.fail(items, error)
+            return results, ()
+        except TimeoutError as error:
+            results.fail(items, _silence(node_id, self._timeout, error))
+            return results, ()
+        for to, what in {(operation.destination(i), r) for i, r in reactions.items()}:
+            self._routing.react(to, node_id, what)
+        stale = {i for i, what in reactions.items() if what.refresh_metadata}
+        return results, stale & results.again.keys()
+
+    def report(
+        self,
+        operation: Operation[ItemT, ValueT, ResponseT],
+        failures: Mapping[ItemT, KafkaError],
+        attempt: int,
+        delay: float,
+    ) -> None:
+        """Tell the observer that items are asked for again."""
+        error = next(iter(failures.values()))
+        what = operation.named(failures)
+        self._policy.observer.retrying(what, attempt, delay, error)
+
+
+#: No broker's node id: the one that metadata does not name.
+_NOBODY = -1
+_STALE = Reaction(retry=True, refresh_metadata=True)
+_UNLOCATED = "it waits for the broker to be found"
+
+
+def _silence(node_id: int, seconds: float, cause: Exception) -> RequestTimeout:
+    error = RequestTimeout(f"broker {node_id} did not answer within {seconds:g} s")
+    error.__cause__ = cause
+    return error
+
+
+def _by_destination(
+    operation: Operation[ItemT, ValueT, ResponseT], items: Iterable[ItemT]
+) -> dict[Destination, list[ItemT]]:
+    found: dict[Destination, list[ItemT]] = defaultdict(list)
+    for item in items:
+        found[operation.destination(item)].append(item)
+    return found
+
+
+class _Run(Generic[ItemT, ValueT, ResponseT]):
+    """One call of `Fanout.ask`: the tasks that move the items of a `Progress`.
+
+    One task routes and sends. It starts a task for each destination that has to be
+    looked up, and for each request; those wake it when they have news.
+    """
+
+    def __init__(
+        self,
+        fanout: Fanout,
+        routing: Routing,
+        operation: Operation[ItemT, ValueT, ResponseT],
+        progress: Progress[ItemT, ValueT],
+    ) -> None:
+        self._fanout = fanout
+        self._routing = routing
+        self._operation = operation
+        self._progress = progress
+        self._wakeup = Wakeup()
+        # Items whose broker is known, and those that a broker was asked for.
+        self._queued: dict[int, list[ItemT]] = defaultdict(list)
+        self._in_flight: dict[int, Sequence[ItemT]] = {}
+
+    async def drive(self, *, stops_at_failure: bool) -> None:
+        """Ask until everything is decided, or it is too late for another attempt."""
+        progress = self._progress
+        async with anyio.create_task_group() as group:
+            while not progress.is_over and not progress.is_too_late:
+                if stops_at_failure and progress.results.failed:
+                    break
+                self._route(group)
+                self._send(group)
+                due = progress.next_due
+                await self._wakeup.wait(None if due == inf else due)
+            group.cancel_scope.cancel()
+
+    def stage(self, item: ItemT) -> str:
+        """How far an item that never failed has come."""
+        for node_id, items in self._in_flight.items():
+            if item in items:
+                return f"broker {node_id} has not answered"
+        return _UNLOCATED
+
+    def _route(self, group: TaskGroup) -> None:
+        due = self._progress.take_due(now())
+        for to, items in _by_destination(self._operation, due).items():
+            node_id = self._routing.known(to)
+            if node_id is None:
+                group.start_soon(self._locate, to, items)
+            else:
+                self._queued[node_id] += items
+
+    def _send(self, group: TaskGroup) -> None:
+        for node_id in [n for n in self._queued if n not in self._in_flight]:
+            items = self._in_flight[node_id] = self._queued.pop(node_id)
+            group.start_soon(self._ask, node_id, items)
+
+    async def _locate(self, to: Destination, items: list[ItemT]) -> None:
+        try:
+            node_id = await self._routing.locate(to)
+        except RetryLater as later:
+            failures = dict.fromkeys(items, later.reason)
+            await self._suspend(failures, later.wait, counts=later.is_failure)
+        except KafkaError as error:
+            self._failed(items, error)
+        else:
+            self._queued[node_id] += items
+        self._wakeup.notify()
+
+    async def _ask(self, node_id: int, items: Sequence[ItemT]) -> None:
+        progress = self._progress
+        results, stale = await self._fanout.request(
+            self._operation, node_id, items, progress.deadline
+        )
+        del self._in_flight[node_id]
+        if left := [item for item in items if item not in results]:
+            self._queued[node_id][:0] = left
+        progress.decide(results)
+        again = results.again
+        self._postpone({i: e for i, e in again.items() if i not in stale})
+        self._wakeup.notify()
+        await self._suspend(
+            {i: e for i, e in again.items() if i in stale}, self._routing.refreshed
+        )
+        self._wakeup.notify()
+
+    def _failed(self, items: Iterable[ItemT], error: KafkaError) -> None:
+        results = Results[ItemT, ValueT]()
+        results.fail(items, error)
+        self._progress.decide(results)
+        self._postpone(results.again)
+
+    def _postpone(self, failures: Mapping[ItemT, KafkaError]) -> None:
+        if failures:
+            attempt, delay = self._progress.postpone(failures, now(), roll())
+            self._fanout.report(self._operation, failures, attempt, delay)
+
+    async def _suspend(
+        self,
+        failures: Mapping[ItemT, KafkaError],
+        wait: Callable[[], Awaitable[object]],
+        *,
+        counts: bool = True,
+    ) -> None:
+        if not failures:
+            return
+        attempt = self._progress.suspend(failures, counts=counts)
+        if counts:
+            self._fanout.report(self._operation, failures, attempt, 0.0)
+        try:
+            await wait()
+        except KafkaError as error:
+            self._failed(failures, error)
+        else:
+            self._progress.release(failures, now())

@@ -1,0 +1,261 @@
+"""The attempts of one operation: repeated with a back-off until a deadline.
+
+`Attempts` counts the failures of one operation, computes the waits between its
+attempts (KIP-580), reports each retry to the observer, and makes the error that is
+raised when the time is over. It has two forms of use. `Attempts.run` repeats a
+callable. Code that decides by itself what is worth another attempt, and acts on a
+failure in between, has its own loop and calls `Attempts.pause`::
+
+    attempts = Attempts("get a producer id", policy)
+    while (error := await ask()) is not None:
+        forget_what_was_wrong(error)
+        await attempts.pause(error)
+
+`kafkaio.client.fanout` does the same for operations on many items at many brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from math import inf
+from typing import Self, TypeVar
+
+import anyio
+
+from kafkaio._dataclass import dataclass
+from kafkaio._machines.backoff import Backoff
+from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.observer import Observer
+from kafkaio.config import ClientConfig
+from kafkaio.errors import KafkaError, RequestTimeout
+
+__all__ = ["Attempts", "RetryLater", "RetryPolicy", "timed_out"]
+
+T = TypeVar("T")
+
+#: Seconds that an attempt gets at least, however close the deadline is.
+_LEAST: float = 0.001
+
+
+class RetryLater(Exception):
+    """Raised by an attempt that waits for an event before it is worth repeating.
+
+    Args:
+        reason: why the attempt did not succeed.
+        wait: waits for the event; replaces the back-off.
+        is_failure: whether the attempt counts as failed. One that lacks information
+            which nobody was asked for yet has not failed.
+    """
+
+    def __init__(
+        self,
+        reason: KafkaError,
+        wait: Callable[[], Awaitable[object]],
+        *,
+        is_failure: bool = True,
+    ) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+        self.wait = wait
+        self.is_failure = is_failure
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """What all retries of a client have in common.
+
+    Attributes:
+        backoff: the waits between attempts.
+        observer: hears of each retry.
+        sleep: waits for some seconds; raises once the client is closed.
+    """
+
+    backoff: Backoff
+    observer: Observer
+    sleep: Callable[[float], Awaitable[object]] = anyio.sleep
+
+    @classmethod
+    def from_config(
+        cls,
+        config: ClientConfig,
+        observer: Observer,
+        sleep: Callable[[float], Awaitable[object]] = anyio.sleep,
+    ) -> Self:
+        """Make the policy of a client's options."""
+        backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        return cls(backoff, observer, sleep)
+
+
+class Attempts:
+    """The attempts of one operation.
+
+    Args:
+        what: names the operation, for messages and for the observer.
+        policy: how long to wait in between, and who hears of it.
+        timeout: seconds for all attempts, from now on; None sets no limit.
+        surfaced: errors that are raised as they are when the time is over, if the
+            last attempt failed with one. All others become a RequestTimeout.
+
+    Attributes:
+        what: names the operation.
+        deadline: the time of the loop's clock at which the attempts end.
+        failures: failed attempts since the last success.
+        last: the last failure.
+        due: the time of the loop's clock before which no attempt should begin.
+        stage: how far the present attempt has come; told when the time is over before
+            any attempt has failed.
+    """
+
+    __slots__ = (
+        "_delay",
+        "_policy",
+        "_surfaced",
+        "_timeout",
+        "deadline",
+        "due",
+        "failures",
+        "last",
+        "stage",
+        "what",
+    )
+
+    def __init__(
+        self,
+        what: str,
+        policy: RetryPolicy,
+        timeout: float | None = None,
+        *,
+        surfaced: tuple[type[KafkaError], ...] = (),
+    ) -> None:
+        self.what = what
+        self.deadline = inf if timeout is None else now() + timeout
+        self.failures = 0
+        self.last: KafkaError | None = None
+        self.due = 0.0
+        self.stage = ""
+        self._policy = policy
+        self._timeout = timeout
+        self._surfaced = surfaced
+        self._delay = 0.0
+
+    def within(self, limit: float) -> float:
+        """Seconds that are left, at most ``limit``, at least a millisecond."""
+        return max(_LEAST, min(limit, self.deadline - now()))
+
+    def note(self, error: KafkaError) -> None:
+        """Remember a failure for `expired`, without counting it."""
+        self.last = error
+
+    def failed(self, error: KafkaError | None) -> None:
+        """Count a failure: the next attempt is ``due`` after the back-off.
+
+        Args:
+            error: the failure; None for one that is not to be told.
+        """
+        if error is not None:
+            self.last = error
+        self._delay = self._policy.backoff.delay(self.failures, roll())
+        self.failures += 1
+        self.due = now() + self._delay
+
+    def succeeded(self) -> None:
+        """Note a success: the next failure is a first one, and no wait is due."""
+        self.failures, self.due, self.last = 0, 0.0, None
+
+    async def wait(self) -> None:
+        """Wait until the next attempt is due, and report the retry.
+
+        Raises:
+            RequestTimeout: it is not due before the deadline; or a ``surfaced`` error.
+        """
+        delay = self.due - now()
+        if delay <= 0:
+            return
+        if self.due >= self.deadline:
+            raise self.expired()
+        if self.last is not None:
+            self._report(delay, self.last)
+        await self._policy.sleep(delay)
+
+    async def pause(self, error: KafkaError | None) -> None:
+        """Count a failure and wait for the back-off: `failed`, then `wait`."""
+        self.failed(error)
+        await self.wait()
+
+    async def run(
+        self,
+        attempt: Callable[[], Awaitable[T]],
+        explain: Callable[[], KafkaError | None] | None = None,
+    ) -> T:
+        """Repeat ``attempt`` until it succeeds, while its failures are retriable.
+
+        An attempt, or a wait, that is under way at the deadline is cancelled.
+
+        Args:
+            attempt: raises a retriable KafkaError or `RetryLater` to be repeated.
+            explain: returns a better reason than the last failure, or None; called
+                at the deadline.
+
+        Raises:
+            RequestTimeout: the deadline has passed; the cause is the last failure.
+            KafkaError: a failure that is not retriable.
+        """
+        with anyio.CancelScope(deadline=self.deadline):
+            wait: Callable[[], Awaitable[object]] | None = None
+            while True:
+                try:
+                    if wait is not None:
+                        await wait()
+                        wait = None
+                    return await attempt()
+                except RetryLater as later:
+                    wait = self._later(later)
+                except KafkaError as error:
+                    if not error.retriable:
+                        raise
+                    self.failed(error)
+                    self._report(self._delay, error)
+                    wait = self._sleep
+        if explain is not None:
+            self.last = explain() or self.last
+        raise self.expired()
+
+    def _later(self, later: RetryLater) -> Callable[[], Awaitable[object]]:
+        if later.is_failure:
+            self.last = later.reason
+            self.failures += 1
+            self._report(0.0, later.reason)
+        return later.wait
+
+    async def _sleep(self) -> None:
+        await self._policy.sleep(self._delay)
+
+    def _report(self, delay: float, error: KafkaError) -> None:
+        self._policy.observer.retrying(self.what, self.failures, delay, error)
+
+    def expired(self) -> KafkaError:
+        """Make the error for an operation whose time is over.
+
+        Returns:
+            A RequestTimeout that names and has as its cause the last failure; or the
+            last failure itself, if it is ``surfaced``.
+        """
+        if isinstance(self.last, self._surfaced):
+            return self.last
+        return timed_out(self.what, self._timeout or 0.0, self.last or self.stage)
+
+
+def timed_out(what: str, timeout: float, why: KafkaError | str) -> RequestTimeout:
+    """Make the error for an operation that had no success in time.
+
+    Args:
+        what: names the operation.
+        timeout: seconds that it had.
+        why: the last failure, which becomes the cause; or how far it had come.
+    """
+    is_failure = isinstance(why, KafkaError)
+    last = f"the last failure: {why}" if is_failure else why
+    tail = f"; {last}" if last else ""
+    error = RequestTimeout(f"{what} did not succeed within {timeout:g} s{tail}")
+    error.__cause__ = why if isinstance(why, KafkaError) else None
+    return error

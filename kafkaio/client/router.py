@@ -1,0 +1,189 @@
+"""Which broker a destination is now, and what to forget when it was the wrong one."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from kafkaio._machines.coordinators import CoordinatorKind
+from kafkaio._machines.reactions import Reaction
+from kafkaio._net.connection import Connection
+from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._net.pool import Pool
+from kafkaio.client.destinations import (
+    AnyBroker,
+    Broker,
+    ControllerType,
+    Destination,
+    GroupCoordinator,
+    Leader,
+    TransactionCoordinator,
+)
+from kafkaio.client.finder import CoordinatorFinder
+from kafkaio.client.metadata import MetadataKeeper
+from kafkaio.client.nodes import Nodes
+from kafkaio.client.retry import RetryLater
+from kafkaio.errors import BrokerNotAvailable, KafkaError, NetworkError
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.types import TopicPartition
+
+__all__ = ["Router"]
+
+
+class Router:
+    """Resolves destinations to node ids, from what is known or by asking.
+
+    Args:
+        pool: the connections.
+        nodes: the brokers to choose from.
+        metadata: the view of the cluster.
+        finder: the coordinators.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        nodes: Nodes,
+        metadata: MetadataKeeper,
+        finder: CoordinatorFinder,
+    ) -> None:
+        self._pool = pool
+        self._nodes = nodes
+        self._metadata = metadata
+        self._finder = finder
+
+    # ---- where to send to ----------------------------------------------------------
+
+    def known(self, to: Destination) -> int | None:
+        """The node id of a destination, if it can be told without asking anyone."""
+        match to:
+            case AnyBroker.ANY:
+                return None
+            case Broker(node_id=node_id):
+                found: int | None = node_id
+            case ControllerType.CONTROLLER:
+                found = self._metadata.view.controller_id
+            case Leader(partition=tp):
+                self._metadata.use([tp.topic])
+                found = self._metadata.view.leader(tp)
+            case GroupCoordinator() | TransactionCoordinator():
+                return self._finder.cache.get(*_coordinator(to))
+            case never:
+                assert_never(never)
+        return found if found in self._nodes.known else None
+
+    async def locate(self, to: Destination) -> int:
+        """The node id of a destination; looks a coordinator up if that is needed.
+
+        Raises:
+            RetryLater: the metadata does not tell it; ``wait`` waits for more.
+            KafkaError: the lookup of the coordinator failed.
+        """
+        node_id = self.known(to)
+        if node_id is not None:
+            return node_id
+        match to:
+            case AnyBroker.ANY:
+                return (await self._nodes.any_connection()).node_id
+            case Broker(node_id=node_id):
+                raise self._unlisted(node_id)
+            case ControllerType.CONTROLLER:
+                raise self._no_controller()
+            case Leader(partition=tp):
+                raise self._no_leader(tp)
+            case GroupCoordinator() | TransactionCoordinator():
+                return await self._finder.find(*_coordinator(to))
+            case never:
+                assert_never(never)
+
+    def _unlisted(self, node_id: int) -> RetryLater:
+        listed = ", ".join(map(str, sorted(self._nodes.known))) or "none yet"
+        return self._later(
+            BrokerNotAvailable(
+                f"broker {node_id} is not in the cluster; its brokers are {listed}"
+            )
+        )
+
+    def _no_controller(self) -> RetryLater:
+        node_id = self._metadata.view.controller_id
+        if node_id >= 0:
+            return self._unlisted(node_id)
+        return self._later(BrokerNotAvailable("the cluster has no controller now"))
+
+    def _no_leader(self, tp: TopicPartition) -> RetryLater:
+        view = self._metadata.view
+        leader = view.leader(tp)
+        if leader is not None:
+            return self._unlisted(leader)
+        count = view.partition_count(tp.topic)
+        if count is None:
+            why = self._metadata.why_missing([tp.topic])
+            # The topic was perhaps not asked for yet.
+            return RetryLater(
+                why,
+                lambda: self._metadata.wait_for_topics([tp.topic]),
+                is_failure=False,
+            )
+        if view.partition(tp) is None:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            what = f"topic {tp.topic!r} has {count} partitions, no {tp.partition}"
+        else:
+            code = ErrorCode.LEADER_NOT_AVAILABLE
+            what = f"{tp.topic}-{tp.partition} has no leader now"
+        return self._later(broker_error(code, what))
+
+    def _later(self, reason: KafkaError) -> RetryLater:
+        return RetryLater(reason, self.refreshed)
+
+    async def refreshed(self) -> None:
+        """Request metadata and wait for the next attempt, whatever comes of it.
+
+        The attempts of the metadata have their own back-off.
+        """
+        self._metadata.request()
+        await self._metadata.attempted.wait()
+
+    async def connection(
+        self, node_id: int, connection_class: ConnectionClass
+    ) -> Connection:
+        """The connection to a broker, opened if there is none.
+
+        Raises:
+            NetworkError: it cannot be made; see `unreachable`.
+        """
+        try:
+            return await self._pool.connection(node_id, connection_class)
+        except NetworkError:
+            self.unreachable(node_id)
+            raise
+
+    # ---- what to forget ------------------------------------------------------------
+
+    def unreachable(self, node_id: int) -> None:
+        """A broker could not be reached: what is known of it may be out of date."""
+        self._finder.cache.forget_node(node_id)
+        self._metadata.request()
+
+    def react(self, to: Destination, node_id: int, reaction: Reaction) -> None:
+        """Do what the table of reactions says after an error of a broker.
+
+        Args:
+            to: the destination of the request.
+            node_id: the broker that it was sent to.
+            reaction: the reaction to the error code of its answer.
+        """
+        if reaction.refind_coordinator and isinstance(
+            to, GroupCoordinator | TransactionCoordinator
+        ):
+            self._finder.cache.forget(*_coordinator(to), node_id)
+        if reaction.refresh_metadata:
+            topics = [to.partition.topic] if isinstance(to, Leader) else []
+            self._metadata.request(topics)
+
+
+def _coordinator(
+    to: GroupCoordinator | TransactionCoordinator,
+) -> tuple[CoordinatorKind, str]:
+    if isinstance(to, GroupCoordinator):
+        return CoordinatorKind.GROUP, to.group_id
+    return CoordinatorKind.TRANSACTION, to.transactional_id
