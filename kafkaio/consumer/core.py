@@ -13,8 +13,8 @@ its own; `Consumer` works on either.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -27,6 +27,7 @@ from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering, Schedule
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Lifecycle, State
+from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.thread import caller
 from kafkaio._runtime.turns import Turns
@@ -48,10 +49,10 @@ from kafkaio.consumer.fetch.lookup import LATEST, OffsetLookup
 from kafkaio.consumer.fetch.positioner import Positioner
 from kafkaio.consumer.group.member import GroupMember
 from kafkaio.consumer.group.rewind import Rewinder
-from kafkaio.consumer.parallel.divider import drained
 from kafkaio.consumer.parallel.lanes import LaneIterator, Lanes
 from kafkaio.consumer.parallel.run import Handler, OnDead, Runner
 from kafkaio.consumer.presence import wait_for_partitions
+from kafkaio.consumer.reading.divider import Divider
 from kafkaio.consumer.reading.exclusive import ExclusiveReading, UserCode
 from kafkaio.consumer.reading.iterators import (
     BatchIterator,
@@ -97,6 +98,8 @@ _LEAVING_AT_ONCE: Final = 0.5
 #: Fewest seconds for leaving the group. Without any, brokers may not read what was
 #: written before the connection was closed (Kafka 2.1: every second time).
 _LEAVING_AT_LEAST: Final = 0.04
+#: How much of the time to close may be spent on work that several tasks began.
+_DRAINING: Final = 0.8
 #: Records that are handed out between two looks at the clock.
 _ALLOWANCE: Final = 64
 
@@ -169,6 +172,7 @@ class Core:
         self._lookup = OffsetLookup(self.cluster, isolation_level)
         self._positioner = Positioner(
             self.cluster,
+            config,
             self.reader,
             self._lookup,
             None if config.group_id is None else self._fetch_committed,
@@ -330,7 +334,7 @@ class Core:
             self.reader.divider.left(closing)
 
     async def _part(self, deadline: float) -> None:
-        await drained(self.reader.divider, deadline - now())
+        await self._drain(deadline - now())
         with anyio.CancelScope(deadline=deadline):
             self.fetcher.close_sessions()
             await self._autocommit.commit_quietly()
@@ -340,6 +344,16 @@ class Core:
                 await self.member.leave(left - min(_LEAVING, left / 4))
             await self.assigned.left()
             self._has_parted = True
+
+    async def _drain(self, within: float) -> None:
+        # Let the work that several tasks began be finished, as far as time allows.
+        divider = self.reader.divider
+        if divider is not None:
+            try:
+                with anyio.move_on_after(_DRAINING * within):
+                    await divider.drain()
+            finally:
+                divider.stop()
 
     async def _part_at_once(self, deadline: float) -> None:
         # There is no time left for commits, holds and callbacks. The member leaves all
@@ -672,7 +686,11 @@ class Core:
     def all_lanes(self) -> Lanes:
         """Return the lanes of this consumer."""
         if self._lanes is None:
-            self._lanes = Lanes(self)
+            self._lanes = Lanes(
+                self,
+                max_records=self.config.max_poll_records,
+                timeout=self.config.default_api_timeout_ms / 1000,
+            )
         return self._lanes
 
     async def run(  # noqa: PLR0913
@@ -696,6 +714,51 @@ class Core:
         )
         with self._autocommit.enabled():
             await runner.run()
+
+    @contextmanager
+    def dividing(self, divider: Divider) -> Iterator[None]:
+        """Let the records be divided within the block; no other task may read.
+
+        What was handed out before counts as finished. What was handed out within the
+        block and is not finished at its end is read again.
+
+        Raises:
+            UsageError: another task reads.
+        """
+        with self.reading:
+            reader = self.reader
+            self.step(polls=False)
+            reader.set_aside()
+            reader.divider = divider
+            for tp in reader.positions:
+                divider.assigned(tp)
+            try:
+                yield
+            finally:
+                reader.sync()
+                reader.divider = None
+                reader.take_back()
+
+    def release(self, tp: TopicPartition) -> None:
+        """Release a partition with a requested revocation, unless the user holds it."""
+        if self.member is not None:
+            self.member.release(frozenset({tp}))
+
+    @property
+    def observer(self) -> Observer:
+        """Hears what happens."""
+        return self.cluster.observer
+
+    @property
+    def may_read(self) -> bool:
+        """Whether the consumer is running and something is to be read."""
+        return self.life.state is State.RUNNING and not self.wanted.is_nothing
+
+    def awaits_commit(self, tp: TopicPartition) -> bool:
+        """Whether finished records of a partition wait for the user to commit them."""
+        if self.auto_commits or self.committer is None:
+            return False
+        return self.reader.ledger.is_due(tp)
 
     def notify(self) -> None:
         """Wake the task that waits for news."""

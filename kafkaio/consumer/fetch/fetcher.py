@@ -23,8 +23,8 @@ from kafkaio._machines.positions import Stage
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
-from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
+from kafkaio.client.retry import RetryPolicy
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.fetch import targets
 from kafkaio.consumer.fetch.answers import FetchAnswers, LeaderHints, LogEnds
@@ -39,8 +39,8 @@ class Cluster(targets.Cluster, LeaderHints, Protocol):
     """What fetching needs of the cluster."""
 
     @property
-    def observer(self) -> Observer:
-        """Hears what happens."""
+    def retry_policy(self) -> RetryPolicy:
+        """How long to wait between attempts."""
         ...
 
     async def connection(

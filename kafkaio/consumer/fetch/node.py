@@ -12,16 +12,15 @@ import contextlib
 from collections.abc import Callable, Collection
 from typing import Final, Protocol
 
-from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.fetch_session import FetchPlan, FetchSession, FetchTarget
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.positions import FetchPoint
 from kafkaio._machines.reactions import reaction
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
-from kafkaio._runtime.clock import now, roll
-from kafkaio._runtime.observer import Observer
+from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.fetch.answers import FetchAnswers
 from kafkaio.consumer.fetch.messages import (
@@ -59,8 +58,8 @@ class Cluster(Connections, Protocol):
         ...
 
     @property
-    def observer(self) -> Observer:
-        """Hears what happens."""
+    def retry_policy(self) -> RetryPolicy:
+        """How long to wait between attempts."""
         ...
 
 
@@ -116,8 +115,7 @@ class BrokerFetcher:
         self._wakeup = Wakeup()
         self._session = FetchSession()
         self._connection: Connection | None = None
-        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
-        self._failures = 0
+        self._attempts = Attempts(f"fetch from broker {node_id}", cluster.retry_policy)
         # Which partition comes first in the next fetch without a session.
         self._turn = 0
         self._short_wait_ms = _SHORT_WAIT_MS
@@ -203,7 +201,8 @@ class BrokerFetcher:
         finally:
             self.reserved = 0
             self._on_free()  # others may have waited for the room that it kept
-        self._failures = 0
+        if self._attempts.failures:
+            self._attempts.succeeded()
         if response.error_code:
             self._session.failed(response.error_code)
             await self._on_top_level(response.error_code, plan)
@@ -264,24 +263,13 @@ class BrokerFetcher:
     ) -> None:
         self._connection = None
         self._answers.failed(point.tp.topic for point in wanted)
-        await self._pause(error)
+        await self._attempts.pause(error)
 
     async def _on_top_level(self, code: int, plan: FetchPlan) -> None:
         if reaction(ApiKey.FETCH, code).refresh_metadata:
             self._answers.failed(tp.topic for tp in plan.wanted)
         if plan.is_full:  # otherwise a full one is sent at once
-            await self._pause(None)
-
-    async def _pause(self, error: KafkaError | None) -> None:
-        delay = self._backoff.delay(self._failures, roll())
-        self._failures += 1
-        if error is not None:
-            self._cluster.observer.retrying(
-                f"fetch from broker {self.node_id}", self._failures, delay, error
-            )
-        until = now() + delay
-        while now() < until:
-            await self._wakeup.wait(until)
+            await self._attempts.pause(None)
 
     def close_session(self) -> None:
         """Tell the broker to drop the session; without that it would expire."""

@@ -23,10 +23,12 @@ from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import Positions, Reset, Token, Unproven
 from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.client.cluster import Cluster
-from kafkaio.consumer.fetch.asking import Round
+from kafkaio.client.fanout import Results
+from kafkaio.config import ConsumerConfig
+from kafkaio.consumer.fetch import lookup
 from kafkaio.consumer.fetch.epochs import EpochEnd, EpochLookup
 from kafkaio.consumer.fetch.lookup import OffsetLookup
 from kafkaio.errors import KafkaError, KafkaTimeout, MembershipError
@@ -45,6 +47,22 @@ T = TypeVar("T")
 _WHAT: Final = "look-up of positions"
 
 
+class Cluster(lookup.Cluster, Protocol):
+    """What the positioner needs of the cluster."""
+
+    @property
+    def observer(self) -> Observer:
+        """Hears what happens."""
+        ...
+
+    def request_refresh(self, *topics: str) -> None:
+        """Ask for fresh metadata."""
+
+    def learned_epoch(self, tp: TopicPartition, epoch: int) -> bool:
+        """Note a leader epoch; a newer one asks for metadata."""
+        ...
+
+
 class Reader(Protocol):
     """What the positioner needs of the reader.
 
@@ -59,7 +77,7 @@ class Reader(Protocol):
     def fail(self, error: BaseException) -> None:
         """Raise an error from the user's next step."""
 
-    def must_look(self) -> None:
+    def interrupt(self) -> None:
         """Have the user's next step see a partition that nothing can be read of."""
 
     def truncated(self, tp: TopicPartition) -> None:
@@ -71,6 +89,7 @@ class Positioner:
 
     Args:
         cluster: the way to the cluster.
+        config: the consumer's options.
         reader: knows which partitions need a position.
         lookup: asks leaders for offsets.
         committed: looks committed offsets up; None without a group.
@@ -78,9 +97,10 @@ class Positioner:
         start_soon: starts a task in the background.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         cluster: Cluster,
+        config: ConsumerConfig,
         reader: Reader,
         lookup: OffsetLookup,
         committed: FetchCommitted | None,
@@ -90,7 +110,7 @@ class Positioner:
         self._cluster = cluster
         self._reader = reader
         self._lookup = lookup
-        self._epochs = EpochLookup(cluster)
+        self._epochs = EpochLookup(cluster, config.request_timeout_ms / 1000)
         self._committed = committed
         self._on_found = on_found
         self._start_soon = start_soon
@@ -99,7 +119,6 @@ class Positioner:
         self._busy: set[tuple[str, int]] = set()
         # The view of the cluster whose gaps were asked about.
         self._asked_view = -1
-        config = cluster.config
         self._timeout = config.request_timeout_ms / 1000
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
 
@@ -116,14 +135,14 @@ class Positioner:
                 await self._load_committed(unpositioned)
                 self._on_found()
             for leader, wanted in self._by_leader(positions.resetting(now())).items():
-                self._ask("reset", leader, partial(self._reset, leader, wanted))
+                self._ask("reset", leader, partial(self._reset, wanted))
             for leader, unproven in self._by_leader(self._unproven()).items():
-                self._ask("validate", leader, partial(self._validate, leader, unproven))
+                self._ask("validate", leader, partial(self._validate, unproven))
             if not unpositioned:
                 await self._wakeup.wait(positions.next_retry(now()))
 
     def _ask(self, kind: str, leader: int, question: Child) -> None:
-        # One question of a kind at a time; partitions that come later wait for the next.
+        # One question of a kind at a time: partitions that come later wait.
         if (kind, leader) in self._busy:
             return
         self._busy.add((kind, leader))
@@ -192,7 +211,7 @@ class Positioner:
         reader = self._reader
         if found is None:
             if reader.positions.committed_missing(tp, token):
-                reader.must_look()
+                reader.interrupt()
             return
         epoch = found.leader_epoch
         if epoch >= 0:
@@ -201,9 +220,8 @@ class Positioner:
             reader.ledger.positioned(tp, found.offset, epoch, committed=True)
 
     async def _reset(
-        self, leader: int, wanted: Mapping[TopicPartition, tuple[Token, Reset]]
+        self, wanted: Mapping[TopicPartition, tuple[Token, Reset]]
     ) -> None:
-        del leader  # the lookup routes by the leaders of now
         result = await self._lookup.resets(
             {tp: reset for tp, (_, reset) in wanted.items()}, within=self._timeout
         )
@@ -212,7 +230,7 @@ class Positioner:
     def _take(
         self,
         wanted: Mapping[TopicPartition, tuple[Token, Reset]],
-        result: Round[OffsetAndTimestamp],
+        result: Results[TopicPartition, OffsetAndTimestamp | None],
     ) -> None:
         reader = self._reader
         left: dict[TopicPartition, Token] = {}
@@ -225,7 +243,7 @@ class Positioner:
         self._not_found(left, result)
 
     def _not_found(
-        self, tokens: Mapping[TopicPartition, Token], result: Round[T]
+        self, tokens: Mapping[TopicPartition, Token], result: Results[TopicPartition, T]
     ) -> None:
         # The user gets the errors that asking again cannot mend; but the partitions are
         # asked for again, in case somebody mends the cause.
@@ -240,19 +258,15 @@ class Positioner:
             failures[tp, token] = error
         self._retry(failures)
 
-    async def _validate(
-        self, leader: int, wanted: Mapping[TopicPartition, Unproven]
-    ) -> None:
+    async def _validate(self, wanted: Mapping[TopicPartition, Unproven]) -> None:
         epochs = {tp: unproven.epoch for tp, unproven in wanted.items()}
-        result = await self._epochs.ask(leader, epochs)
+        result = await self._epochs.ask(epochs)
         left: dict[TopicPartition, Token] = {}
         for tp, unproven in wanted.items():
             if tp in result.found:
                 self._on_epoch_end(tp, unproven, result.found[tp])
             else:
                 left[tp] = unproven.token
-        if result.again:
-            self._cluster.request_refresh(*sorted({tp.topic for tp in result.again}))
         self._not_found(left, result)
 
     def _on_epoch_end(

@@ -278,7 +278,12 @@ class ThreadedConsumer(Consumer, in_thread=True):
         Each record of a lane crosses by itself; its batches cross as a whole.
         """
         if self._lanes is None:
-            self._lanes = Lanes(self._core)
+            config = self._core.config
+            self._lanes = Lanes(
+                self._core,
+                max_records=config.max_poll_records,
+                timeout=config.default_api_timeout_ms / 1000,
+            )
         return LanesAcross(self, self._lanes)
 
     async def run(self, handler: Handler, **options: Any) -> None:

@@ -189,7 +189,7 @@ async def test_a_refusal_for_good_reaches_the_user(
         elect(cluster, logs)
         logs.refusals[ONE] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         with pytest.raises(
-            AuthorizationError, match="validating the position in one-0"
+            AuthorizationError, match="validate the position in one-0"
         ):
             await values(consumer, 1)
         logs.refusals.clear()
