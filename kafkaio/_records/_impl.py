@@ -108,7 +108,7 @@ else:
         murmur2,
     )
     from kafkaio._records._speedups import (
-        RecordStream as RecordStream,  # of kafkaio.consumer.reading.stream
+        RecordStream as RecordStream,  # of kafkaio.consumer.reading.iterators
     )
 
 

@@ -108,8 +108,8 @@ cdef class Handout:
 cdef class RecordStream:
     """The asynchronous iterator over what a `Handout` takes.
 
-    See `kafkaio.consumer.reading.stream.PlainStream`. It must be driven by one task at a
-    time; who asks for a second record while the first is awaited, or is still to be,
+    See `kafkaio.consumer.reading.iterators.PlainStream`. It must be driven by one task
+    at a time; who asks for a second record while the first is awaited, or is still to be,
     gets a coroutine that goes the long way.
     """
 

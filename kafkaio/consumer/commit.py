@@ -70,8 +70,8 @@ def commit_of(
     divider = reader.divider
     if not (isinstance(what, Mapping) or divider is None or divider.has_order):
         raise UsageError(
-            "run() commits automatically and in order: a finished record does not imply "
-            "that those before it are finished"
+            "run() commits automatically and in order: that a record is finished says "
+            "nothing of those before it"
         )
     reader.sync()
     ledger = reader.ledger

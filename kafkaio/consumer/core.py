@@ -64,6 +64,7 @@ from kafkaio.consumer.reading.progress import HandedOut
 from kafkaio.consumer.reading.reader import Reader
 from kafkaio.consumer.rebalance.assignment import PartitionAssignment
 from kafkaio.consumer.rebalance.callbacks import Callbacks, PartitionsCallback
+from kafkaio.consumer.rebalance.events import Hold, RevokeRequested
 from kafkaio.consumer.rebalance.feed import Rebalances
 from kafkaio.consumer.rebalance.fence import CommitFence
 from kafkaio.consumer.rebalance.groupless import GrouplessAssigner
@@ -143,7 +144,7 @@ class Core:
         self.wanted = Wanted()
         self.life = Lifecycle("consumer", config.group_id or config.client_id)
         self.life.add_crash_listener(self._on_crash)
-        self._owns_cluster = owns_cluster
+        self.owns_cluster = owns_cluster
         self._supervisor = Supervisor("kafkaio consumer", self.life.crashed)
         self._news = Wakeup()
         self._positioned = Broadcast()
@@ -226,7 +227,7 @@ class Core:
         try:
             limit = self.config.default_api_timeout_ms / 1000
             deadline = now() + (limit if within is None else within)
-            if self._owns_cluster:
+            if self.owns_cluster:
                 await self.cluster.start(within)
             self._undo = [
                 self.cluster.add_metadata_listener(self._on_metadata),
@@ -384,7 +385,7 @@ class Core:
             self.assigned.feed.end()
             for tp in list(self.reader.positions):  # no time was left for these
                 self.reader.unassign(tp)
-            if self._owns_cluster:
+            if self.owns_cluster:
                 await self.cluster.close(max(0.0, deadline - now()))
             else:
                 self._end_connections()
@@ -415,7 +416,7 @@ class Core:
         self._leave_cluster()
         self._supervisor.cancel()
         self.assigned.feed.end()
-        if self._owns_cluster:
+        if self.owns_cluster:
             self.cluster.abandon()
         else:
             self._end_connections()
@@ -451,7 +452,6 @@ class Core:
                 "assigned: call subscribe() or assign() before reading"
             )
 
-    @property
     def is_interrupted(self) -> bool:
         """Whether the user must hear of something before it gets another record.
 
@@ -679,9 +679,7 @@ class Core:
 
     def lanes(self, owner: object) -> LaneIterator:
         """Return an iterator over lanes, which keeps ``owner`` alive."""
-        iterator = LaneIterator(self.all_lanes())
-        iterator.consumer = owner
-        return iterator
+        return LaneIterator(self.all_lanes(), owner)
 
     def all_lanes(self) -> Lanes:
         """Return the lanes of this consumer."""
@@ -693,7 +691,7 @@ class Core:
             )
         return self._lanes
 
-    async def run(  # noqa: PLR0913
+    async def run(
         self,
         handler: Handler,
         concurrency: int,
@@ -1008,6 +1006,15 @@ class Core:
     def rebalances(self) -> Rebalances:
         """Return an iterator over what rebalances do from now on."""
         return Rebalances(self.assigned.feed)
+
+    async def next_revoke(self) -> tuple[RevokeRequested, Hold]:
+        """Return the next request of a revocation, and what keeps its partitions.
+
+        Raises:
+            UsageError: there is no group.
+        """
+        self.group_committer()
+        return await self.assigned.feed.next_request()
 
 
 def _never() -> None:

@@ -220,7 +220,7 @@ class TableIterator(_Gathering["pa.Table"]):
         ImportError: pyarrow is not installed.
     """
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         core: Reads,
         reader: Reader,

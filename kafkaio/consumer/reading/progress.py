@@ -22,8 +22,8 @@ from typing import NamedTuple, Protocol
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import Positions
 from kafkaio._records.batch import Handout
-from kafkaio.consumer.reading.divider import Divider
 from kafkaio.consumer.reading.buffers import PartitionBuffer
+from kafkaio.consumer.reading.divider import Divider
 from kafkaio.types import TopicPartition
 
 __all__ = ["HandedOut", "Handoff", "Progress"]

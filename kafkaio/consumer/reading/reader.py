@@ -21,9 +21,9 @@ from kafkaio._machines.positions import Positions, Reset
 from kafkaio._records.batch import Handout
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.batch import Batch, Piece, size_of
-from kafkaio.consumer.reading.divider import Divider
 from kafkaio.consumer.reading.buffers import Buffers, Fetched
 from kafkaio.consumer.reading.chunks import Chunks, deserializing, no_position
+from kafkaio.consumer.reading.divider import Divider
 from kafkaio.consumer.reading.progress import HandedOut, Handoff, Progress
 from kafkaio.types import Record, TopicPartition
 

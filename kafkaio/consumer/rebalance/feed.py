@@ -21,9 +21,9 @@ import asyncio
 import contextlib
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import Final, Self
+from typing import Any, Final, Protocol, Self, TypeVar
 
 from kafkaio._machines.membership.ledger import Claim
 from kafkaio._runtime.thread import TaskReference, caller, refer, when_done
@@ -40,15 +40,25 @@ from kafkaio.consumer.rebalance.events import (
 from kafkaio.errors import ClosedError, UsageError
 from kafkaio.types import TopicPartition
 
-__all__ = ["GRACE", "RebalanceFeed", "Rebalances", "after_turns"]
+__all__ = ["ListenerCrossing", "RebalanceFeed", "Rebalances"]
 
-#: Iterations of the event loop for which a request that `Consumer.wait_for_revoke`
-#: returned stays held: enough to pass through tasks that are wrapped around the call.
-GRACE: Final = 8
+T = TypeVar("T")
+
 #: Seconds for which a listener without a task holds requests. Its task may be about to
 #: start, and some callers run each step in a task of its own, as `asyncio.wait_for`
 #: does before Python 3.12.
 _TAKEOVER: Final = 0.5
+
+
+class ListenerCrossing(Protocol):
+    """Takes the steps of a listener in the event loop of the feed, a thread away."""
+
+    def take(self, step: Callable[[], Awaitable[T]]) -> Coroutine[Any, Any, T]:
+        """Take a step there, and return what it returns."""
+        ...
+
+    def ask(self, work: Callable[[], object]) -> None:
+        """Call a function there, and block until it has returned."""
 
 
 class Rebalances:
@@ -56,10 +66,14 @@ class Rebalances:
 
     Args:
         feed: where the events come from.
+        crossing: takes the steps, if the feed is in another thread.
     """
 
-    def __init__(self, feed: RebalanceFeed) -> None:
+    def __init__(
+        self, feed: RebalanceFeed, crossing: ListenerCrossing | None = None
+    ) -> None:
         self._feed = feed
+        self._crossing = crossing
         # Events that were not returned yet, and what holds the partitions of a request.
         self._events: deque[tuple[Rebalance, Hold | None]] = deque()
         # Holds the partitions of the request that was returned last.
@@ -84,13 +98,18 @@ class Rebalances:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Rebalance:
-        """The next event. If cancelled, no event was taken.
+    def __anext__(self) -> Coroutine[Any, Any, Rebalance]:
+        """Return the next event. If cancelled, no event was taken.
 
         Raises:
             UsageError: another task waits for the next event.
             Exception: what made the consumer fail.
         """
+        return (
+            self._next() if self._crossing is None else self._crossing.take(self._next)
+        )
+
+    async def _next(self) -> Rebalance:
         if self._is_waiting:
             raise UsageError("another task waits for the next rebalance")
         if (hold := self.take_hold()) is not None:
@@ -113,6 +132,12 @@ class Rebalances:
 
     def close(self) -> None:
         """Listen no longer, and hold no partition any longer."""
+        if self._crossing is None:
+            self._close()
+        else:
+            self._crossing.ask(self._close)
+
+    def _close(self) -> None:
         self._is_closed = True
         self._feed.discard(self)
         self._wakeup.notify()
@@ -233,8 +258,10 @@ class RebalanceFeed:
             raise self._failure
         return self._has_ended
 
-    async def next_request(self) -> RevokeRequested:
-        """The first pending request that was not returned yet, or the next one.
+    async def next_request(self) -> tuple[RevokeRequested, Hold]:
+        """Return the first pending request that was not returned, or the next one.
+
+        The hold that comes with it keeps the partitions until it is released.
 
         Raises:
             ClosedError: the consumer was closed.
@@ -246,7 +273,7 @@ class RebalanceFeed:
                 listener.put(*waiting)
             async for event in listener:
                 if isinstance(event, RevokeRequested):
-                    return self._return(event, listener.take_hold())
+                    return event, self._returns(event, listener.take_hold())
             raise ClosedError("the consumer is closed")
         finally:
             listener.close()
@@ -333,11 +360,18 @@ class RebalanceFeed:
         deadline = min(at for c, at in self._pending.items() if c in claims)
         return RevokeRequested(partitions, deadline, _hold=hold), hold
 
-    def _return(self, event: RevokeRequested, hold: Hold | None) -> RevokeRequested:
+    def _returns(self, event: RevokeRequested, hold: Hold | None) -> Hold:
         assert hold is not None
-        self._returned |= {c for c in self._pending if c.partition in event.partitions}
-        after_turns(asyncio.get_running_loop(), GRACE, hold.release)
-        return event
+        self._returned |= self._claims_of(event)
+        return hold
+
+    def not_returned(self, event: RevokeRequested, hold: Hold) -> None:
+        """Undo `next_request`: its caller was cancelled before it got the request."""
+        self._returned -= self._claims_of(event)
+        hold.release()
+
+    def _claims_of(self, event: RevokeRequested) -> set[Claim]:
+        return {c for c in self._pending if c.partition in event.partitions}
 
 
 def _release_orphans_later(feed: weakref.ref[RebalanceFeed]) -> None:
@@ -346,13 +380,3 @@ def _release_orphans_later(feed: weakref.ref[RebalanceFeed]) -> None:
             still.release_orphans()
 
     asyncio.get_running_loop().call_later(_TAKEOVER, release)
-
-
-def after_turns(
-    loop: asyncio.AbstractEventLoop, turns: int, call: Callable[[], None]
-) -> None:
-    """Call something after that many iterations of the event loop."""
-    if turns:
-        loop.call_soon(after_turns, loop, turns - 1, call)
-    else:
-        call()

@@ -218,9 +218,9 @@ async def _wait(desk: Desk) -> None:
     async def listen() -> None:
         async with beside() as start:
             while True:
-                event = await desk.consumer.wait_for_revoke()
-                # Nothing keeps what is asked for while nobody waits.
-                await _asked(desk, event, start, is_patient=False)
+                async with desk.consumer.wait_for_revoke() as event:
+                    # Nothing keeps what is requested while nobody waits.
+                    await _asked(desk, event, start, is_patient=False)
 
     async with beside() as start:
         start(listen)

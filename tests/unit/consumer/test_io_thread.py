@@ -16,7 +16,7 @@ from kafkaio.client.client import Client
 from kafkaio.consumer import Consumer
 from kafkaio.consumer.parallel import Lane
 from kafkaio.consumer.rebalance.events import Assigned, Hold, Revoked, RevokeRequested
-from kafkaio.consumer.threaded.core import ThreadedConsumer
+from kafkaio.consumer.threaded.core import ThreadedCore
 from kafkaio.errors import ClosedError, UsageError
 from kafkaio.producer import Producer
 from kafkaio.protocol.api_keys import ApiKey
@@ -144,7 +144,7 @@ async def test_no_batches_without_sense() -> None:
 @real
 async def test_every_record_once_and_commits_of_what_is_finished() -> None:
     async with cluster() as at, at.consumer() as consumer:
-        assert isinstance(consumer, ThreadedConsumer)
+        assert isinstance(consumer._core, ThreadedCore)
         assert consumer.assignment == {ZERO, ONE}
         assert "STABLE" in repr(consumer)
         records = []
@@ -655,7 +655,7 @@ async def test_a_handler_cannot_wait_for_the_end_but_begin_it() -> None:
 @real
 async def test_a_crash_in_the_thread_is_heard() -> None:
     async with cluster() as at, at.consumer() as consumer:
-        assert isinstance(consumer, ThreadedConsumer)
+        assert isinstance(consumer._core, ThreadedCore)
         await anext(consumer)
 
         def cancel() -> None:
@@ -663,7 +663,7 @@ async def test_a_crash_in_the_thread_is_heard() -> None:
                 if "fetch from" in task.get_name():
                     task.cancel()
 
-        consumer.thread.ask(cancel)
+        consumer._core.thread.ask(cancel)
         with pytest.raises(ClosedError, match="cancelled from outside"):  # noqa: PT012
             for _ in range(COUNT + 1):
                 await anext(consumer)

@@ -440,7 +440,7 @@ async def test_errors_of_one_partition_and_of_the_consumer(
         more = asyncio.ensure_future(anext(consumer.partitions()))
         waiting = asyncio.ensure_future(anext(lanes[1]))
         await asyncio.sleep(0.1)
-        consumer._reader.fail(OSError("callback"))
+        consumer._core.reader.fail(OSError("callback"))
         await asyncio.wait([more, waiting], return_when=asyncio.FIRST_COMPLETED)
         (told,) = [task for task in (more, waiting) if task.done()]
         with pytest.raises(OSError, match="callback"):

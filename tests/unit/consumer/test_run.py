@@ -156,8 +156,8 @@ async def test_no_more_handlers_than_asked_for(
         fill(logs, tp, *[None] * 200)
     consumer = make(**MEMBER, max_poll_records=50)
     async with consumer, Running(consumer, handle, concurrency=7):
-        await eventually(lambda: consumer._reader.divider)
-        schedule = consumer._reader.divider._schedule
+        await eventually(lambda: consumer._core.reader.divider)
+        schedule = consumer._core.reader.divider._schedule
         while done < 600:
             assert schedule.in_hand <= 50
             await asyncio.sleep(0.1)
@@ -181,7 +181,7 @@ async def test_a_handler_that_never_waits_leaves_the_loop_its_turns(
     async with consumer, Running(consumer, handle):
         await eventually(lambda: seen == 3000)
         # One worker did it all: no task was made for a record.
-        assert len(consumer._reader.divider._workers) <= 2
+        assert len(consumer._core.reader.divider._workers) <= 2
 
 
 async def test_a_failure_ends_the_run_with_its_cause(
