@@ -15,7 +15,7 @@ from kafkaio._runtime.thread import LoopThread
 from kafkaio.client.client import Client
 from kafkaio.consumer import Consumer
 from kafkaio.consumer.parallel import Lane
-from kafkaio.consumer.rebalance.events import Assigned, Hold, Revoked, RevokeRequested
+from kafkaio.consumer.rebalance.events import Assigned, Revoked, RevokeRequested
 from kafkaio.consumer.threaded.core import ThreadedCore
 from kafkaio.errors import ClosedError, UsageError
 from kafkaio.producer import Producer
@@ -492,7 +492,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def close_in_a_hold(consumer: Consumer) -> None:
     asyncio.get_running_loop().call_later(0.1, consumer.unsubscribe)
-    async with (await consumer.wait_for_revoke()).hold():
+    async with consumer.wait_for_revoke():
         await consumer.close(20)
 
 
@@ -531,26 +531,23 @@ async def test_closing_does_not_wait_for_what_its_own_task_holds(
 
 
 @real
-async def test_a_request_is_kept_till_its_caller_can_hold() -> None:
+async def test_a_request_is_held_while_the_block_runs() -> None:
     async with cluster() as at, at.consumer() as owner:
-        waiting = asyncio.ensure_future(hold_next(owner))
+        waiting = owner.wait_for_revoke()
         joining = asyncio.ensure_future((other := at.consumer()).start())
-        hold = await waiting
+        # The task between costs a turn of the loop.
+        request = await asyncio.create_task(waiting.__aenter__())
         await asyncio.sleep(0.1)
+        assert len(owner.assignment) == 2
+        hold = request.hold()
+        assert hold.take() == request.partitions
+        await waiting.__aexit__(None, None, None)
         assert len(owner.assignment) == 2
         hold.release()
         await owner.close()
         await joining
         await until(lambda: len(other.assignment) == 2)
         await other.close()
-
-
-async def hold_next(consumer: Consumer) -> Hold:
-    # A task between the request and who holds it costs a turn of the loop.
-    request = await asyncio.create_task(consumer.wait_for_revoke())
-    hold = request.hold()
-    assert hold.take() == request.partitions
-    return hold
 
 
 @real

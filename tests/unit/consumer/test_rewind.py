@@ -274,8 +274,7 @@ async def test_time_runs_out_where_somebody_holds_on(
         (theirs, *_) = two.assignment
         listening = two.wait_for_revoke()
         rewind = asyncio.create_task(one.rewind({theirs: 1}, timeout=10))
-        event = await listening
-        async with event.hold():
+        async with listening:
             with pytest.raises(RequestTimeout, match="did not give them up within"):
                 await rewind
         await eventually(lambda: shared(one, two))
@@ -430,8 +429,7 @@ async def test_closing_ends_it(group: FakeGroup, make: MakeConsumer) -> None:
         (theirs, *_) = two.assignment
         listening = two.wait_for_revoke()
         rewind = asyncio.create_task(one.rewind({theirs: 1}))
-        event = await listening
-        async with event.hold():
+        async with listening:
             await one.close()
             with pytest.raises(ClosedError):
                 await rewind
