@@ -1081,11 +1081,11 @@ def _partitions_of(partitions: Collection[TopicPartition]) -> list[TopicPartitio
 def _times_of(times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     for time in times.values():
         if type(time) is not int:
-            raise ArgumentTypeError(f"times must be int, not {type_name(time)}")
-        if time < 0:
-            raise ArgumentValueError(
-                f"times must be milliseconds since 1970, not {time}"
+            raise ArgumentTypeError(
+                f"times must be int milliseconds, not {type_name(time)}"
             )
+        if time < 0:
+            raise ArgumentValueError(f"times must not be negative: {time}")
     return {partition_of(tp): time for tp, time in times.items()}
 
 

@@ -46,7 +46,7 @@ class Wanted:
             UsageError: both are given.
         """
         if topics is not None and partitions is not None:
-            raise UsageError("give either topics to subscribe to, or partitions")
+            raise UsageError("give topics to subscribe to, or partitions, not both")
         if partitions is not None:
             return cls(partitions=_partitions_of(partitions) or None)
         if topics is None:

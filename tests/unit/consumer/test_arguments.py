@@ -140,14 +140,18 @@ CALLS: dict[str, tuple[Call, type[UsageError]]] = {
 }
 
 
+async def outcome_of(call: Call, consumer: Consumer) -> None:
+    outcome = call(consumer)
+    if outcome is not None:
+        await outcome
+
+
 @pytest.mark.parametrize("what", CALLS)
 async def test_a_call(make: MakeConsumer, what: str) -> None:
     call, error = CALLS[what]
     async with make(assign=[TP], group_id="g") as consumer:
         with pytest.raises(error):
-            outcome = call(consumer)
-            if outcome is not None:
-                await outcome
+            await outcome_of(call, consumer)
 
 
 async def test_subscribing(make: MakeConsumer) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from kafkaio._runtime.thread import LoopThread
 from kafkaio.client.client import Client
+from kafkaio.config import ConsumerConfig
 from kafkaio.consumer import Consumer
 from kafkaio.consumer.parallel import Lane
 from kafkaio.consumer.rebalance.events import Assigned, Revoked, RevokeRequested
@@ -686,13 +687,28 @@ async def test_closing_joins_the_thread_whatever_the_cluster_does() -> None:
 
 @real
 async def test_what_does_not_go_together() -> None:
-    async with cluster(0) as at:
-        async with Client(at.servers) as client:
-            with pytest.raises(UsageError, match="shared"):
-                Consumer(client, topics="t", io_thread=True)
+    async with cluster(0) as at, Client(at.servers) as client:
+        with pytest.raises(UsageError, match="shared"):
+            Consumer(client, topics="t", io_thread=True)
 
-        class Mine(Consumer):
-            pass
 
-        with pytest.raises(UsageError, match="Mine"):
-            Mine(at.servers, topics="t", io_thread=True)
+@real
+async def test_a_subclass_has_a_thread_too() -> None:
+    class Mine(Consumer):
+        async def two(self) -> list[Record]:
+            return [await anext(self), await anext(self)]
+
+    async with cluster() as at:
+        config = ConsumerConfig.of(
+            at.servers, {"io_thread": True, "auto_offset_reset": "earliest"}
+        )
+        consumers = [
+            Mine(at.servers, topics="t", io_thread=True, auto_offset_reset="earliest"),
+            Mine.from_config(config, topics="t"),
+        ]
+        for consumer in consumers:
+            assert type(consumer) is Mine
+            async with consumer:
+                names = {thread.name for thread in threading.enumerate()}
+                assert "kafkaio I/O" in names
+                assert len(await consumer.two()) == 2
