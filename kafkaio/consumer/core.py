@@ -150,7 +150,8 @@ class Core:
 
     def _make_group_parts(self) -> None:
         committer = OffsetCommitter(self.cluster, self.config, self.identity)
-        coordinator = GroupMember(self.cluster, self.config, self.assigned, committer)
+        coordinator = GroupMember(self.cluster, self.config, self.assigned)
+        committer.attach(coordinator)
         self.committer, self.member = committer, coordinator
         self.rewinder = Rewinder(coordinator, committer)
         self.assigned.attach(coordinator)
@@ -301,7 +302,7 @@ class Core:
         """
         self._state = "closed"
         if self.member is not None and self._takes_part:
-            self.member.say_goodbye()
+            self.member.send_leave()
         for undo in self._undo:
             undo()
         self.assigned.watch_topics(None)
@@ -351,7 +352,7 @@ class Core:
     def _end_lanes(self) -> None:
         self.cluster.end_lane(self.fetcher.lane)
         if self.member is not None:
-            self.cluster.end_lane(self.member.lane)
+            self.cluster.end_lane(self.member.connection_class)
 
     async def _part(self, deadline: float) -> None:
         await drained(self.reader.divider, deadline - now())

@@ -1,8 +1,20 @@
-"""Commits to the group's coordinator: merged, fenced, and tried again.
+"""Commits offsets to the group coordinator: merged, fenced, and retried.
 
-Nobody but the callers is at work here. The one that has waited longest sends for all
-of them; if it goes, because it has ended or was cancelled, the next one takes over.
-What was on its way then is sent again, but for what only the cancelled call wanted.
+One request is in flight at a time, and there is no task for it: the calls that wait
+send it themselves. The call that has waited longest is the *sender*. It sends one
+request for all that wait, until its own commit has ended. Then, or when it is
+cancelled, the next call becomes the sender. What a cancelled sender had in flight is
+sent again by the next one, except for offsets that only the cancelled call wanted.
+
+Fencing. Each call remembers the numbers of the assignments that its offsets belong to.
+They are compared with the assignments in force before the call's first request and
+after each wait, immediately before a request is made: a call whose assignment has ended
+fails with PartitionLost, and nothing of it is sent.
+
+A refusal of the member's identity (an old generation, an unknown member id) does not
+always end a commit. If the member has another identity by now, or the answer to its
+JoinGroup is about to bring one, the commit is retried under the new identity as long as
+the assignments are still in force.
 """
 
 from __future__ import annotations
@@ -13,15 +25,14 @@ from typing import Protocol, TypeAlias
 
 import anyio
 
-from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.commits import Answer, CommitQueue, Fate, Merge
 from kafkaio._machines.reactions import Step, reaction
 from kafkaio._net.connection_class import ConnectionClass
-from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
+from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.commits.messages import MAX_VERSION, commit_codes, commit_request
-from kafkaio.consumer.group.attempts import Attempts
 from kafkaio.consumer.group.rpc import GroupRpc
 from kafkaio.errors import CommitFailed, KafkaError, PartitionLost, RebalanceInProgress
 from kafkaio.protocol.api_keys import ApiKey
@@ -34,30 +45,29 @@ __all__ = ["CommitMember", "KafkaCommits"]
 
 _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 _Numbers = Mapping[TopicPartition, int]
-#: What a caller is told of what the coordinator said: that itself, or the kind and
-#: words of something that it is the cause of.
+#: The error that a caller gets for a refusal: its type and text, with the coordinator's
+#: error as its cause; None for the coordinator's error itself.
 _Words: TypeAlias = tuple[type[KafkaError], str] | None
 _RESETS = frozenset({Step.RESET_GENERATION, Step.RESET_MEMBER})
-#: What other metadata, or less of it, would not be refused for.
+#: Refusals of the metadata of a commit: other calls in the request are not to blame.
 _UNFIT = frozenset(
     {ErrorCode.OFFSET_METADATA_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
 )
-_REBALANCING = RebalanceInProgress, "is rebalancing; the commit was not taken"
-_LEFT_BEHIND = (
+_REBALANCING = RebalanceInProgress, "is rebalancing; the commit was not accepted"
+_REMOVED = (
     CommitFailed,
     "went on without this member; its partitions may belong to others by now",
 )
-_UNWANTED = (
+_NO_MEMBER = (
     CommitFailed,
-    "has members of its own, so offsets of partitions assigned by hand cannot be "
-    "committed to it",
+    "has members, and this consumer is none of them: only members can commit to it",
 )
-#: Bytes of calls in one request: a quarter of what brokers take at once by default.
+#: Bytes of calls in one request: a quarter of what brokers accept by default.
 _LIMIT = 256 * 1024
 
 
 class CommitMember(Protocol):
-    """The membership that commits are made under."""
+    """The group member that commits are made for."""
 
     @property
     def is_subscribed(self) -> bool:
@@ -66,26 +76,26 @@ class CommitMember(Protocol):
 
     @property
     def committable(self) -> Mapping[TopicPartition, int]:
-        """What may be committed now, with numbers that no later claim has."""
+        """What may be committed now, with numbers that no later assignment has."""
         ...
 
     @property
     def uses_member_epoch(self) -> bool:
-        """Whether look-ups are fenced, too (KIP-848)."""
+        """Whether fetches of offsets are fenced, too (KIP-848)."""
         ...
 
     @property
     def is_joining(self) -> bool:
-        """Whether the answer to a JoinGroup will tell the generation."""
+        """Whether the answer to a JoinGroup will bring a new generation."""
         ...
 
     def commit_refused(self, code: int, identity: GroupMetadata) -> None:
-        """The coordinator does not accept us as that member."""
+        """The coordinator refused a commit under that identity."""
         ...
 
 
 class _Call:
-    """A caller that waits: for its end, or for its turn to send."""
+    """A call that waits: for its end, or until it is the sender."""
 
     __slots__ = ("attempts", "error", "has_ended", "numbers", "woken")
 
@@ -105,11 +115,11 @@ class KafkaCommits:
     """Commits the offsets of one group, one request at a time.
 
     Args:
-        rpc: the way to the coordinator.
+        rpc: sends requests to the coordinator.
         config: the consumer's options.
-        identity: who we are to the group, now.
-        observer: hears what is tried again and, unless there is an ``offset_store``
-            that tells it, what was committed.
+        identity: returns the identity under which to commit now.
+        observer: hears of retries, and of what was committed unless there is an
+            ``offset_store``, for which the committer reports that.
     """
 
     def __init__(
@@ -122,20 +132,22 @@ class KafkaCommits:
         self._rpc = rpc
         self._identity = identity
         self._observer = observer
-        self._tells = config.offset_store is None
-        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self._reports = config.offset_store is None
         self._request_timeout = config.request_timeout_ms / 1000
-        #: The membership; None without one.
+        #: The group member; None if the consumer takes part in no group.
         self.member: CommitMember | None = None
         self._queue = CommitQueue(_LIMIT)
-        # Invariant: those of the queue, and those that have ended and not left yet.
+        # Invariant: the calls in the queue, and those that have ended and whose tasks
+        # have not noticed yet.
         self._calls: dict[int, _Call] = {}
-        # Invariant: None only where no call waits.
+        # Invariant: None only if no call waits.
         self._sender: _Call | None = None
-        # Requests that failed one after the other, and when the next may be sent.
-        self._failures = 0
-        self._not_before = 0.0
-        self._last: KafkaError | None = None
+        # The requests that failed one after the other, and when the next may be sent;
+        # it has no deadline, each call has one of its own.
+        self._requests = Attempts(
+            f"a commit to group {rpc.group_id!r}",
+            RetryPolicy.from_config(config, observer),
+        )
 
     async def commit(
         self, offsets: _Offsets, numbers: _Numbers | None, attempts: Attempts
@@ -144,16 +156,17 @@ class KafkaCommits:
 
         Args:
             offsets: what to commit: something.
-            numbers: the assignments that it is for; None checks none.
-            attempts: the time it has.
+            numbers: the numbers of the assignments that the offsets belong to; None
+                checks none.
+            attempts: the time that the call has.
         """
         call = _Call(numbers, attempts)
         number = self._queue.join(offsets)
         self._calls[number] = call
         try:
-            await self._turn(call)
+            await self._wait_turn(call)
             while not call.has_ended:
-                await self._pace(attempts)
+                await self._wait_backoff(attempts)
                 await self._send(call)
         finally:
             self._queue.withdraw(number)
@@ -162,7 +175,7 @@ class KafkaCommits:
         if call.error is not None:
             raise call.error
 
-    async def _turn(self, call: _Call) -> None:
+    async def _wait_turn(self, call: _Call) -> None:
         if self._sender is None:
             self._sender = call
             return
@@ -176,28 +189,23 @@ class KafkaCommits:
             return
         self._sender = next((self._calls[n] for n in self._queue.calls), None)
         if self._sender is None:
-            self._failures, self._not_before = 0, 0.0
+            self._requests.succeeded()
         else:
             self._sender.woken.set()
 
     # ---- a request -------------------------------------------------------------------
 
-    async def _pace(self, attempts: Attempts) -> None:
-        delay = self._not_before - now()
-        if delay <= 0 or self._last is None:
-            return
-        if self._not_before >= attempts.deadline:
+    async def _wait_backoff(self, attempts: Attempts) -> None:
+        if now() < self._requests.due >= attempts.deadline:
             raise attempts.expired()
-        what = f"a commit to group {self._rpc.group_id!r}"
-        self._observer.retrying(what, self._failures, delay, self._last)
-        await anyio.sleep(delay)
+        await self._requests.wait()
 
     async def _send(self, sender: _Call) -> None:
-        """Send what may go into one request.
+        """Send one request for the calls that wait.
 
         Raises:
-            KafkaError: it is final, and nobody's partitions are to blame: the others
-                hear it when they send.
+            KafkaError: a failure for good that concerns no partition in particular:
+                the other calls get it when they send.
         """
         if self._ends_lost(sender):
             return
@@ -206,7 +214,8 @@ class KafkaCommits:
             connection = await self._rpc.connection(
                 ConnectionClass.SHARED, now() + timeout
             )
-            # That may have taken long: what is ours and who we are is as of now.
+            # The connection may have taken long: assignments and identity count as
+            # they are now. There is no await between this and the request.
             if self._ends_lost(sender):
                 return
             identity, merge = self._identity(), self._queue.merge()
@@ -220,18 +229,17 @@ class KafkaCommits:
             if not error.retriable:
                 raise
             for number in self._queue.calls:
-                self._calls[number].attempts.failed(error)
-            self._failed(error)
+                self._calls[number].attempts.note(error)
+            self._requests.failed(error)
         else:
             self._settle(merge, reply, identity)
 
-    def _failed(self, error: KafkaError) -> None:
-        self._last = error
-        self._not_before = now() + self._backoff.delay(self._failures, roll())
-        self._failures += 1
-
     def _ends_lost(self, sender: _Call) -> bool:
-        """End the calls whose assignments have ended; whether the sender is one."""
+        """End the calls whose assignments have ended.
+
+        Returns:
+            Whether the sender is one of them.
+        """
         if self.member is None:
             return False
         ours = self.member.committable
@@ -244,7 +252,7 @@ class KafkaCommits:
         return sender.has_ended
 
     def check(self, numbers: _Numbers | None) -> None:
-        """Check that assignments are still in force.
+        """Check that the assignments with those numbers are still in force.
 
         Raises:
             PartitionLost: one is not.
@@ -259,13 +267,13 @@ class KafkaCommits:
     def _settle(
         self, merge: Merge, reply: OffsetCommitResponse, identity: GroupMetadata
     ) -> None:
-        told = commit_codes(reply)
+        answered = commit_codes(reply)
         codes = {
-            tp: told.get(tp, ErrorCode.UNKNOWN_SERVER_ERROR)
+            tp: answered.get(tp, ErrorCode.UNKNOWN_SERVER_ERROR)
             for tp in sorted(merge.offsets)
         }
         taken = {tp: merge.offsets[tp] for tp in codes if codes[tp] == ErrorCode.NONE}
-        if taken and self._tells:
+        if taken and self._reports:
             self._observer.offsets_committed(taken)
         verdicts = {
             code: self._verdict(code, identity)
@@ -282,14 +290,14 @@ class KafkaCommits:
             if fate.answer is Answer.REFUSED:
                 call.error = call.error or error
             elif error is not None:
-                call.attempts.failed(error)
+                call.attempts.note(error)
                 waits = error
             if fate.has_ended:
                 call.end()
         if waits is None:
-            self._failures, self._not_before = 0, 0.0
+            self._requests.succeeded()
         else:
-            self._failed(waits)
+            self._requests.failed(waits)
 
     def _error(
         self,
@@ -297,7 +305,7 @@ class KafkaCommits:
         codes: Mapping[TopicPartition, int],
         verdicts: Mapping[int, tuple[Answer, _Words]],
     ) -> KafkaError | None:
-        # One of its own for each caller: each is raised in another task.
+        # Each call gets an error of its own, because it is raised in another task.
         if (tp := fate.partition) is None:
             return None
         what = f"the commit of {tp.topic}-{tp.partition}"
@@ -314,33 +322,36 @@ class KafkaCommits:
         if asked.refind_coordinator:
             self._rpc.forget()
         if asked.step in _RESETS or code == ErrorCode.FENCED_INSTANCE_ID:
-            return self._expelled(code, identity)
+            return self._identity_refused(code, identity)
         if asked.step is Step.REJOIN:
-            # Our own SyncGroup is on its way, and with it the end of this.
+            # The member's own SyncGroup ends this state of the group.
             passes = self.member is not None and self.member.is_subscribed
             return Answer.AGAIN if passes else Answer.REFUSED, _REBALANCING
         if asked.step is Step.REFRESH_MEMBER and self.member is not None:
-            # The next heartbeat, which this brings about, tells the epoch.
+            # This causes a heartbeat, whose answer has the member's epoch.
             self.member.commit_refused(code, identity)
             return Answer.AGAIN, None
         if asked.retry:
             return Answer.AGAIN, None
         return Answer.UNFIT if code in _UNFIT else Answer.REFUSED, None
 
-    def _expelled(self, code: int, identity: GroupMetadata) -> tuple[Answer, _Words]:
+    def _identity_refused(
+        self, code: int, identity: GroupMetadata
+    ) -> tuple[Answer, _Words]:
         current = self._identity()
         if (current.member_id, current.generation) != (
             identity.member_id,
             identity.generation,
         ):
-            # We joined a new generation while this was on its way. What we still own
-            # can be committed under the new name. A static member that has joined
-            # under a new id is the one that fenced its former self.
+            # The member joined a new generation while the request was in flight. What
+            # it still owns can be committed under the new identity. That holds for
+            # FENCED_INSTANCE_ID too: a static member that joined again under a new id
+            # has fenced its own old id.
             return Answer.AGAIN, None
         joins = self.member is not None and self.member.is_joining
         if joins and code == ErrorCode.ILLEGAL_GENERATION:
-            # The new generation may have begun, and its number be on its way to us, on
-            # another connection than this answer came by.
+            # The new generation may have begun: its number comes with the answer to the
+            # JoinGroup, on another connection than this answer.
             return Answer.AGAIN, None
         if code == ErrorCode.FENCED_INSTANCE_ID:
             if self.member is not None:
@@ -348,8 +359,9 @@ class KafkaCommits:
             return Answer.REFUSED, None
         if self.member is not None and self.member.is_subscribed:
             self.member.commit_refused(code, identity)
-            return Answer.REFUSED, _LEFT_BEHIND
-        return Answer.REFUSED, _UNWANTED
+            return Answer.REFUSED, _REMOVED
+        # A member that has unsubscribed has still an identity until it has left.
+        return Answer.REFUSED, _REMOVED if identity.generation >= 0 else _NO_MEMBER
 
 
 def _lost(numbers: _Numbers | None, ours: _Numbers) -> PartitionLost | None:
