@@ -311,7 +311,7 @@ class Core:
         if self._owns_cluster:
             self.cluster.abandon()
         else:
-            self._end_lanes()
+            self._end_connections()
 
     def _let_go(self, closing: asyncio.Task[object] | None) -> None:
         # It is in here, and not at work on what it holds.
@@ -347,12 +347,12 @@ class Core:
             if self._owns_cluster:
                 await self.cluster.close(max(0.0, deadline - now()))
             else:
-                self._end_lanes()
+                self._end_connections()
 
-    def _end_lanes(self) -> None:
-        self.cluster.end_lane(self.fetcher.lane)
+    def _end_connections(self) -> None:
+        self.cluster.end_class(self.fetcher.connection_class)
         if self.member is not None:
-            self.cluster.end_lane(self.member.connection_class)
+            self.cluster.end_class(self.member.connection_class)
 
     async def _part(self, deadline: float) -> None:
         await drained(self.reader.divider, deadline - now())

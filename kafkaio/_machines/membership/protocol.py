@@ -82,7 +82,7 @@ class Membership(ABC):
         self.matches_on_client = False
         self._poll = PollTimer(max_poll_interval)
         self._tickets = 0
-        # Ticket of the request that leaves the group for good, 0 for none.
+        # Ticket of the request that leaves the group permanently, 0 for none.
         self._closing_ticket = 0
         # Partitions that no member may own until they are removed from this set.
         self._withheld = frozenset[TopicPartition]()
@@ -307,7 +307,7 @@ class Membership(ABC):
 
     @abstractmethod
     def _left(self, now: float) -> None:
-        """The member has left the group for good."""
+        """The member has left the group permanently."""
 
     @abstractmethod
     def _retry_request(self, ticket: int, now: float, roll: float) -> None:
@@ -315,7 +315,7 @@ class Membership(ABC):
 
     @abstractmethod
     def _refused(self, error: KafkaError, now: float) -> None:
-        """A request failed for good: end the membership."""
+        """A request failed permanently: end the membership."""
 
     @abstractmethod
     def _proceed(self, now: float) -> None:

@@ -25,7 +25,7 @@ from typing import Protocol, TypeAlias
 
 import anyio
 
-from kafkaio._machines.commits import Answer, CommitQueue, Fate, Merge
+from kafkaio._machines.commits import Answer, CallOutcome, CommitQueue, Merge
 from kafkaio._machines.reactions import Step, reaction
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
@@ -50,7 +50,7 @@ _Numbers = Mapping[TopicPartition, int]
 _Words: TypeAlias = tuple[type[KafkaError], str] | None
 _RESETS = frozenset({Step.RESET_GENERATION, Step.RESET_MEMBER})
 #: Refusals of the metadata of a commit: other calls in the request are not to blame.
-_UNFIT = frozenset(
+_INVALID = frozenset(
     {ErrorCode.OFFSET_METADATA_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
 )
 _REBALANCING = RebalanceInProgress, "is rebalancing; the commit was not accepted"
@@ -161,7 +161,7 @@ class KafkaCommits:
             attempts: the time that the call has.
         """
         call = _Call(numbers, attempts)
-        number = self._queue.join(offsets)
+        number = self._queue.add(offsets)
         self._calls[number] = call
         try:
             await self._wait_turn(call)
@@ -281,18 +281,21 @@ class KafkaCommits:
             if code != ErrorCode.NONE
         }
         answers = {
-            tp: verdicts[code][0] if code in verdicts else Answer.TAKEN
+            tp: verdicts[code][0] if code in verdicts else Answer.COMMITTED
             for tp, code in codes.items()
         }
         waits: KafkaError | None = None
-        for fate in self._queue.answered(merge, answers):
-            call, error = self._calls[fate.call], self._error(fate, codes, verdicts)
-            if fate.answer is Answer.REFUSED:
+        for outcome in self._queue.answered(merge, answers):
+            call, error = (
+                self._calls[outcome.call],
+                self._error(outcome, codes, verdicts),
+            )
+            if outcome.answer is Answer.REFUSED:
                 call.error = call.error or error
             elif error is not None:
                 call.attempts.note(error)
                 waits = error
-            if fate.has_ended:
+            if outcome.has_ended:
                 call.end()
         if waits is None:
             self._requests.succeeded()
@@ -301,12 +304,12 @@ class KafkaCommits:
 
     def _error(
         self,
-        fate: Fate,
+        outcome: CallOutcome,
         codes: Mapping[TopicPartition, int],
         verdicts: Mapping[int, tuple[Answer, _Words]],
     ) -> KafkaError | None:
         # Each call gets an error of its own, because it is raised in another task.
-        if (tp := fate.partition) is None:
+        if (tp := outcome.partition) is None:
             return None
         what = f"the commit of {tp.topic}-{tp.partition}"
         said = broker_error(codes[tp], f"group {self._rpc.group_id!r} refused {what}")
@@ -326,14 +329,14 @@ class KafkaCommits:
         if asked.step is Step.REJOIN:
             # The member's own SyncGroup ends this state of the group.
             passes = self.member is not None and self.member.is_subscribed
-            return Answer.AGAIN if passes else Answer.REFUSED, _REBALANCING
+            return Answer.RETRY if passes else Answer.REFUSED, _REBALANCING
         if asked.step is Step.REFRESH_MEMBER and self.member is not None:
             # This causes a heartbeat, whose answer has the member's epoch.
             self.member.commit_refused(code, identity)
-            return Answer.AGAIN, None
+            return Answer.RETRY, None
         if asked.retry:
-            return Answer.AGAIN, None
-        return Answer.UNFIT if code in _UNFIT else Answer.REFUSED, None
+            return Answer.RETRY, None
+        return Answer.INVALID if code in _INVALID else Answer.REFUSED, None
 
     def _identity_refused(
         self, code: int, identity: GroupMetadata
@@ -347,12 +350,12 @@ class KafkaCommits:
             # it still owns can be committed under the new identity. That holds for
             # FENCED_INSTANCE_ID too: a static member that joined again under a new id
             # has fenced its own old id.
-            return Answer.AGAIN, None
+            return Answer.RETRY, None
         joins = self.member is not None and self.member.is_joining
         if joins and code == ErrorCode.ILLEGAL_GENERATION:
             # The new generation may have begun: its number comes with the answer to the
             # JoinGroup, on another connection than this answer.
-            return Answer.AGAIN, None
+            return Answer.RETRY, None
         if code == ErrorCode.FENCED_INSTANCE_ID:
             if self.member is not None:
                 self.member.commit_refused(code, identity)

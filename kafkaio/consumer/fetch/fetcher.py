@@ -95,7 +95,7 @@ class Fetcher:
         self.ends: dict[TopicPartition, LogEnds] = {}
         self.stale_answers = 0
         #: Nobody else's fetches hold ours up while they wait for data.
-        self.lane = ConnectionClass.FETCH.of(self)
+        self.connection_class = ConnectionClass.FETCH.of(self)
         self._reader = reader
         self._start_soon = start_soon
         self._nodes: dict[int, NodeFetcher] = {}

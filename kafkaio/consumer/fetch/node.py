@@ -125,7 +125,9 @@ class NodeFetcher:
             self._session.reset()  # a session is not bound to it, but its answer was
             self._connection = None
             cluster = fetcher.cluster
-            self._connection = await cluster.connection(self.node_id, fetcher.lane)
+            self._connection = await cluster.connection(
+                self.node_id, fetcher.connection_class
+            )
             # Opening took its time: what is wanted may have changed.
             wanted, is_short = fetcher.wanted(self.node_id)
         room = fetcher.room()

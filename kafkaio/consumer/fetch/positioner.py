@@ -17,7 +17,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from kafkaio._machines.backoff import Backoff
-from kafkaio._machines.positions import Reset, Token, Unproven
+from kafkaio._machines.positions import Reset, Token, Unvalidated
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.wakeup import Wakeup
@@ -114,10 +114,10 @@ class Positioner:
 
         self._start_soon(ask, f"{kind} positions at broker {leader}")
 
-    def _unproven(self) -> dict[TopicPartition, Unproven]:
+    def _unproven(self) -> dict[TopicPartition, Unvalidated]:
         # What was read under the leader of now is in its log: nobody is asked.
         positions = self._reader.positions
-        left: dict[TopicPartition, Unproven] = {}
+        left: dict[TopicPartition, Unvalidated] = {}
         for tp, unproven in positions.validating(now()).items():
             view = self._cluster.view.partition(tp)
             leader_epoch = -1 if view is None else view.leader_epoch
@@ -216,7 +216,7 @@ class Positioner:
         self._retry(failures)
 
     async def _validate(
-        self, leader: int, wanted: Mapping[TopicPartition, Unproven]
+        self, leader: int, wanted: Mapping[TopicPartition, Unvalidated]
     ) -> None:
         epochs = {tp: unproven.epoch for tp, unproven in wanted.items()}
         result = await self._epochs.ask(leader, epochs)
@@ -231,7 +231,7 @@ class Positioner:
         self._not_found(left, result)
 
     def _on_epoch_end(
-        self, tp: TopicPartition, unproven: Unproven, end: EpochEnd | None
+        self, tp: TopicPartition, unproven: Unvalidated, end: EpochEnd | None
     ) -> None:
         reader, token = self._reader, unproven.token
         if end is None or end.offset >= unproven.offset:

@@ -198,7 +198,7 @@ class Reader:
                 its log lost what was read.
         """
         self.raise_errors()
-        for tp in self.positions.stranded():
+        for tp in self.positions.without_offset():
             self.raise_stranded(tp)
         self._must_look = self.divider is not None
 
@@ -209,7 +209,7 @@ class Reader:
 
     def raise_stranded(self, tp: TopicPartition) -> None:
         """Raise if a partition has no position, and nothing will find one."""
-        if tp in self.positions.stranded():
+        if tp in self.positions.without_offset():
             raise stranded(tp, self.positions[tp])
 
     def finish(self) -> None:
@@ -395,7 +395,7 @@ class Reader:
     @property
     def has_failed(self) -> bool:
         """Whether there is something to raise that came from the background."""
-        return bool(self.errors or self.positions.stranded())
+        return bool(self.errors or self.positions.without_offset())
 
     def set_aside(self) -> None:
         """Leave the chunk that is being handed out, for others to take from."""

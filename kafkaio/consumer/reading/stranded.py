@@ -12,8 +12,10 @@ __all__ = ["stranded"]
 def stranded(tp: TopicPartition, entry: PartitionPosition) -> OffsetOutOfRange:
     """The error that says why nothing can be read of a partition."""
     topic, partition = tp
-    if entry.cut is not None:
-        return LogTruncated(topic, partition, entry.cut.position, entry.cut.end)
+    if entry.truncation is not None:
+        return LogTruncated(
+            topic, partition, entry.truncation.position, entry.truncation.end
+        )
     what = (
         f"{topic}-{partition} has no committed offset"
         if entry.outside < 0

@@ -45,9 +45,9 @@ class OneBroker:
         assert "silent" in str(cause)
         self.hung_up.append(node_id)
 
-    async def connection(self, node_id: int, lane: ConnectionClass) -> Any:
+    async def connection(self, node_id: int, connection_class: ConnectionClass) -> Any:
         assert node_id == 7
-        if self.connecting is not None and lane == ConnectionClass.SHARED:
+        if self.connecting is not None and connection_class == ConnectionClass.SHARED:
             raise self.connecting
         return self
 

@@ -769,10 +769,10 @@ class ClassicMembership(Membership):
 
     def _rejoin_if_released(self, now: float) -> None:
         if not self.ledger.pending:
-            self._reason = "revoked partitions were given up"
+            self._reason = "revoked partitions were released"
             self._fire(Event.RELEASED, now)
         elif now >= self._release_at:
-            self._reason = "some of the revoked partitions were given up"
+            self._reason = "some of the revoked partitions were released"
             self._fire(Event.RELEASE_DUE, now)
 
     def _unsubscribe_if_clear(self, now: float) -> None:
