@@ -86,7 +86,11 @@ class CommitMember(Protocol):
 
     @property
     def is_joining(self) -> bool:
-        """Whether the answer to a JoinGroup will bring a new generation."""
+        """Whether the answer to a JoinGroup or SyncGroup decides on the generation."""
+        ...
+
+    def restore_generation(self) -> bool:
+        """Return to the generation before, if the present one was never completed."""
         ...
 
     def commit_refused(self, code: int, identity: GroupMetadata) -> None:
@@ -351,17 +355,22 @@ class KafkaCommits:
             # FENCED_INSTANCE_ID too: a static member that joined again under a new id
             # has fenced its own old id.
             return Answer.RETRY, None
-        joins = self.member is not None and self.member.is_joining
-        if joins and code == ErrorCode.ILLEGAL_GENERATION:
-            # The new generation may have begun: its number comes with the answer to the
+        member = self.member
+        if (
+            member is not None
+            and code == ErrorCode.ILLEGAL_GENERATION
+            and (member.restore_generation() or member.is_joining)
+        ):
+            # The coordinator has moved, and the new one does not know this generation.
+            # Or the next one has begun: its number comes with the answer to the
             # JoinGroup, on another connection than this answer.
             return Answer.RETRY, None
         if code == ErrorCode.FENCED_INSTANCE_ID:
-            if self.member is not None:
-                self.member.commit_refused(code, identity)
+            if member is not None:
+                member.commit_refused(code, identity)
             return Answer.REFUSED, None
-        if self.member is not None and self.member.is_subscribed:
-            self.member.commit_refused(code, identity)
+        if member is not None and member.is_subscribed:
+            member.commit_refused(code, identity)
             return Answer.REFUSED, _REMOVED
         # A member that has unsubscribed has still an identity until it has left.
         return Answer.REFUSED, _REMOVED if identity.generation >= 0 else _NO_MEMBER

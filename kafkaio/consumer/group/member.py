@@ -229,7 +229,7 @@ class GroupMember:
 
     @property
     def is_joining(self) -> bool:
-        """Whether the answer to a JoinGroup will bring a new generation."""
+        """Whether the answer to a JoinGroup or SyncGroup decides on the generation."""
         return self._machine.is_joining
 
     def statistics(self) -> GroupStatistics:
@@ -312,6 +312,14 @@ class GroupMember:
         """The coordinator refused a commit under that identity."""
         who = identity.member_id, identity.generation
         self._feed(self._machine.commit_refused(code, who, now(), roll()))
+
+    def restore_generation(self) -> bool:
+        """Return to the generation before, if the present one was never completed.
+
+        Called when the coordinator refuses a commit under the present one. Returns
+        whether the generation has changed.
+        """
+        return self._machine.restore_generation()
 
     async def wait_joined(self, check: Callable[[], None] | None = None) -> None:
         """Wait until the first assignment has been taken over, callback included.
