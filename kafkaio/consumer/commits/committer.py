@@ -19,32 +19,17 @@ from typing import Protocol
 
 import anyio
 
-from kafkaio._machines.reactions import Step, reaction
-from kafkaio._net.connection_class import ConnectionClass
-from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.commits.kafka import CommitMember, KafkaCommits
-from kafkaio.consumer.commits.messages import (
-    MAX_VERSION,
-    Fetched,
-    fetch_request,
-    fetched,
-)
+from kafkaio.consumer.commits.kafka import CommitMember, KafkaOffsets
 from kafkaio.consumer.group.ports import CoordinatorCluster
 from kafkaio.consumer.group.rpc import GroupRpc
 from kafkaio.consumer.stores.base import InKafka, bound, store_errors
 from kafkaio.errors import (
-    KafkaError,
     RebalanceInProgress,
-    UnsupportedVersion,
     UsageError,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.messages.offset_fetch import OffsetFetchRequest
 from kafkaio.types import (
     GroupMetadata,
     OffsetAndMetadata,
@@ -55,7 +40,6 @@ from kafkaio.types import (
 __all__ = ["CommitCluster", "OffsetCommitter"]
 
 _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
-_STALE = frozenset({Step.RESET_GENERATION, Step.RESET_MEMBER, Step.REFRESH_MEMBER})
 
 
 class CommitCluster(CoordinatorCluster, Protocol):
@@ -97,9 +81,8 @@ class OffsetCommitter:
         self._observer = cluster.observer
         self._identity = identity
         self._policy = RetryPolicy.from_config(config, cluster.observer)
-        self._request_timeout = config.request_timeout_ms / 1000
         self._store = config.offset_store
-        self._kafka = KafkaCommits(self._rpc, config, identity, self._observer)
+        self._kafka = KafkaOffsets(self._rpc, config, identity, self._observer)
         # Commits to an ``offset_store`` follow one another.
         self._lock = asyncio.Lock()
 
@@ -191,7 +174,7 @@ class OffsetCommitter:
         )
         if self._store is not None:
             return await self._fetch_from_store(self._store, wanted, attempts)
-        return await self._fetch_from_kafka(wanted, attempts)
+        return await self._kafka.fetch(wanted, attempts)
 
     # ---- an offset store -------------------------------------------------------------
 
@@ -235,89 +218,19 @@ class OffsetCommitter:
         self, numbers: Mapping[TopicPartition, int] | None, attempts: Attempts
     ) -> InKafka:
         return InKafka(
-            partial(self._fetch_from_kafka, attempts=attempts),
+            partial(self._kafka.fetch, attempts=attempts),
             partial(self._kafka.commit, numbers=numbers, attempts=attempts),
         )
 
-    # ---- Kafka -----------------------------------------------------------------------
-
-    async def _fetch_from_kafka(
-        self, wanted: frozenset[TopicPartition] | None, attempts: Attempts
-    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        while True:
-            found, error = Fetched(), None
-            identity = self._fetching_as()
-            try:
-                found = await self._fetch_once(identity, wanted, attempts)
-            except KafkaError as failure:
-                if not failure.retriable:
-                    raise
-                error = failure
-            error = error or self._fetch_error(found, identity)
-            if error is None:
-                result = dict.fromkeys(wanted or ()) | found.offsets
-                return {tp: result[tp] for tp in sorted(result)}
-            await attempts.pause(error)
+    # ---- fencing ---------------------------------------------------------------------
 
     def _numbers(self, offsets: _Offsets) -> dict[TopicPartition, int] | None:
         if self._member is None:
             return None
-        ours = self._member.committable
+        committable = self._member.committable
         # A member that has unsubscribed owns its partitions until they are released.
-        if not self._member.is_subscribed and ours.keys().isdisjoint(offsets):
+        if not self._member.is_subscribed and committable.keys().isdisjoint(offsets):
             return None
-        numbers = {tp: ours.get(tp, 0) for tp in offsets}
+        numbers = {tp: committable.get(tp, 0) for tp in offsets}
         self._kafka.check(numbers)
         return numbers
-
-    async def _fetch_once(
-        self,
-        identity: GroupMetadata,
-        partitions: frozenset[TopicPartition] | None,
-        attempts: Attempts,
-    ) -> Fetched:
-        timeout = attempts.within(self._request_timeout)
-        connection = await self._rpc.connection(ConnectionClass.SHARED, now() + timeout)
-        version = connection.versions.usable(
-            OffsetFetchRequest, max_version=MAX_VERSION
-        )
-        try:
-            request = fetch_request(identity, partitions, version)
-        except ValueError as error:
-            raise UnsupportedVersion(str(error)) from error
-        reply = await self._rpc.call_on(
-            connection, request, timeout=timeout, max_version=version
-        )
-        return fetched(reply)
-
-    def _fetching_as(self) -> GroupMetadata:
-        # OffsetFetch is fenced by a member epoch alone. Without one it is anonymous.
-        identity = self._identity()
-        fences = self._member is not None and self._member.uses_member_epoch
-        if fences and identity.generation >= 0:
-            return identity
-        return GroupMetadata(group_id=self._rpc.group_id)
-
-    def _fetch_error(
-        self, found: Fetched, identity: GroupMetadata
-    ) -> KafkaError | None:
-        if found.error == ErrorCode.GROUP_ID_NOT_FOUND:
-            return None  # nothing has been committed yet
-        errors = {"all partitions": found.error} if found.error else {}
-        errors |= {f"{tp.topic}-{tp.partition}": c for tp, c in found.errors.items()}
-        passing: KafkaError | None = None
-        for what, code in errors.items():
-            asked = reaction(ApiKey.OFFSET_FETCH, code)
-            error = self._error(f"the committed offset of {what}", code)
-            if asked.refind_coordinator:
-                self._rpc.forget()
-            if identity.member_id and asked.step in _STALE and self._member is not None:
-                # The member finds its new identity; the next attempt uses that.
-                self._member.commit_refused(code, identity)
-            elif not asked.retry:
-                raise error
-            passing = error
-        return passing
-
-    def _error(self, what: str, code: int) -> KafkaError:
-        return broker_error(code, f"group {self._rpc.group_id!r} refused {what}")

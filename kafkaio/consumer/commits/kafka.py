@@ -1,4 +1,4 @@
-"""Commits offsets to the group coordinator: merged, fenced, and retried.
+"""Offsets at the group coordinator: commits are merged, fenced and retried.
 
 One request is in flight at a time, and there is no task for it: the calls that wait
 send it themselves. The call that has waited longest is the *sender*. It sends one
@@ -32,23 +32,38 @@ from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.commits.messages import MAX_VERSION, commit_codes, commit_request
+from kafkaio.consumer.commits.messages import (
+    MAX_VERSION,
+    Fetched,
+    commit_codes,
+    commit_request,
+    fetch_request,
+    fetched,
+)
 from kafkaio.consumer.group.rpc import GroupRpc
-from kafkaio.errors import CommitFailed, KafkaError, PartitionLost, RebalanceInProgress
+from kafkaio.errors import (
+    CommitFailed,
+    KafkaError,
+    PartitionLost,
+    RebalanceInProgress,
+    UnsupportedVersion,
+)
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.offset_commit import OffsetCommitResponse
+from kafkaio.protocol.messages.offset_fetch import OffsetFetchRequest
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-__all__ = ["CommitMember", "KafkaCommits"]
+__all__ = ["CommitMember", "KafkaOffsets"]
 
 _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 _Numbers = Mapping[TopicPartition, int]
 #: The error that a caller gets for a refusal: its type and text, with the coordinator's
 #: error as its cause; None for the coordinator's error itself.
-_Words: TypeAlias = tuple[type[KafkaError], str] | None
+_ErrorText: TypeAlias = tuple[type[KafkaError], str] | None
 _RESETS = frozenset({Step.RESET_GENERATION, Step.RESET_MEMBER})
+_STALE = _RESETS | {Step.REFRESH_MEMBER}
 #: Refusals of the metadata of a commit: other calls in the request are not to blame.
 _INVALID = frozenset(
     {ErrorCode.OFFSET_METADATA_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
@@ -115,8 +130,8 @@ class _Call:
         self.woken.set()
 
 
-class KafkaCommits:
-    """Commits the offsets of one group, one request at a time.
+class KafkaOffsets:
+    """Commits and fetches the offsets of one group; one commit is in flight at a time.
 
     Args:
         rpc: sends requests to the coordinator.
@@ -246,10 +261,10 @@ class KafkaCommits:
         """
         if self.member is None:
             return False
-        ours = self.member.committable
+        committable = self.member.committable
         for number in list(self._queue.calls):
             call = self._calls[number]
-            if (lost := _lost(call.numbers, ours)) is not None:
+            if (lost := _lost(call.numbers, committable)) is not None:
                 self._queue.withdraw(number)
                 call.error = lost
                 call.end()
@@ -288,7 +303,7 @@ class KafkaCommits:
             tp: verdicts[code][0] if code in verdicts else Answer.COMMITTED
             for tp, code in codes.items()
         }
-        waits: KafkaError | None = None
+        failure: KafkaError | None = None
         for outcome in self._queue.answered(merge, answers):
             call, error = (
                 self._calls[outcome.call],
@@ -298,33 +313,35 @@ class KafkaCommits:
                 call.error = call.error or error
             elif error is not None:
                 call.attempts.note(error)
-                waits = error
+                failure = error
             if outcome.has_ended:
                 call.end()
-        if waits is None:
+        if failure is None:
             self._requests.succeeded()
         else:
-            self._requests.failed(waits)
+            self._requests.failed(failure)
 
     def _error(
         self,
         outcome: CallOutcome,
         codes: Mapping[TopicPartition, int],
-        verdicts: Mapping[int, tuple[Answer, _Words]],
+        verdicts: Mapping[int, tuple[Answer, _ErrorText]],
     ) -> KafkaError | None:
         # Each call gets an error of its own, because it is raised in another task.
         if (tp := outcome.partition) is None:
             return None
         what = f"the commit of {tp.topic}-{tp.partition}"
-        said = broker_error(codes[tp], f"group {self._rpc.group_id!r} refused {what}")
-        if (words := verdicts[codes[tp]][1]) is None:
-            return said
-        kind, what = words
+        refusal = broker_error(
+            codes[tp], f"group {self._rpc.group_id!r} refused {what}"
+        )
+        if (text := verdicts[codes[tp]][1]) is None:
+            return refusal
+        kind, what = text
         error = kind(f"group {self._rpc.group_id!r} {what}")
-        error.__cause__ = said
+        error.__cause__ = refusal
         return error
 
-    def _verdict(self, code: int, identity: GroupMetadata) -> tuple[Answer, _Words]:
+    def _verdict(self, code: int, identity: GroupMetadata) -> tuple[Answer, _ErrorText]:
         asked = reaction(ApiKey.OFFSET_COMMIT, code)
         if asked.refind_coordinator:
             self._rpc.forget()
@@ -344,7 +361,7 @@ class KafkaCommits:
 
     def _identity_refused(
         self, code: int, identity: GroupMetadata
-    ) -> tuple[Answer, _Words]:
+    ) -> tuple[Answer, _ErrorText]:
         current = self._identity()
         if (current.member_id, current.generation) != (
             identity.member_id,
@@ -375,9 +392,87 @@ class KafkaCommits:
         # A member that has unsubscribed has still an identity until it has left.
         return Answer.REFUSED, _REMOVED if identity.generation >= 0 else _NO_MEMBER
 
+    # ---- fetching --------------------------------------------------------------------
 
-def _lost(numbers: _Numbers | None, ours: _Numbers) -> PartitionLost | None:
-    gone = sorted(tp for tp, n in (numbers or {}).items() if n != ours.get(tp))
+    async def fetch(
+        self, wanted: frozenset[TopicPartition] | None, attempts: Attempts
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Fetch committed offsets, as `OffsetCommitter.fetch` does.
+
+        Args:
+            wanted: which partitions; None for all that the group has.
+            attempts: the time that the call has.
+        """
+        while True:
+            found, error = Fetched(), None
+            identity = self._fetching_as()
+            try:
+                found = await self._fetch_once(identity, wanted, attempts)
+            except KafkaError as failure:
+                if not failure.retriable:
+                    raise
+                error = failure
+            error = error or self._fetch_error(found, identity)
+            if error is None:
+                result = dict.fromkeys(wanted or ()) | found.offsets
+                return {tp: result[tp] for tp in sorted(result)}
+            await attempts.pause(error)
+
+    async def _fetch_once(
+        self,
+        identity: GroupMetadata,
+        partitions: frozenset[TopicPartition] | None,
+        attempts: Attempts,
+    ) -> Fetched:
+        timeout = attempts.within(self._request_timeout)
+        connection = await self._rpc.connection(ConnectionClass.SHARED, now() + timeout)
+        version = connection.versions.usable(
+            OffsetFetchRequest, max_version=MAX_VERSION
+        )
+        try:
+            request = fetch_request(identity, partitions, version)
+        except ValueError as error:
+            raise UnsupportedVersion(str(error)) from error
+        reply = await self._rpc.call_on(
+            connection, request, timeout=timeout, max_version=version
+        )
+        return fetched(reply)
+
+    def _fetching_as(self) -> GroupMetadata:
+        # OffsetFetch is fenced by a member epoch alone. Without one it is anonymous.
+        identity = self._identity()
+        fences = self.member is not None and self.member.uses_member_epoch
+        if fences and identity.generation >= 0:
+            return identity
+        return GroupMetadata(group_id=self._rpc.group_id)
+
+    def _fetch_error(
+        self, found: Fetched, identity: GroupMetadata
+    ) -> KafkaError | None:
+        if found.error == ErrorCode.GROUP_ID_NOT_FOUND:
+            return None  # nothing has been committed yet
+        errors = {"all partitions": found.error} if found.error else {}
+        errors |= {f"{tp.topic}-{tp.partition}": c for tp, c in found.errors.items()}
+        group = self._rpc.group_id
+        passing: KafkaError | None = None
+        for what, code in errors.items():
+            asked = reaction(ApiKey.OFFSET_FETCH, code)
+            error = broker_error(
+                code, f"group {group!r} refused the committed offset of {what}"
+            )
+            if asked.refind_coordinator:
+                self._rpc.forget()
+            if identity.member_id and asked.step in _STALE and self.member is not None:
+                # The member finds its new identity; the next attempt uses that.
+                self.member.commit_refused(code, identity)
+            elif not asked.retry:
+                raise error
+            passing = error
+        return passing
+
+
+def _lost(numbers: _Numbers | None, committable: _Numbers) -> PartitionLost | None:
+    gone = sorted(tp for tp, n in (numbers or {}).items() if n != committable.get(tp))
     if not gone:
         return None
     names = ", ".join(f"{tp.topic}-{tp.partition}" for tp in gone)
