@@ -1,1 +1,1 @@
-"""Decisions: pure state machines, without I/O, clock or dice."""
+"""Decisions: pure state machines, without I/O, clock or random numbers."""

@@ -1,8 +1,6 @@
 """Which version of each request one broker understands (KIP-35, KIP-511, KIP-584).
 
-A connection begins by asking. Who asks in a version that the broker does not know is
-answered in version 0 with error 35: since Kafka 2.4 with the broker's own range for
-ApiVersions, before that with nothing. ``next_attempt`` knows both.
+Every connection begins with the question (see ``connection.handshake``).
 """
 
 from __future__ import annotations
@@ -16,65 +14,22 @@ from typing import Final
 from kafkaio._dataclass import dataclass
 from kafkaio.errors import UnsupportedVersion
 from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
 
-__all__ = ["THROTTLED_FROM", "ApiVersions", "next_attempt", "software_version"]
+__all__ = ["ApiVersions", "software_version"]
 
-# Versions that a broker advertises but does not serve to clients: 4.x names Produce
-# 0-2 only for the sake of an old librdkafka; AddPartitionsToTxn 4 and 5 are for
-# brokers among themselves.
+# Versions that a broker announces but does not serve to clients: 4.x announces Produce
+# 0-2 only because old versions of librdkafka check for them; AddPartitionsToTxn 4 and 5
+# are for requests between brokers.
 _FLOORS: Final[Mapping[int, int]] = MappingProxyType(
     {
         ApiKey.PRODUCE: 3,
-        # Before, only who may act on the cluster was allowed to ask (KIP-320).
+        # Before, this request needed the right of a broker (KIP-320).
         ApiKey.OFFSET_FOR_LEADER_EPOCH: 3,
     }
 )
 _CAPS: Final[Mapping[int, int]] = MappingProxyType({ApiKey.ADD_PARTITIONS_TO_TXN: 3})
-
-#: The version of each API from which the client must pause by itself (KIP-219). An
-#: API that is not listed is younger than the rule, and follows it from version 0.
-THROTTLED_FROM: Final[Mapping[int, int]] = MappingProxyType(
-    {
-        ApiKey.PRODUCE: 6,
-        ApiKey.FETCH: 8,
-        ApiKey.LIST_OFFSETS: 3,
-        ApiKey.METADATA: 6,
-        ApiKey.OFFSET_COMMIT: 4,
-        ApiKey.OFFSET_FETCH: 4,
-        ApiKey.FIND_COORDINATOR: 2,
-        ApiKey.JOIN_GROUP: 3,
-        ApiKey.HEARTBEAT: 2,
-        ApiKey.LEAVE_GROUP: 2,
-        ApiKey.SYNC_GROUP: 2,
-        ApiKey.DESCRIBE_GROUPS: 2,
-        ApiKey.LIST_GROUPS: 2,
-        ApiKey.API_VERSIONS: 2,
-        ApiKey.CREATE_TOPICS: 3,
-        ApiKey.DELETE_TOPICS: 2,
-        ApiKey.DELETE_RECORDS: 1,
-        ApiKey.INIT_PRODUCER_ID: 1,
-        ApiKey.ADD_PARTITIONS_TO_TXN: 1,
-        ApiKey.ADD_OFFSETS_TO_TXN: 1,
-        ApiKey.END_TXN: 1,
-        ApiKey.TXN_OFFSET_COMMIT: 1,
-        ApiKey.DESCRIBE_ACLS: 1,
-        ApiKey.CREATE_ACLS: 1,
-        ApiKey.DELETE_ACLS: 1,
-        ApiKey.DESCRIBE_CONFIGS: 2,
-        ApiKey.ALTER_CONFIGS: 1,
-        ApiKey.ALTER_REPLICA_LOG_DIRS: 1,
-        ApiKey.DESCRIBE_LOG_DIRS: 1,
-        ApiKey.CREATE_PARTITIONS: 1,
-        ApiKey.CREATE_DELEGATION_TOKEN: 1,
-        ApiKey.RENEW_DELEGATION_TOKEN: 1,
-        ApiKey.EXPIRE_DELEGATION_TOKEN: 1,
-        ApiKey.DESCRIBE_DELEGATION_TOKEN: 1,
-        ApiKey.DELETE_GROUPS: 1,
-    }
-)
 
 _SOFTWARE = re.compile(r"[^a-zA-Z0-9.\-]+")
 
@@ -87,14 +42,14 @@ class ApiVersions:
         ranges: lowest and highest version by API key.
         finalized_features: version levels in force in the whole cluster, by name.
         finalized_features_epoch: grows whenever those change; -1 if unknown.
-        supported_features: highest version level this broker supports, by name.
+        supported_features: highest version level that this broker supports, by name.
     """
 
     ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     finalized_features: Mapping[str, int] = field(default_factory=dict)
     finalized_features_epoch: int = -1
     supported_features: Mapping[str, int] = field(default_factory=dict)
-    # What usable() found: every request asks it.
+    # The results of usable(), which every request calls.
     _usable: dict[tuple[type[Request[Response]], int | None], int] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -126,11 +81,11 @@ class ApiVersions:
     def usable(
         self, request_type: type[Request[Response]], max_version: int | None = None
     ) -> int:
-        """The highest version of a request that both sides know.
+        """The highest version of a request that both sides support.
 
         Args:
             request_type: class of the request.
-            max_version: an upper limit of the caller's own.
+            max_version: the caller's upper limit; None for none.
 
         Raises:
             UnsupportedVersion: there is none.
@@ -163,35 +118,10 @@ class ApiVersions:
         return high
 
 
-def next_attempt(asked: int, response: ApiVersionsResponse) -> int | None:
-    """The version to ask ApiVersions in after an answer, or None if it was the answer.
-
-    Args:
-        asked: the version that the request was sent in.
-        response: an answer with error 0 or 35.
-
-    Raises:
-        UnsupportedVersion: the broker refuses version 0, or answered another error.
-    """
-    if response.error_code == ErrorCode.NONE:
-        return None
-    if response.error_code != ErrorCode.UNSUPPORTED_VERSION or asked == 0:
-        raise UnsupportedVersion(
-            f"the broker refused ApiVersions version {asked} with error code "
-            f"{response.error_code}"
-        )
-    for api in response.api_keys:
-        if api.api_key == ApiKey.API_VERSIONS:
-            # Always below what was asked: a broker that says otherwise must not
-            # make us ask for ever.
-            return max(0, min(api.max_version, asked - 1))
-    return 0
-
-
 def software_version(version: str) -> str:
-    """Make a version presentable to brokers, which refuse ``1.0+local`` and ``1_0``.
+    """Turn a version into one that brokers accept; they refuse ``1.0+local``, ``1_0``.
 
-    They want letters, digits, dots and hyphens, beginning and ending with a letter or
-    digit (KIP-511).
+    A version consists of letters, digits, dots and hyphens, and begins and ends with a
+    letter or digit (KIP-511).
     """
     return _SOFTWARE.sub("-", version).strip("-.") or "unknown"

@@ -1,4 +1,4 @@
-"""How long to wait before trying again (KIP-580), and before connecting again."""
+"""How long to wait before a retry (KIP-580), and before connecting again."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from kafkaio._dataclass import dataclass
 
 __all__ = ["Backoff", "ReconnectSchedule"]
 
-#: Every wait is spread by this share to both sides, so that clients do not march
-#: in step after a broker comes back.
+#: Every wait is spread by this fraction to both sides, so that clients do not all come
+#: at the same moment when a broker returns.
 JITTER = 0.2
-#: Past this exponent the doubled base exceeds any limit an option can carry.
+#: Beyond this exponent the doubled base exceeds any limit that an option can have.
 _MAX_EXPONENT = 62
 
 
@@ -29,7 +29,7 @@ class Backoff:
         """How long to wait.
 
         Args:
-            attempt: how many waits went before this one; 0 for the first.
+            attempt: how many waits came before this one; 0 for the first.
             roll: a random number in [0, 1).
 
         Returns:
@@ -44,8 +44,8 @@ class Backoff:
 class ReconnectSchedule:
     """When one broker may be dialled again, and how long the set-up may take.
 
-    A TCP connection alone proves little: a broker that accepts and then drops us
-    would be dialled without pause. So only ``ready`` resets the schedule.
+    Only ``ready`` resets the schedule. A TCP connection alone proves little: a broker
+    that accepts it and then closes it would be dialled without a pause.
 
     Attributes:
         backoff: the wait between attempts.
@@ -76,7 +76,7 @@ class ReconnectSchedule:
         self.set_up_failures += 1
 
     def lost(self, now: float, roll: float) -> None:
-        """Note that a connection broke; that says nothing of how long set-up takes."""
+        """Note that a connection broke; the time for the set-up stays as it is."""
         wait = self.backoff.delay(self.failures, roll)
         self.not_before = max(self.not_before, now + wait)
         self.failures += 1

@@ -1,10 +1,10 @@
-"""Which calls to commit offsets are answered by which request.
+"""Merges calls that commit offsets into few requests.
 
-One request is on its way at a time. The calls that come meanwhile are merged into the
-next one: per partition it carries what the last of them wants, which is what would
-stand in the end had each been sent by itself. A call ends when each of its partitions
-was taken, in its own name or in that of a later call merged over it; or when one of
-them was refused.
+One request is in flight at a time. The calls that come in the meantime are merged into
+the next one. For each partition it carries the offset of the last of these calls: the
+result is the same as if each call had been sent by itself. A call ends when all of its
+partitions are committed, by its own offset or by that of a later call merged over it,
+or when one of them is refused.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from enum import Enum
 from kafkaio._dataclass import dataclass
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
-__all__ = ["Answer", "CommitQueue", "Fate", "Merge"]
+__all__ = ["Answer", "CallOutcome", "CommitQueue", "Merge"]
 
-#: What a partition costs beside its names, about: as a record that the broker writes.
+#: About how many bytes a partition costs beside its names, as a record of the broker.
 _ENTRY = 64
 
 
 class Answer(Enum):
-    """What the coordinator says of one partition."""
+    """What the coordinator answered for one partition."""
 
     #: It is committed.
-    TAKEN = "taken"
-    #: Not now: it is to be sent again.
-    AGAIN = "again"
+    COMMITTED = "committed"
+    #: Not now: the offset has to be sent again.
+    RETRY = "retry"
     #: Never, whatever its offset.
     REFUSED = "refused"
-    #: Not what was sent; another offset or other metadata may be taken.
-    UNFIT = "unfit"
+    #: This offset or its metadata is invalid; others may be committed.
+    INVALID = "invalid"
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """What goes into one request.
+    """The content of one request.
 
     Attributes:
         offsets: what to commit.
-        owners: the call whose offset of a partition that is.
-        calls: the calls it is for, in their order.
+        owners: for each partition, the call that its offset comes from.
+        calls: the calls that the request serves, in their order.
     """
 
     offsets: Mapping[TopicPartition, OffsetAndMetadata]
@@ -50,16 +50,16 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class CallOutcome:
     """What an answer means for one call.
 
     Attributes:
         call: its number.
-        answer: ``TAKEN``: all the rest of it is committed. ``REFUSED``: it has failed.
-            ``AGAIN``: it waits for the next request.
-        partition: the first that was refused, or that is to be sent again.
-        has_ended: whether the call has. One that has failed goes on while another's
-            offset stood before one of its own.
+        answer: ``COMMITTED``: the rest of it is committed. ``REFUSED``: it has failed.
+            ``RETRY``: it waits for the next request.
+        partition: the first that was refused, or that has to be sent again.
+        has_ended: whether the call has ended. A call that has failed goes on while one
+            of its partitions was sent with another call's offset.
     """
 
     call: int
@@ -82,7 +82,7 @@ class CommitQueue:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._next = 0
-        # What of each call was not taken yet; never empty.
+        # Invariant: what is not committed yet of each call; never empty.
         self._rest: dict[int, dict[TopicPartition, OffsetAndMetadata]] = {}
 
     def __repr__(self) -> str:
@@ -93,11 +93,11 @@ class CommitQueue:
         """The calls that have not ended, the oldest first."""
         return self._rest.keys()
 
-    def join(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> int:
-        """Take in a call, behind all others; its number.
+    def add(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> int:
+        """Add a call behind all others. Returns its number.
 
         Args:
-            offsets: what to commit: something.
+            offsets: what to commit; not empty.
         """
         number = self._next
         self._next += 1
@@ -105,11 +105,11 @@ class CommitQueue:
         return number
 
     def withdraw(self, call: int) -> None:
-        """Forget a call. What is on its way for it may take effect all the same."""
+        """Forget a call. A request in flight for it may still take effect."""
         self._rest.pop(call, None)
 
     def merge(self) -> Merge:
-        """What to send next: the oldest calls, as many as go into one request."""
+        """What to send next: the oldest calls, as many as fit into one request."""
         offsets = dict[TopicPartition, OffsetAndMetadata]()
         owners = dict[TopicPartition, int]()
         calls = list[int]()
@@ -128,55 +128,60 @@ class CommitQueue:
 
     def answered(
         self, merge: Merge, answers: Mapping[TopicPartition, Answer]
-    ) -> list[Fate]:
-        """Take in the answer to a request.
+    ) -> list[CallOutcome]:
+        """Apply the answer to a request.
 
-        What another call's offset was unfit for is sent again without that call.
+        If an offset was invalid, the calls that were merged under it are sent again,
+        with their own offsets.
 
         Args:
             merge: what was sent.
-            answers: what was said of each of its partitions.
+            answers: the answer for each of its partitions.
 
         Returns:
-            Each call of it that has failed or ended or was told to wait, in the order
-            of the calls.
+            Each of its calls that has ended, has failed or has to wait, in their
+            order.
         """
-        fates = list[Fate]()
+        outcomes = list[CallOutcome]()
         for call in merge.calls:
             rest = self._rest.get(call)
             if rest is None:
                 continue  # withdrawn meanwhile
-            fate = _fate(call, rest, merge, answers)
-            if fate is None:
+            outcome = _outcome(call, rest, merge, answers)
+            if outcome is None:
                 continue
-            if fate.has_ended:
+            if outcome.has_ended:
                 del self._rest[call]
-            fates.append(fate)
-        return fates
+            outcomes.append(outcome)
+        return outcomes
 
 
-def _fate(
+def _outcome(
     call: int,
     rest: dict[TopicPartition, OffsetAndMetadata],
     merge: Merge,
     answers: Mapping[TopicPartition, Answer],
-) -> Fate | None:
+) -> CallOutcome | None:
     waits: TopicPartition | None = None
     refused: TopicPartition | None = None
     for tp in sorted(rest):
         answer = answers[tp]
-        if answer is Answer.TAKEN:
+        if answer is Answer.COMMITTED:
             del rest[tp]
-        elif answer is Answer.AGAIN:
+        elif answer is Answer.RETRY:
             waits = waits or tp
         elif answer is Answer.REFUSED or merge.owners[tp] == call:
             refused = refused or tp
             del rest[tp]
     if refused is not None:
-        return Fate(call, Answer.REFUSED, refused, not rest or waits is not None)
+        return CallOutcome(call, Answer.REFUSED, refused, not rest or waits is not None)
     if not rest:
-        return Fate(call, Answer.TAKEN, None, has_ended=True)
-    return None if waits is None else Fate(call, Answer.AGAIN, waits, has_ended=False)
+        return CallOutcome(call, Answer.COMMITTED, None, has_ended=True)
+    return (
+        None
+        if waits is None
+        else CallOutcome(call, Answer.RETRY, waits, has_ended=False)
+    )
 
 
 def _size(tp: TopicPartition, at: OffsetAndMetadata) -> int:

@@ -1,9 +1,9 @@
 """Which broker coordinates which group, transaction or share group.
 
-A coordinator is found by FindCoordinator and remembered until something says that it
-has moved: an error code, the end of the connection to it, or that the cluster no
-longer lists the broker. What is forgotten names the node it was, so that a late
-report about an old coordinator never drops a new one.
+FindCoordinator finds a coordinator. It is remembered until something tells that it has
+moved: an error code, the end of the connection to it, or metadata without the broker.
+A report that a coordinator has moved names the node that it was, so a late report about
+an old coordinator never drops a new one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class CoordinatorKind(IntEnum):
 
     @property
     def least_version(self) -> int:
-        """The first version of FindCoordinator that can ask for it."""
+        """The first version of FindCoordinator that knows this kind."""
         return {self.GROUP: 0, self.TRANSACTION: 1, self.SHARE: 6}[self]
 
 
@@ -59,7 +59,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class NotFound:
-    """A coordinator that could not be told, and why."""
+    """A coordinator that was not found, and why."""
 
     key: str
     error: ErrorCode
@@ -86,14 +86,14 @@ class CoordinatorCache:
         self._nodes[kind, key] = node_id
 
     def forget(self, kind: CoordinatorKind, key: str, node_id: int) -> bool:
-        """Forget that ``node_id`` coordinates ``key``; whether that was remembered."""
+        """Forget that ``node_id`` coordinates ``key``; True if that was known."""
         if self._nodes.get((kind, key)) != node_id:
             return False
         del self._nodes[kind, key]
         return True
 
     def forget_node(self, node_id: int) -> None:
-        """Forget all that ``node_id`` coordinated: the connection to it broke."""
+        """Forget all coordinators on ``node_id``: the connection to it broke."""
         self._nodes = {k: node for k, node in self._nodes.items() if node != node_id}
 
     def retain(self, node_ids: Collection[int]) -> None:
@@ -118,7 +118,7 @@ def find_request(
     Returns:
         The request, and the keys that it asks for: before version 4 only the first.
     """
-    # Loaded by those alone who have coordinators, which a plain producer has not.
+    # Imported late: a producer without transactions has no coordinator.
     from kafkaio.protocol.messages.find_coordinator import FindCoordinatorRequest
 
     wanted = tuple(keys)
@@ -133,9 +133,9 @@ def find_request(
 def read_answer(
     response: FindCoordinatorResponse, asked: Collection[str], version: int
 ) -> list[Found | NotFound]:
-    """Read what was found for each key asked for, in that order.
+    """Read what was found for each key, in the order of ``asked``.
 
-    A key that the answer leaves out counts as not available for now.
+    A key that the answer omits counts as not available for now.
     """
     if version < BATCHED_SINCE:
         return [
@@ -153,7 +153,7 @@ def read_answer(
         c = answers.get(key)
         if c is None:
             missing = ErrorCode.COORDINATOR_NOT_AVAILABLE
-            outcomes.append(NotFound(key, missing, "the answer leaves it out"))
+            outcomes.append(NotFound(key, missing, "the answer omits it"))
         else:
             broker = Broker(c.node_id, c.host, c.port)
             outcomes.append(_outcome(key, broker, c.error_code, c.error_message))

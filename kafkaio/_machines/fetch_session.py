@@ -1,14 +1,15 @@
-"""Fetch sessions (KIP-227): what of a fetch a broker knows already need not be sent.
+"""Fetch sessions (KIP-227): a fetch request names only what has changed.
 
-A session is the broker's memory of one consumer's partitions, with their offsets and
-limits. Its id is the broker's choice, its epoch counts the requests. A request names
-what has changed since the one before; a response names the partitions that have
-news. ``build`` decides what to send and changes nothing: a request may be lost, and
-only an answer (``acked``) shows what the broker believes. After anything doubtful
-the session is closed and made anew by a full request, which is always right.
+In a session the broker remembers one consumer's partitions, with their offsets and
+limits. The broker chooses its id; its epoch counts the requests. A request names what
+has changed since the one before, and a response the partitions that have news.
+
+``build`` decides what to send and changes nothing: a request may be lost, and only an
+answer (``acked``) shows what the broker remembers. After anything doubtful the session
+is closed and a new one begun by a full request, which is always correct.
 
 Ids and epochs: (0, 0) asks for a session, (id, 0) for a new one instead of ``id``,
-(id, n) with n >= 1 goes on with it, (id, -1) closes it. The epoch after 2^31-1 is 1.
+(id, n) with n >= 1 continues it, (id, -1) closes it. The epoch after 2^31-1 is 1.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ class FetchTarget:
 
     Attributes:
         offset: where to read from.
-        max_bytes: bytes wanted at most; the broker may send one larger batch.
+        max_bytes: most bytes to send; the broker may send one larger batch.
         leader_epoch: epoch of the leader that the client knows, -1 if unknown.
-        topic_id: id of the topic; the zero UUID where it is not known.
+        topic_id: id of the topic; the zero UUID if it is unknown.
     """
 
     offset: int
@@ -54,9 +55,9 @@ class FetchPlan:
     Attributes:
         session_id: id to send.
         epoch: epoch to send.
-        wanted: every partition that the broker shall fetch.
-        to_send: those that must stand in the request, in the order wanted.
-        forgotten: partitions to take out of the session, with their topics' ids.
+        wanted: all partitions to fetch.
+        to_send: those that the request has to name, in the order of preference.
+        forgotten: partitions to remove from the session, with their topics' ids.
         by_id: whether the request names topics by id (Fetch >= 13).
     """
 
@@ -69,15 +70,15 @@ class FetchPlan:
 
     @property
     def is_full(self) -> bool:
-        """Whether the request names every partition wanted."""
+        """Whether the request names all partitions to fetch."""
         return self.epoch in {_FIRST_EPOCH, _LAST_EPOCH}
 
 
 class FetchSession:
     """One broker's session. ``build``, send, then ``acked`` or ``failed``; repeat.
 
-    Invariant: where ``epoch`` is not 0, ``partitions`` is what the broker fetches,
-    as of the last answer.
+    Invariant: unless ``epoch`` is 0, ``partitions`` is what the broker remembered at
+    the last answer.
     """
 
     __slots__ = ("_by_id", "_partitions", "epoch", "session_id")
@@ -106,16 +107,16 @@ class FetchSession:
 
         Args:
             wanted: every partition to fetch, in the order of preference.
-            by_id: whether every topic's id is known, so that ids may be used. A
-                session cannot go on with names after ids: that takes a new one.
+            by_id: whether every topic's id is known, so that ids can be used. A
+                session cannot change between names and ids; that takes a new one.
         """
         if self.epoch == _FIRST_EPOCH or by_id != self._by_id:
             return FetchPlan(
                 self.session_id, _FIRST_EPOCH, dict(wanted), dict(wanted), (), by_id
             )
         known = self._partitions
-        # A topic made anew under its old name is another topic: the old id is
-        # forgotten and the new one added.
+        # A topic that was deleted and created again is another topic: the old id is
+        # removed and the new one added.
         forgotten = tuple(
             (tp, target.topic_id)
             for tp, target in known.items()
@@ -134,16 +135,16 @@ class FetchSession:
     def acked(
         self, plan: FetchPlan, session_id: int, answered: Iterable[TopicPartition]
     ) -> bool:
-        """Take note of an answer without a top-level error.
+        """Apply an answer without a top-level error.
 
         Args:
             plan: what was sent.
-            session_id: the answer's session id; 0 where the broker grants none.
-            answered: the partitions that the answer is about.
+            session_id: the answer's session id; 0 if the broker grants none.
+            answered: the partitions in the answer.
 
         Returns:
-            Whether the answer fits the request. Otherwise the session starts anew,
-            and nothing of the answer may be believed.
+            Whether the answer fits the request. If it does not, a new session begins,
+            and the answer must be ignored.
         """
         stray = any(tp not in plan.wanted for tp in answered)
         wrong_session = not plan.is_full and session_id not in {0, plan.session_id}
@@ -162,20 +163,20 @@ class FetchSession:
         return True
 
     def failed(self, code: int) -> None:
-        """Take note of a top-level error: the next request is a full one."""
+        """Apply a top-level error: the next request is a full one."""
         if code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self.session_id = _NO_SESSION
         self.reset()
 
     def reset(self) -> None:
-        """Give the session up (no answer, a lost connection): ask for a new one.
+        """Ask for a new session: there was no answer, or the connection is lost.
 
         The id is kept, so that the full request closes the old session.
         """
         self.epoch = _FIRST_EPOCH
 
     def build_close(self) -> FetchPlan | None:
-        """Decide how to close the session: None where there is none to close."""
+        """Decide how to close the session; None if there is none."""
         if self.session_id == _NO_SESSION:
             return None
         return FetchPlan(self.session_id, _LAST_EPOCH, {}, {}, (), self._by_id)

@@ -1,18 +1,18 @@
-"""What is known of the cluster, and how an answer changes it.
+"""The metadata of the cluster, and how an answer changes it.
 
-Theory of operation: `ClusterView` is an immutable snapshot that any layer may keep.
-`merge` makes the next snapshot of the last one, a Metadata answer and the `Epochs`
-seen so far. A partition's leader epoch only grows while its topic stays the same, so
-an answer from a broker that lags behind cannot bring an old leader back (KIP-320).
+`ClusterView` is an immutable snapshot, which any layer may keep. `merge` makes the next
+snapshot from the last one, a Metadata answer, and the `Epochs` seen so far. A
+partition's leader epoch only grows while its topic stays the same, so an answer from a
+broker that lags behind cannot bring an old leader back (KIP-320).
 
-Rules, each of them a law in the tests:
+The rules, each of them a law in the tests:
 
-* answers before version 9 carry unreliable epochs (brokers before 2.4): their
-  epochs are dropped and their leaders taken as they are;
-* an older epoch than one already seen keeps the partition as it was cached;
-* a topic that has another id now is another topic: all its old epochs are void;
-* a partition's error may come with a useful epoch, which counts;
-* an answer without brokers says nothing.
+* The epochs of answers before version 9 are unreliable (brokers before 2.4). They are
+  ignored, and the leaders are taken as they are.
+* If the epoch is older than one already seen, the partition stays as it was cached.
+* A topic with another id is another topic: all epochs of the old one are void.
+* A partition with an error may have a useful epoch, which counts.
+* An answer without brokers changes nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
     "Merged",
     "PartitionView",
     "TopicView",
-    "Unavailable",
+    "UnavailableTopics",
     "merge",
     "with_leader",
 ]
@@ -52,7 +52,7 @@ RELIABLE_EPOCHS_SINCE = 9
 
 
 class Endpoint(Protocol):
-    """An address that came with an answer: a `Broker`, or any message's own."""
+    """A broker's address in an answer: a `Broker`, or a part of any message."""
 
     @property
     def node_id(self) -> int:
@@ -60,7 +60,7 @@ class Endpoint(Protocol):
 
     @property
     def host(self) -> str:
-        """Where it is."""
+        """Its host name or address."""
 
     @property
     def port(self) -> int:
@@ -68,7 +68,7 @@ class Endpoint(Protocol):
 
     @property
     def rack(self) -> str | None:
-        """Its rack, if it names one."""
+        """Its rack, if it tells one."""
 
 
 _NOTHING: Mapping[int, PartitionView] = MappingProxyType({})
@@ -82,7 +82,7 @@ class PartitionView:
         topic: name of the topic.
         partition: number of the partition.
         leader: node id of the leader, -1 while there is none.
-        leader_epoch: the leader's epoch, -1 where it is not known.
+        leader_epoch: the leader's epoch, -1 if it is unknown.
         replicas: node ids of all replicas, the preferred leader first.
         isr: node ids of the replicas in sync.
         offline: node ids of the replicas that are down.
@@ -105,8 +105,8 @@ class TopicView:
 
     Attributes:
         name: name of the topic.
-        topic_id: id of the topic, None where brokers (before 2.8) have none.
-        is_internal: whether Kafka itself keeps the topic.
+        topic_id: id of the topic, None if the brokers (before 2.8) have none.
+        is_internal: whether the topic is one of Kafka's own.
         error: why the topic could not be described; it then has no partitions.
         partitions: the partitions by number, in ascending order.
     """
@@ -124,11 +124,11 @@ class ClusterView:
 
     Attributes:
         brokers: brokers alive, by node id.
-        controller_id: node id of a broker that takes the controller's requests, -1
+        controller_id: node id of a broker that serves the controller's requests, -1
             while there is none.
-        cluster_id: the cluster's own id, None while unknown.
-        by_name: the topics described last, those with an error included.
-        number: counts the snapshots of one client; 0 means that nothing is known.
+        cluster_id: the cluster's id, None while unknown.
+        by_name: the topics described last, including those with an error.
+        number: counts the snapshots of one client; 0 while nothing is known.
     """
 
     brokers: Mapping[int, Broker] = field(default_factory=dict)
@@ -145,47 +145,47 @@ class ClusterView:
 
     @property
     def topics(self) -> frozenset[str]:
-        """Names of the topics that exist as far as is known."""
+        """Names of the topics that are known to exist."""
         return frozenset(
             name for name, topic in self.by_name.items() if not topic.error
         )
 
     def topic_error(self, name: str) -> ErrorCode:
-        """Why ``name`` could not be described; NONE if it could, or is not known."""
+        """Why ``name`` could not be described; NONE if it was, or is unknown."""
         topic = self.by_name.get(name)
         return topic.error if topic is not None else ErrorCode.NONE
 
     def topic_id(self, name: str) -> UUID | None:
-        """The id of the topic ``name``, None where it is not known."""
+        """The id of the topic ``name``, None if it is unknown."""
         topic = self.by_name.get(name)
         return topic.topic_id if topic is not None else None
 
     def topic_name(self, topic_id: UUID) -> str | None:
-        """The name of the topic that has this id, None where it is not known."""
+        """The name of the topic that has this id, None if it is unknown."""
         return self._names.get(topic_id)
 
     def partition_count(self, name: str) -> int | None:
-        """How many partitions ``name`` has, None while that is not known."""
+        """How many partitions ``name`` has, None while that is unknown."""
         topic = self.by_name.get(name)
         return len(topic.partitions) or None if topic is not None else None
 
     def partitions(self, name: str) -> tuple[PartitionView, ...]:
-        """The partitions of ``name`` in ascending order; empty if not known."""
+        """The partitions of ``name`` in ascending order; empty if unknown."""
         topic = self.by_name.get(name)
         return tuple(topic.partitions.values()) if topic is not None else ()
 
     def partition(self, tp: TopicPartition) -> PartitionView | None:
-        """The partition ``tp``, None if it is not known."""
+        """The partition ``tp``, None if it is unknown."""
         topic = self.by_name.get(tp.topic)
         return topic.partitions.get(tp.partition) if topic is not None else None
 
     def leader(self, tp: TopicPartition) -> int | None:
-        """Node id of the leader of ``tp``, None while it has none or is not known."""
+        """Node id of the leader of ``tp``, None while it has none or is unknown."""
         found = self.partition(tp)
         return found.leader if found is not None and found.leader >= 0 else None
 
     def is_internal(self, name: str) -> bool:
-        """Whether ``name`` is a topic that Kafka itself keeps."""
+        """Whether ``name`` is one of Kafka's own topics."""
         topic = self.by_name.get(name)
         return topic is not None and topic.is_internal
 
@@ -193,8 +193,8 @@ class ClusterView:
 class Epochs:
     """The newest leader epoch seen of each partition, from any source.
 
-    It outlives snapshots: a topic that vanishes for a moment and comes back with the
-    same id still cannot be led by an old leader.
+    It outlives snapshots: if a topic disappears for a moment and returns with the same
+    id, an old leader of it is still recognised.
     """
 
     __slots__ = ("_ids", "_seen")
@@ -208,7 +208,7 @@ class Epochs:
         return self._seen.get(tp.topic, {}).get(tp.partition, -1)
 
     def raise_to(self, tp: TopicPartition, epoch: int) -> bool:
-        """Note ``epoch``; whether it is newer than what was seen."""
+        """Note ``epoch``. Returns whether it is newer than those seen before."""
         if epoch <= self.get(tp):
             return False
         self._seen.setdefault(tp.topic, {})[tp.partition] = epoch
@@ -224,7 +224,7 @@ class Epochs:
         self._ids.pop(name, None)
 
     def identify(self, name: str, topic_id: UUID | None) -> None:
-        """Note the id of ``name``; another id than before voids its epochs."""
+        """Note the id of ``name``; an id that differs voids the epochs."""
         if topic_id is None:
             return
         if self._ids.get(name, topic_id) != topic_id:
@@ -242,36 +242,36 @@ class Epochs:
             self.drop_topic(name)
 
 
-#: Seconds that brokers take to describe a topic that they have just created.
+#: Seconds that brokers may take to describe a topic that they have just created.
 _CREATING = 0.5
 
 
-class Unavailable:
-    """The topics that are wanted by name and cannot be used, each told once.
+class UnavailableTopics:
+    """The topics wanted by name that cannot be used; each is reported once.
 
-    A topic without a leader is not among them: that passes.
+    A topic without a leader is not among them, because that passes.
 
     Args:
-        may_create: whether asking for an unknown topic may create it. The first
-            answers then do not know it yet, so that it takes a moment to be told.
+        may_create: whether a request for an unknown topic may create it. The first
+            answers then do not know it yet, so it is reported a moment later.
     """
 
     def __init__(self, *, may_create: bool) -> None:
         self._grace = _CREATING if may_create else 0.0
         self._since: dict[str, float] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
-    def look(
+    def update(
         self, view: ClusterView, wanted: Set[str], now: float
     ) -> tuple[tuple[str, ErrorCode], ...]:
-        """Say which topics are found to be unavailable, and why.
+        """Look at a new snapshot. Returns the topics to report, and why each fails.
 
         Args:
             view: the newest snapshot.
-            wanted: the topics wanted; the others are forgotten.
+            wanted: the topics wanted; all others are forgotten.
             now: the time.
         """
-        self._told.intersection_update(wanted - view.topics)
+        self._reported.intersection_update(wanted - view.topics)
         self._since = {
             name: self._since.get(name, now)
             for name in wanted
@@ -281,14 +281,14 @@ class Unavailable:
         for name, since in sorted(self._since.items()):
             error = view.topic_error(name)
             is_unknown = error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if name in self._told or (is_unknown and now < since + self._grace):
+            if name in self._reported or (is_unknown and now < since + self._grace):
                 continue
-            self._told.add(name)
+            self._reported.add(name)
             found.append((name, error))
         return tuple(found)
 
 
-#: Errors of a topic that waiting alone does not cure.
+#: Errors of a topic that do not pass by waiting.
 _UNUSABLE = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -300,13 +300,13 @@ _UNUSABLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What `merge` made of an answer.
+    """The result of `merge`.
 
     Attributes:
         view: the new snapshot.
-        progressed: whether it says anything that the snapshot before did not.
-        unsettled: topics to be asked for again: a partition without a leader, an
-            answer older than what has been seen, an error that may pass.
+        progressed: whether it differs from the snapshot before.
+        unsettled: topics to fetch again: a partition without a leader, an answer older
+            than one seen before, an error that may pass.
     """
 
     view: ClusterView
@@ -326,14 +326,14 @@ def merge(
 
     Args:
         old: the snapshot so far.
-        epochs: the newest epochs seen; brought up to date.
-        response: what a broker answered.
-        version: the version that the answer had.
-        partial: whether only some of the wanted topics had been asked for, so that
-            the others stay as they are. Otherwise what the answer leaves out is gone.
+        epochs: the newest epochs seen; updated.
+        response: a broker's answer.
+        version: the version of the answer.
+        partial: whether the request was for some of the wanted topics, so that the
+            others stay as they are. Otherwise topics that the answer omits are gone.
 
     Returns:
-        The new snapshot; None if the answer names no broker and so says nothing.
+        The new snapshot; None if the answer names no broker and so changes nothing.
     """
     if not response.brokers:
         return None
@@ -376,7 +376,7 @@ class _Merger:
         if error:
             return self._failed_topic(name, topic, topic_id, error)
         former = self._old.by_name.get(name)
-        # A cached partition may only stand in for a stale one of the same topic.
+        # A cached partition may replace a stale one only if the topic is the same.
         same = former is not None and former.topic_id in {topic_id, None}
         cached = former.partitions if former is not None and same else _NOTHING
         partitions = {
@@ -402,8 +402,8 @@ class _Merger:
             self.unsettled.add(name)
         gone = error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if gone and not self._epochs.has_id(name):
-            # Without topic ids nothing else tells that a topic made anew under the
-            # old name counts its epochs from 0 again.
+            # A topic created again under the old name counts its epochs from 0, and
+            # without topic ids nothing else tells so.
             self._epochs.drop_topic(name)
         return TopicView(name, topic_id, topic.is_internal, error)
 
@@ -421,7 +421,7 @@ class _Merger:
             self.unsettled.add(name)
             if cached is not None:
                 return cached
-            # Nothing is cached to keep, so only the leader is left out.
+            # Nothing is cached, so the partition is kept without its stale leader.
             p, epoch = replace(p, leader_id=-1), -1
         else:
             self._epochs.raise_to(tp, epoch)
@@ -444,18 +444,18 @@ def with_leader(
     leader: tuple[int, int],
     endpoints: Iterable[Endpoint] = (),
 ) -> ClusterView | None:
-    """Apply a leader that a Produce or Fetch answer named (KIP-951).
+    """Apply a new leader that a Produce or Fetch answer names (KIP-951).
 
     Args:
         view: the snapshot so far.
-        epochs: the newest epochs seen; brought up to date.
+        epochs: the newest epochs seen; updated.
         tp: the partition that has another leader now.
         leader: node id of that leader, and its epoch.
-        endpoints: addresses that came along.
+        endpoints: the addresses in the same answer.
 
     Returns:
-        The new snapshot; None if the hint is incomplete, not newer than what is
-        known, or names a broker whose address is not known.
+        The new snapshot; None if the hint is incomplete, not newer than what is known,
+        or names a broker whose address is unknown.
     """
     known = view.partition(tp)
     leader_id, leader_epoch = leader

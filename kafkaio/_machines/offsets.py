@@ -1,14 +1,16 @@
-"""What of each partition was handed out, finished and committed.
+"""Which records of each partition were handed out, finished and committed.
 
-A record is finished once the user has asked for the next one, or has called
-``commit()`` for it: until then it may be in the middle of its work. Only finished
-records are ever committed. So there are three offsets per partition, each the offset
-of the next record::
+A record is finished once the application has asked for the next one, or has called
+``commit()`` for it: until then the application may still be working on it. Only
+finished records are ever committed. So each partition has three offsets, each of them
+the offset of the next record::
 
-    committed <= finished <= handed        (but for a seek back, which sets both)
+    committed <= finished <= handed      (except after a seek back)
 
-A partition is opened with the number of its assignment. What arrives late, from an
-assignment that has ended, is dropped: the partition may belong to another member.
+A seek back sets ``handed`` and ``finished`` below ``committed``.
+
+A partition is opened with the number of its assignment. What arrives late for an
+assignment that has ended is ignored: the partition may belong to another member.
 """
 
 from __future__ import annotations
@@ -23,14 +25,14 @@ __all__ = ["Commit", "OffsetLedger"]
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Offsets to be committed, and what the ledger said when they were taken.
+    """Offsets to commit, and the state of the ledger when the commit was made.
 
     Attributes:
         offsets: what to commit.
-        numbers: the assignment that each open partition had.
-        done: the open partitions of which all before the offset was handed out: who
-            commits records that were handed out says that they are finished.
-        serial: how many commits had been made with this one.
+        numbers: the number of each open partition's assignment.
+        done: the open partitions in which everything before the offset was handed out:
+            a commit of records that were handed out also declares them finished.
+        serial: the number of this commit, counted from 1.
     """
 
     offsets: Mapping[TopicPartition, OffsetAndMetadata]
@@ -46,17 +48,18 @@ class _Entry:
     handed_epoch: int = -1
     finished: int = -1
     finished_epoch: int = -1
-    # Whether the partition was open before, and how far it was handed out since. A seek
-    # changes neither.
-    is_again: bool = False
-    reach: int = -1
-    # The commit after which ``finished`` moved last, -1 if that need not be committed;
-    # and the last one made, of those that were taken. A commit that the user chose,
-    # ahead of it or behind, stays until it moves again.
+    # Whether the partition was open under an older assignment, and the highest offset
+    # handed out under this one. A seek changes neither.
+    was_open_before: bool = False
+    handed_most: int = -1
+    # The serial of the last commit made before ``finished`` moved last, -1 if that need
+    # not be committed; and the highest serial of the commits that succeeded. So an
+    # offset that the application committed itself, ahead of ``finished`` or behind it,
+    # stays until ``finished`` moves again.
     moved: int = -1
     settled: int = 0
-    # What the broker has, -1 if unknown; and the last commit that was sent, until whose
-    # answer it is unknown.
+    # What the broker has, -1 if unknown; and the last commit that was sent. Until it is
+    # answered, what the broker has is unknown.
     committed: int = -1
     sent: int = 0
 
@@ -71,7 +74,7 @@ class _Entry:
 
 
 class OffsetLedger:
-    """The offsets of every partition assigned now."""
+    """The offsets of all partitions assigned now."""
 
     __slots__ = ("_closed", "_entries", "_kept", "_sent", "_serial", "_unfinished")
 
@@ -80,9 +83,9 @@ class OffsetLedger:
         # Invariant: exactly the partitions whose handed and finished differ.
         self._unfinished: set[TopicPartition] = set()
         self._kept: frozenset[TopicPartition] = frozenset()
-        # Every partition that was open once.
+        # All partitions that were open once.
         self._closed: set[TopicPartition] = set()
-        # Commits made so far, and those that are on their way, by their numbers.
+        # How many commits were made, and those in flight, by their serials.
         self._serial = 0
         self._sent: dict[int, Commit] = {}
 
@@ -93,12 +96,12 @@ class OffsetLedger:
         )
 
     def open(self, tp: TopicPartition, number: int) -> None:
-        """Begin an assignment; what is known of an older one is forgotten."""
+        """Begin an assignment, and forget an older one of the partition."""
         self.close(tp)
-        self._entries[tp] = _Entry(number, is_again=tp in self._closed)
+        self._entries[tp] = _Entry(number, was_open_before=tp in self._closed)
 
     def close(self, tp: TopicPartition) -> None:
-        """End an assignment. A partition that is not open stays so."""
+        """End an assignment; nothing happens if the partition is not open."""
         if self._entries.pop(tp, None) is not None:
             self._closed.add(tp)
         self._unfinished.discard(tp)
@@ -107,13 +110,13 @@ class OffsetLedger:
     def positioned(
         self, tp: TopicPartition, offset: int, epoch: int = -1, *, committed: bool
     ) -> None:
-        """Set where reading begins: all before ``offset`` counts as finished.
+        """Set where reading begins: everything before ``offset`` counts as finished.
 
         Args:
             tp: an open partition.
             offset: offset of the first record to read.
             epoch: leader epoch of the record before it, -1 if unknown.
-            committed: whether the offset came from a commit, so that it need not be
+            committed: whether the offset is a committed one, which need not be
                 committed again.
         """
         entry = self._entries[tp]
@@ -125,23 +128,25 @@ class OffsetLedger:
         self._unfinished.discard(tp)
 
     def unpositioned(self, tp: TopicPartition) -> None:
-        """Forget an open partition's position, which is being looked up anew."""
+        """Forget an open partition's position: it is being looked up again."""
         old = self._entries[tp]
-        self._entries[tp] = _Entry(old.number, is_again=old.is_again, reach=old.reach)
+        self._entries[tp] = _Entry(
+            old.number, was_open_before=old.was_open_before, handed_most=old.handed_most
+        )
         self._unfinished.discard(tp)
 
     def handed(
         self, tp: TopicPartition, offset: int, epoch: int = -1, *, finished: int = -1
     ) -> None:
-        """Records before ``offset`` were handed to the user, who works on them.
+        """Records before ``offset`` were handed out, and are being worked on.
 
         Those before ``finished`` are finished.
         """
         entry = self._entries[tp]
         if offset > entry.handed:
             entry.handed, entry.handed_epoch = offset, epoch
-            if offset > entry.reach:
-                entry.reach = offset
+            if offset > entry.handed_most:
+                entry.handed_most = offset
             if finished != offset:
                 self._unfinished.add(tp)
         if entry.finished < finished <= entry.handed:
@@ -150,7 +155,7 @@ class OffsetLedger:
                 self._unfinished.discard(tp)
 
     def skipped(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
-        """There was nothing for the user before ``offset``: markers, aborted data."""
+        """Before ``offset`` there was nothing to hand out: markers, aborted data."""
         entry = self._entries[tp]
         if offset <= entry.handed:
             return
@@ -159,13 +164,13 @@ class OffsetLedger:
             entry.finish(offset, epoch, self._serial)
 
     def keep(self, partitions: Collection[TopicPartition]) -> None:
-        """Let `finish` leave these alone, besides those kept; none ends all of that."""
+        """Exclude these from `finish`, too; no partitions: exclude none any more."""
         self._kept = self._kept.union(partitions) if partitions else frozenset()
 
     def finish(self) -> None:
-        """The user asked for more: whatever was handed out before is finished.
+        """The application asked for more: everything handed out before is finished.
 
-        Except for the partitions that are kept.
+        Partitions excluded by `keep` stay as they are.
         """
         if not self._unfinished:
             return
@@ -175,42 +180,46 @@ class OffsetLedger:
         self._unfinished &= self._kept
 
     def finished_to(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
-        """Records before ``offset`` are finished, those handed out after it are not."""
+        """Records before ``offset`` are finished; those behind it are not."""
         self.handed(tp, -1, epoch, finished=offset)
 
     def finish_of(self, tp: TopicPartition) -> None:
-        """Whatever was handed out of one open partition is finished."""
+        """Everything handed out of one open partition is finished."""
         entry = self._entries[tp]
         if tp in self._unfinished:
             entry.finish(entry.handed, entry.handed_epoch, self._serial)
             self._unfinished.discard(tp)
 
     def unfinished_from(self, tp: TopicPartition) -> OffsetAndMetadata | None:
-        """Up to where a partition is finished: None where all handed out is."""
+        """Where a partition's unfinished records begin; None if there are none."""
         if tp not in self._unfinished:
             return None
         entry = self._entries[tp]
         return OffsetAndMetadata(entry.finished, leader_epoch=entry.finished_epoch)
 
     def is_due(self, tp: TopicPartition) -> bool:
-        """Whether something finished of an open partition is not committed."""
+        """Whether finished records of an open partition are not committed yet."""
         return self._entries[tp].is_due
 
     @property
     def unfinished(self) -> Collection[TopicPartition]:
-        """The partitions with records that the user may still work on."""
+        """The partitions with records that may still be worked on."""
         return self._unfinished
 
     def has_unfinished(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Whether the user still works on records of any of the partitions."""
+        """Whether records of any of the partitions may still be worked on."""
         return any(tp in self._unfinished for tp in partitions)
 
     def due(self, partitions: Collection[TopicPartition] | None = None) -> Commit:
-        """Take what was finished since the last commit, of some or all partitions.
+        """Make a commit of what was finished since the last one.
 
-        Where nothing was since a commit that is still on its way, that one stands.
+        Partitions of which nothing was finished since a commit in flight get the offset
+        of that commit.
+
+        Args:
+            partitions: which partitions; None for all.
         """
-        chosen = self._on_their_way()
+        chosen = self._in_flight()
         due = dict[TopicPartition, OffsetAndMetadata]()
         for tp, entry in self._entries.items():
             is_wanted = partitions is None or tp in partitions
@@ -222,10 +231,13 @@ class OffsetLedger:
         return self.commit_of(due)
 
     def finished(self, partitions: Collection[TopicPartition] | None = None) -> Commit:
-        """Take all that is finished, of some or all partitions.
+        """Make a commit of everything finished, for a commit that the user requests.
 
-        For a commit that the user asks for: unlike `due`, it goes over offsets that
-        the user chose before. What the broker is known to have may be left out.
+        Unlike `due` it replaces offsets that the application committed itself. What the
+        broker is known to have may be omitted.
+
+        Args:
+            partitions: which partitions; None for all.
         """
         return self.commit_of(
             {
@@ -237,7 +249,7 @@ class OffsetLedger:
             }
         )
 
-    def _on_their_way(self) -> dict[TopicPartition, OffsetAndMetadata]:
+    def _in_flight(self) -> dict[TopicPartition, OffsetAndMetadata]:
         return {
             tp: commit.offsets[tp]
             for serial, commit in self._sent.items()
@@ -246,14 +258,14 @@ class OffsetLedger:
         }
 
     def commit_of(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Commit:
-        """Make a commit of offsets, under the assignments of now."""
+        """Make a commit of these offsets, under the present assignments."""
         self._serial += 1
         numbers = {tp: self._entries[tp].number for tp in offsets if tp in self}
         done = {tp for tp in numbers if offsets[tp].offset <= self._entries[tp].handed}
         return Commit(offsets, numbers, done, self._serial)
 
     def sent(self, commit: Commit) -> None:
-        """A commit is on its way to the broker; `answered` ends that."""
+        """A commit was sent to the broker; it is in flight until `answered`."""
         self._sent[commit.serial] = commit
         for tp, number in commit.numbers.items():
             if self.number(tp) == number:
@@ -261,14 +273,14 @@ class OffsetLedger:
                 entry.sent, entry.committed = commit.serial, -1
 
     def answered(self, commit: Commit) -> None:
-        """A commit is not on its way any more: taken, as `committed` tells, or not."""
+        """A commit has ended; if it succeeded, `committed` was called for it."""
         self._sent.pop(commit.serial, None)
 
     def committed(self, commit: Commit) -> None:
-        """The broker has taken a commit; assignments that have ended are left out.
+        """A commit succeeded; assignments that have ended are ignored.
 
-        It took them in the order in which they were made, whatever the order in which
-        that is told.
+        The broker applied the commits in the order in which they were made, whatever
+        the order of these calls.
         """
         for tp, number in commit.numbers.items():
             entry = self._entries.get(tp)
@@ -282,24 +294,26 @@ class OffsetLedger:
                 entry.moved = moved
             if commit.serial > entry.settled:
                 entry.settled = commit.serial
-                # Unless another was made in between, which may have gone behind it.
+                # Unless another commit was made in between, which may be behind it.
                 if offset.offset == entry.finished and moved <= commit.serial:
                     entry.moved = -1
 
-    def is_of_old(self, tp: TopicPartition, offset: int) -> bool:
-        """Whether the record there was handed out under an old assignment alone.
+    def is_from_old_assignment(self, tp: TopicPartition, offset: int) -> bool:
+        """Whether the record there was handed out only under an older assignment.
 
-        False where the partition is not open, or is for the first time.
+        False if the partition is not open, or is open for the first time.
         """
         entry = self._entries.get(tp)
-        return entry is not None and entry.is_again and offset >= entry.reach
+        return (
+            entry is not None and entry.was_open_before and offset >= entry.handed_most
+        )
 
     def has_handed(self, tp: TopicPartition) -> bool:
         """Whether a record was handed out under the present assignment."""
-        return (entry := self._entries.get(tp)) is not None and entry.reach >= 0
+        return (entry := self._entries.get(tp)) is not None and entry.handed_most >= 0
 
     def number(self, tp: TopicPartition) -> int | None:
-        """The number of a partition's assignment: None where it is not open."""
+        """The number of a partition's assignment; None if it is not open."""
         entry = self._entries.get(tp)
         return None if entry is None else entry.number
 

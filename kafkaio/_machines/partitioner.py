@@ -1,13 +1,14 @@
-"""Which partition a record goes to, when its sender names none.
+"""Which partition a record goes to if its sender names none.
 
-A record with a key goes where its key's hash says, so that all records of a key stay
-in order; the hash is murmur2 as in Kafka's Java client, over *all* partitions of the
-topic, whether they have a leader now or not. A record without a key follows the
-uniform sticky partitioner of KIP-794: one partition takes a share of bytes, then the
-next is drawn, partitions with short queues more often than ones with long queues, so
-that a slow broker gets less. The share is a batch's worth, yet no more than
-`STICKY_BYTES`: batches may be large, and records that come seldom would all go to one
-partition for minutes.
+The hash of a record's key decides, so that all records of a key stay in order. The hash
+is murmur2 as in Kafka's Java client, over *all* partitions of the topic, whether they
+have a leader now or not.
+
+Records without a key follow the uniform sticky partitioner of KIP-794: one partition
+takes a number of bytes, then the next is drawn. Partitions with short queues are drawn
+more often than those with long queues, so that a slow broker gets less. The number of
+bytes is the size of a batch, but `STICKY_BYTES` at most: batches may be large, and
+records at a low rate would all go to one partition for minutes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from kafkaio._records._impl import key_partition, murmur2
 
 __all__ = ["STICKY_BYTES", "StickyPartition", "draw", "key_partition", "murmur2"]
 
-#: The largest share of bytes that keyless records bring to a partition at a time.
+#: The most bytes of keyless records that go to one partition at a time.
 STICKY_BYTES = 65_536
 
 
@@ -29,8 +30,8 @@ def draw(partitions: Sequence[int], loads: Sequence[int] | None, roll: float) ->
 
     Args:
         partitions: the numbers to choose from, not empty.
-        loads: how many shares of bytes wait for each of them, or None to draw evenly.
-            The weight of a partition is ``max(loads) + 1 - load`` (KIP-794).
+        loads: how much waits for each of them, or None to draw evenly. The weight of a
+            partition is ``max(loads) + 1 - load`` (KIP-794).
         roll: a number in [0, 1).
     """
     if loads is None:
@@ -43,13 +44,13 @@ def draw(partitions: Sequence[int], loads: Sequence[int] | None, roll: float) ->
 class StickyPartition:
     """The partition that keyless records of one topic go to now (KIP-794).
 
-    The caller draws: it asks ``is_due`` before each record that begins a batch, calls
-    ``switch`` with the partition drawn, and takes the bytes appended from ``left``.
+    The caller draws: it calls ``is_due`` before each record that begins a batch, calls
+    ``switch`` with the partition drawn, and subtracts the bytes appended from ``left``.
 
     Attributes:
         partition: its number, -1 before the first is drawn.
-        left: bytes that it may still take, whether batches are full or not.
-        share: bytes after which it may be left; twice as many are the most.
+        left: bytes that it can still take, whether batches are full or not.
+        share: bytes after which to switch; it takes twice as many at most.
     """
 
     __slots__ = ("left", "partition", "share")
@@ -59,11 +60,11 @@ class StickyPartition:
         self.switch(-1)
 
     def is_due(self, size: int) -> bool:
-        """Whether a record that begins a batch should go to a partition drawn anew.
+        """Whether a record that begins a batch should go to a newly drawn partition.
 
-        A switch waits for the batch to fill, so that it leaves no small batch behind,
-        yet not for longer than twice the share: then nothing is ``left``. A batch that
-        the next record does not fit into has had its share, though it may have room.
+        A switch waits until the batch is full, so that no small batch is left behind,
+        but not for more than twice the share: then nothing is ``left``. A batch into
+        which the next record does not fit counts as full.
 
         Args:
             size: bytes of that record.
@@ -71,6 +72,6 @@ class StickyPartition:
         return self.partition < 0 or self.left - size <= self.share
 
     def switch(self, partition: int) -> None:
-        """Stick to this partition from now on."""
+        """Use this partition from now on."""
         self.partition = partition
         self.left = 2 * self.share

@@ -1,11 +1,11 @@
 """What to do about each error code: one table for every part of the client.
 
-`BASE` knows every code that Kafka has; `OVERRIDES` says where one API means something
-else by a code, or has more to do about it. `reaction` reads both. The table only
-names the reaction: the owner of the request performs it.
+`BASE` has every code that Kafka has; `OVERRIDES` has the APIs in which a code means
+something else, or needs another reaction. `reaction` reads both. The table only names
+the reaction: the owner of the request performs it.
 
-Sources: Kafka's ``Errors`` (retriable, refresh), and the handlers of the Java client
-for what is particular to an API.
+Sources: Kafka's ``Errors`` (retriable, refresh metadata), and the Java client's
+handlers for what is particular to an API.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ __all__ = ["BASE", "OVERRIDES", "Reaction", "Step", "known_code", "reaction"]
 
 
 class Step(Enum):
-    """What the owner of a request does besides retrying; NONE for nothing."""
+    """What the owner of a request does besides retrying."""
 
     NONE = auto()
-    #: Nothing is wrong: what was asked for had already been done.
+    #: Nothing is wrong: the effect of the request is there already.
     SUCCESS = auto()
     #: Start over from the bootstrap servers (KIP-1102).
     REBOOTSTRAP = auto()
@@ -35,32 +35,33 @@ class Step(Enum):
     RESET_POSITION = auto()
     #: The batch is too large: split it, or fail its only record.
     SPLIT_BATCH = auto()
-    #: A gap in the sequence numbers: wait for the culprit, or bump the epoch.
+    #: A gap in the sequence numbers: wait for the batch that is missing, or bump the
+    #: epoch.
     CHECK_SEQUENCE = auto()
     #: The open transaction can only be aborted.
     ABORT = auto()
-    #: Take part in the rebalance with the identity there is.
+    #: Take part in the rebalance, as the same member.
     REJOIN = auto()
-    #: The generation is over; the member id stays.
+    #: The generation has ended; the member id stays valid.
     RESET_GENERATION = auto()
-    #: The coordinator does not know the member any more: everything is lost.
+    #: The coordinator no longer knows the member: everything is lost.
     RESET_MEMBER = auto()
-    #: The member's epoch moved on: ask again with the one in force.
+    #: The member has a newer epoch: send the request again with it.
     REFRESH_MEMBER = auto()
-    #: Another took our place, or asking again can never help: the owner ends.
+    #: Another instance took over, or no retry can help: the owner ends.
     FATAL = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """What an error code asks for.
+    """What to do about an error code.
 
     Attributes:
         retry: the same request may succeed later, after a back-off.
-        refresh_metadata: what is known of the cluster is out of date.
-        refind_coordinator: the coordinator is elsewhere.
-        reroute: the broker refused to act at all, because it is (or for the moment
-            is) the wrong one: asking again, perhaps elsewhere, repeats nothing.
+        refresh_metadata: the client's metadata is out of date.
+        refind_coordinator: the coordinator has moved.
+        reroute: the broker did nothing, because it is the wrong one, if only for the
+            moment. The request can be repeated, perhaps elsewhere, without harm.
         step: what else the owner of the request has to do.
     """
 
@@ -81,7 +82,7 @@ _SESSION = Reaction(retry=True, step=Step.RESET_SESSION)
 
 _E = ErrorCode
 
-#: By reaction, every error code there is.
+#: All error codes, by reaction.
 _GROUPS: tuple[tuple[Reaction, tuple[ErrorCode, ...]], ...] = (
     (Reaction(step=Step.SUCCESS), (_E.NONE,)),
     (
@@ -92,7 +93,7 @@ _GROUPS: tuple[tuple[Reaction, tuple[ErrorCode, ...]], ...] = (
             _E.NOT_ENOUGH_REPLICAS,
             _E.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
             _E.CONCURRENT_TRANSACTIONS,
-            # The broker lags behind us, so asking for metadata would not help.
+            # The broker lags behind the client, so new metadata would not help.
             _E.UNKNOWN_LEADER_EPOCH,
             _E.OFFSET_NOT_AVAILABLE,
             _E.UNSTABLE_OFFSET_COMMIT,
@@ -245,7 +246,7 @@ _GROUPS: tuple[tuple[Reaction, tuple[ErrorCode, ...]], ...] = (
     ),
 )
 
-#: The reaction to each code where the API has no other.
+#: The reaction to each code, unless the API has another.
 BASE: Mapping[ErrorCode, Reaction] = {
     code: reaction for reaction, codes in _GROUPS for code in codes
 }
@@ -257,7 +258,7 @@ _REJOIN = Reaction(retry=True, step=Step.REJOIN)
 _NEW_GENERATION = Reaction(step=Step.RESET_GENERATION)
 _NEW_MEMBER = Reaction(step=Step.RESET_MEMBER)
 
-#: Refused for good by a group, whatever the request was.
+#: Refused permanently by a group, whatever the request was.
 _GROUP_FATAL = {
     _E.INVALID_GROUP_ID: _FATAL,
     _E.GROUP_AUTHORIZATION_FAILED: _FATAL,
@@ -286,7 +287,7 @@ _TRANSACTION = {
     _E.UNKNOWN_PRODUCER_ID: _ABORT,
 }
 _LEADER_LOOKUP = {
-    # These answer per partition what a fetch answers: the leader is elsewhere.
+    # These APIs answer per partition, as Fetch does, that the leader is elsewhere.
     _E.UNKNOWN_TOPIC_OR_PARTITION: _WRONG_LEADER,
     _E.REPLICA_NOT_AVAILABLE: _WRONG_LEADER,
     _E.KAFKA_STORAGE_ERROR: _WRONG_LEADER,
@@ -298,7 +299,7 @@ _SHARE = {
     _E.FENCED_MEMBER_EPOCH: _NEW_MEMBER,
 }
 
-#: Where an API means something of its own by a code.
+#: The reactions that differ, by API.
 OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
     ApiKey.PRODUCE: {
         _E.DUPLICATE_SEQUENCE_NUMBER: Reaction(step=Step.SUCCESS),
@@ -321,7 +322,7 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
     },
     ApiKey.LIST_OFFSETS: {
         **_LEADER_LOOKUP,
-        # The broker or the topic is too old to look a time up: no offset, no error.
+        # The broker or the topic is too old for a look-up by time: no offset, no error.
         _E.UNSUPPORTED_FOR_MESSAGE_FORMAT: Reaction(step=Step.SUCCESS),
     },
     ApiKey.OFFSET_FOR_LEADER_EPOCH: _LEADER_LOOKUP,
@@ -331,14 +332,14 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
     },
     ApiKey.DESCRIBE_PRODUCERS: {_E.UNKNOWN_TOPIC_OR_PARTITION: _WRONG_LEADER},
     ApiKey.METADATA: {
-        # It describes, and the broker asked was not the wrong one.
+        # The answer describes a topic; the broker was not the wrong one.
         _E.LEADER_NOT_AVAILABLE: _REFRESH,
         _E.UNKNOWN_SERVER_ERROR: _RETRY,
-        # The topic has a partition whose replica is down: nothing to ask for again.
+        # A replica of some partition is down: no reason to ask again.
         _E.REPLICA_NOT_AVAILABLE: _FINAL,
     },
     ApiKey.FIND_COORDINATOR: {
-        # Nothing is found yet, so there is nothing to find again.
+        # No coordinator was found yet, so there is none to find again.
         _E.COORDINATOR_NOT_AVAILABLE: _LOADING,
         _E.NOT_COORDINATOR: _LOADING,
         _E.GROUP_AUTHORIZATION_FAILED: _FATAL,
@@ -356,13 +357,13 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
     ApiKey.SYNC_GROUP: {**_CLASSIC_MEMBER, _E.INCONSISTENT_GROUP_PROTOCOL: _FATAL},
     ApiKey.HEARTBEAT: _CLASSIC_MEMBER,
     ApiKey.LEAVE_GROUP: {
-        # Gone already, which is what was asked for.
+        # The member is gone already, as requested.
         _E.UNKNOWN_MEMBER_ID: Reaction(step=Step.SUCCESS),
         _E.FENCED_INSTANCE_ID: Reaction(step=Step.SUCCESS),
     },
     ApiKey.OFFSET_COMMIT: {
         **_CLASSIC_MEMBER,
-        # Not to be retried by itself: the member has to take part first.
+        # No retry by itself: the member has to join the rebalance first.
         _E.REBALANCE_IN_PROGRESS: Reaction(step=Step.REJOIN),
         _E.REQUEST_TIMED_OUT: _REFIND,
         _E.STALE_MEMBER_EPOCH: Reaction(step=Step.REFRESH_MEMBER),
@@ -412,7 +413,7 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
         _E.STALE_MEMBER_EPOCH: _ABORT,
     },
     ApiKey.ELECT_LEADERS: {
-        # The preferred replica leads already; or electing would not change a thing.
+        # The preferred replica leads already, or an election would change nothing.
         _E.ELECTION_NOT_NEEDED: Reaction(step=Step.SUCCESS),
         _E.PREFERRED_LEADER_NOT_AVAILABLE: _FINAL,
         _E.ELIGIBLE_LEADERS_NOT_AVAILABLE: _FINAL,
@@ -423,12 +424,12 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
 
 
 def known_code(code: int) -> ErrorCode:
-    """The error code of that number; a newer broker's own is UNKNOWN_SERVER_ERROR."""
+    """The error code of that number; UNKNOWN_SERVER_ERROR if it is a newer one."""
     return ErrorCode(code)
 
 
 def reaction(api_key: int, code: int) -> Reaction:
-    """What ``code`` in an answer of ``api_key`` asks for; never raises."""
+    """What to do about ``code`` in an answer of ``api_key``; never raises."""
     error = ErrorCode(code)
     particular = OVERRIDES.get(api_key)
     if particular is not None and error in particular:

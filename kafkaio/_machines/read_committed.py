@@ -1,10 +1,10 @@
-"""Which fetched batches a reader gets to see.
+"""Which fetched batches the application sees (KIP-98).
 
-Control batches (transaction markers) never reach the user. Under ``read_committed``
-neither do the batches of aborted transactions. A Fetch response lists the aborted
-transactions that overlap its records as (producer id, first offset), in no order. A
-batch belongs to one where its producer's transaction has begun, at or before the
-batch's last offset, and its abort marker has not come by yet.
+Control batches (transaction markers) never reach the application. Under
+``read_committed`` neither do the batches of aborted transactions. A Fetch response
+lists the aborted transactions that overlap its records as (producer id, first offset),
+in no order. A batch belongs to one of them if that producer's transaction began at or
+before the batch's last offset, and its abort marker has not come yet.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ABORT: Final = 0
 
 
 class BatchView(Protocol):
-    """What a filter looks at of a batch."""
+    """What a filter needs to know of a batch."""
 
     @property
     def last_offset(self) -> int:
@@ -38,23 +38,23 @@ class BatchView(Protocol):
         """Whether the batch is a marker."""
 
     def control_type(self) -> int | None:
-        """What a control batch marks; None where the marker was cleaned away."""
+        """What a control batch marks; None if the log cleaner removed the marker."""
 
 
 class ReadUncommitted:
-    """Lets every batch with data pass."""
+    """Accepts every batch with data."""
 
     __slots__ = ()
 
     def passes(self, batch: BatchView) -> bool:
-        """Whether the batch's records go to the user."""
+        """Whether the batch's records go to the application."""
         return not batch.is_control
 
 
 class ReadCommitted:
-    """Lets batches pass that are not part of an aborted transaction.
+    """Accepts batches that are not part of an aborted transaction.
 
-    Ask for every batch of one partition's response, in order, and once each.
+    Call `passes` for every batch of one partition's response, in order, once each.
 
     Args:
         aborted: (producer id, first offset) of each aborted transaction listed.
@@ -66,11 +66,11 @@ class ReadCommitted:
         # A heap by first offset: transactions that begin after the batches so far.
         self._pending = [(first_offset, pid) for pid, first_offset in aborted]
         heapq.heapify(self._pending)
-        # Producers inside an aborted transaction at the batch asked for last.
+        # Producers inside an aborted transaction at the last batch.
         self._aborted: set[int] = set()
 
     def passes(self, batch: BatchView) -> bool:
-        """Whether the batch's records go to the user.
+        """Whether the batch's records go to the application.
 
         Raises:
             CorruptRecord: a control batch cannot be decoded.

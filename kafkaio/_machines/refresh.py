@@ -1,10 +1,10 @@
 """When metadata is fetched, and of which topics.
 
-One request is in flight at a time. A refresh is due when somebody asked for one, when
-the answer left something open, and after ``metadata_max_age_ms``; a back-off lies
-between two of them, which grows with failures and also with answers that brought
-nothing new. Topics that are wanted for the first time do not wait for that: they are
-fetched at once, by themselves, as a partial update.
+One request is in flight at a time. A refresh is due when one was requested, when an
+answer was incomplete, and after ``metadata_max_age_ms``. Between two refreshes there is
+a back-off, which grows with failures and also with answers that brought nothing new.
+Topics that are wanted for the first time do not wait for it: they are fetched at once,
+by themselves, as a partial update.
 """
 
 from __future__ import annotations
@@ -18,7 +18,14 @@ from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import Merged
 
-__all__ = ["ALL_TOPICS", "AllTopics", "Ask", "Interest", "RefreshSchedule", "Topics"]
+__all__ = [
+    "ALL_TOPICS",
+    "AllTopics",
+    "Interest",
+    "RefreshRequest",
+    "RefreshSchedule",
+    "Topics",
+]
 
 
 class AllTopics(Enum):
@@ -35,13 +42,13 @@ Topics: TypeAlias = Collection[str] | Literal[AllTopics.ALL_TOPICS]
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """What one Metadata request asks for.
+class RefreshRequest:
+    """The content of one Metadata request.
 
     Attributes:
-        topics: names of the topics; None for all there are.
+        topics: names of the topics; None for all topics.
         partial: whether these are only some of the wanted topics.
-        number: how many refreshes had been asked for when the request was made.
+        number: how many refreshes had been requested when the request was made.
     """
 
     topics: frozenset[str] | None
@@ -50,9 +57,9 @@ class Ask:
 
 
 class Interest:
-    """Who wants to know about which topics.
+    """Which topics' metadata is needed, and by whom.
 
-    Owners say so until they take it back; a topic that was merely used once is
+    A watched topic stays until its owner withdraws it. A topic that was only used is
     forgotten when it has not been used for ``idle`` seconds.
     """
 
@@ -63,7 +70,7 @@ class Interest:
         self._used: dict[str, float] = {}
 
     def watch(self, owner: object, topics: Topics | None) -> None:
-        """Replace what ``owner`` wants; None takes it back."""
+        """Replace the topics that ``owner`` watches; None withdraws them."""
         self._owners.pop(owner, None)
         self._all.discard(owner)
         if topics is ALL_TOPICS:
@@ -72,7 +79,7 @@ class Interest:
             self._owners[owner] = frozenset(topics)
 
     def use(self, topics: Iterable[str], now: float) -> None:
-        """Note that ``topics`` are needed at this moment."""
+        """Note that ``topics`` are used now."""
         self._used.update(dict.fromkeys(topics, now))
 
     def expire(self, now: float) -> None:
@@ -84,19 +91,19 @@ class Interest:
         return frozenset(self._used).union(*self._owners.values())
 
     def topics(self) -> frozenset[str] | None:
-        """The topics wanted; None for all there are."""
+        """The topics wanted; None for all topics."""
         return None if self._all else self.names()
 
 
 class RefreshSchedule:
-    """Decides when the next Metadata request goes out, and what it asks for.
+    """Decides when the next Metadata request is sent, and for which topics.
 
     Args:
         backoff: the wait between refreshes.
         max_age: seconds after which metadata is fetched again in any case.
         idle: seconds after which a topic that nobody watches is forgotten.
-        rebootstrap_after: seconds without a successful refresh after which to start
-            over from the bootstrap servers; infinite for never.
+        rebootstrap_after: seconds without a successful refresh after which the client
+            starts over from the bootstrap servers (KIP-1102); infinite for never.
     """
 
     def __init__(
@@ -111,8 +118,8 @@ class RefreshSchedule:
         self._backoff = backoff
         self._max_age = max_age
         self._rebootstrap_after = rebootstrap_after
-        # Counts requests for a full refresh. One that is asked for while an answer is
-        # on its way is not satisfied by that answer, which may be older.
+        # Counts requests for a full refresh. A request that is made while another is in
+        # flight is not satisfied by its answer, which may be older.
         self._asked = 1
         self._satisfied = 0
         # Wanted topics that no answer has described yet.
@@ -136,11 +143,11 @@ class RefreshSchedule:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether a refresh is outstanding, be it in its back-off or in flight."""
+        """Whether a refresh is wanted: in its back-off or in flight."""
         return self._in_flight or self._asked > self._satisfied or bool(self._new)
 
     def watch(self, owner: object, topics: Topics | None) -> None:
-        """Replace the topics that ``owner`` wants; None takes them back."""
+        """Replace the topics that ``owner`` watches; None withdraws them."""
         had_all = self.interest.topics() is None
         self.interest.watch(owner, topics)
         if topics is ALL_TOPICS and not had_all:
@@ -148,7 +155,7 @@ class RefreshSchedule:
         self._note_new()
 
     def use(self, topics: Iterable[str], now: float) -> None:
-        """Want ``topics`` for as long as they are used every now and then."""
+        """Note that ``topics`` are used: they are kept while they are used again."""
         self.interest.use(topics, now)
         self._note_new()
 
@@ -159,17 +166,17 @@ class RefreshSchedule:
         self._new = new
 
     def request(self, *, at_once: bool = False) -> None:
-        """Ask for a full refresh, ``at_once`` or after the back-off in force."""
+        """Request a full refresh, ``at_once`` or after the back-off in force."""
         self._asked += 1
         if at_once:
             self._not_before = self._failing_until
 
     def demand(self, now: float, recent: float) -> int | None:
-        """Ask for a full refresh at once, unless the last one is recent.
+        """Request a full refresh at once, unless the last one is recent.
 
         Args:
             now: the time.
-            recent: how old, in seconds, what is known may be.
+            recent: how old the metadata may be, in seconds.
 
         Returns:
             A number for `is_satisfied`; None if no refresh is needed.
@@ -181,7 +188,7 @@ class RefreshSchedule:
         return self._asked
 
     def is_satisfied(self, asked: int) -> bool:
-        """Whether an answer came to a request that was made after `demand`."""
+        """Whether a request that was made after `demand` has been answered."""
         return self._satisfied >= asked
 
     def next_at(self) -> float:
@@ -192,8 +199,8 @@ class RefreshSchedule:
         due = max(full, self._not_before)
         return min(due, self._failing_until) if self._new else due
 
-    def begin(self, now: float) -> Ask:
-        """Say what to ask for now that a request is due."""
+    def begin(self, now: float) -> RefreshRequest:
+        """Decide the content of the request that is due."""
         assert not self._in_flight
         self._in_flight = True
         self._began_at = now
@@ -202,15 +209,17 @@ class RefreshSchedule:
             self._trying_since = now
         is_full_due = self._asked > self._satisfied or now >= self._fresh_until
         if self._new and not (is_full_due and now >= self._not_before):
-            return Ask(self._new, partial=True, number=self._asked)
-        return Ask(self.interest.topics(), partial=False, number=self._asked)
+            return RefreshRequest(self._new, partial=True, number=self._asked)
+        return RefreshRequest(self.interest.topics(), partial=False, number=self._asked)
 
-    def succeeded(self, ask: Ask, merged: Merged, now: float, roll: float) -> None:
+    def succeeded(
+        self, request: RefreshRequest, merged: Merged, now: float, roll: float
+    ) -> None:
         """Note that an answer came.
 
         Args:
-            ask: what had been asked.
-            merged: what the answer said.
+            request: the content of the request.
+            merged: what the answer changed.
             now: the time.
             roll: a random number in [0, 1).
         """
@@ -220,12 +229,12 @@ class RefreshSchedule:
         self._trying_since = None
         self._idle_answers = 0 if merged.progressed else self._idle_answers + 1
         self._not_before = now + self._backoff.delay(self._idle_answers, roll)
-        if ask.partial:
-            self._described |= ask.topics or frozenset()
+        if request.partial:
+            self._described |= request.topics or frozenset()
         else:
             listed = frozenset(merged.view.by_name)
-            self._described = listed if ask.topics is None else ask.topics
-            self._satisfied = ask.number
+            self._described = listed if request.topics is None else request.topics
+            self._satisfied = request.number
             self._answered_for = self._began_at
             self._fresh_until = now + self._max_age
         if merged.unsettled:
@@ -233,7 +242,7 @@ class RefreshSchedule:
         self._note_new()
 
     def failed(self, now: float, roll: float) -> float:
-        """Note that no usable answer came; seconds until the next attempt."""
+        """Note that there was no usable answer; returns the back-off in seconds."""
         self._in_flight = False
         delay = self._backoff.delay(self._failures, roll)
         self._failures += 1
@@ -241,17 +250,17 @@ class RefreshSchedule:
         return delay
 
     def abandoned(self) -> None:
-        """Note that the attempt was given up without trying (a cancellation)."""
+        """Note that the attempt was cancelled before it was made."""
         self._in_flight = False
 
     def rebootstrap_at(self) -> float:
-        """When to start over from the bootstrap servers, if nothing succeeds before."""
+        """When to start over from the bootstrap servers, unless a refresh succeeds."""
         if self._trying_since is None:
             return inf
         return self._trying_since + self._rebootstrap_after
 
     def rebootstrapped(self, now: float) -> None:
-        """Note that the client starts over: ask the bootstrap servers at once."""
+        """Note that the client starts over: a request to a bootstrap server is due."""
         self._trying_since = now
         self._asked += 1
         self._not_before = self._failing_until = -inf

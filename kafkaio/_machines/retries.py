@@ -1,4 +1,4 @@
-"""Whether and when a record whose handler failed is tried again."""
+"""Whether and when the handler of ``Consumer.run`` is called again for a record."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ __all__ = ["Retry"]
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often ``Consumer.run`` calls its handler for one record, and how fast.
+    """How often ``Consumer.run`` calls its handler for one record, and how soon.
 
     The wait doubles with each failure and is spread by 20 % to both sides. While a
-    record waits, those that must not run beside it wait too; others run on.
+    record waits, records that must not run beside it wait too; others go on.
 
     Attributes:
         attempts: calls of the handler in all, 1 at least.
         backoff_ms: the wait after the first failure, in milliseconds.
-        backoff_max_ms: no wait is longer, in milliseconds, before it is spread.
-        on: exceptions that are worth another attempt.
+        backoff_max_ms: the longest wait before it is spread, in milliseconds.
+        on: exceptions after which to call the handler again.
 
     Raises:
-        UsageError: a number is impossible.
+        UsageError: a number is out of range.
     """
 
     attempts: int = 5
@@ -34,11 +34,11 @@ class Retry:
     def __post_init__(self) -> None:
         if self.attempts < 1 or self.backoff_ms < 0 or self.backoff_max_ms < 0:
             raise UsageError(
-                f"{self}: there is one attempt at least, and no wait below zero"
+                f"{self}: attempts must be at least 1, and no wait may be negative"
             )
 
     def delay(self, error: Exception, attempts: int, roll: float) -> float | None:
-        """Seconds to wait before the next attempt: None for no more attempts.
+        """Seconds to wait before the next attempt; None for no more attempts.
 
         Args:
             error: what the handler raised.

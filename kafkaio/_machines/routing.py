@@ -1,4 +1,4 @@
-"""Which broker gets a request, and whether an answer says that it was the wrong one."""
+"""Which broker gets a request, and whether its answer names it the wrong one."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class NodeLoad:
     Attributes:
         node_id: the broker.
         in_flight: requests without an answer yet; None without a connection.
-        wait: seconds that have to pass before it can answer: the back-off before
-            connecting again, an attempt to connect that is not over, a quota.
+        wait: seconds before it can answer: the back-off before connecting again, an
+            attempt to connect that has not ended, a quota.
     """
 
     node_id: int
@@ -29,19 +29,18 @@ class NodeLoad:
     wait: float = 0.0
 
 
-#: While all are busy, so many brokers are connected to before they share the work:
-#: one that has come to a halt then does not hold up what any other could answer.
+#: While all connections are busy, the client opens new ones up to this number. A broker
+#: that has stopped then does not delay what any other could answer.
 SPREAD: Final = 3
 
 
 def least_loaded_first(nodes: Iterable[NodeLoad], roll: float) -> list[int]:
     """Order brokers by how soon they can answer.
 
-    Idle connections come first; then, if there are only a few connections, brokers
-    that can be connected to now; then busy connections, those with the fewest
-    requests in flight before the others; then the rest. Equals stand in an order
-    that turns with ``roll``, a random number in [0, 1), so that clients spread over
-    the brokers.
+    Idle connections come first. If there are only a few connections, brokers that can
+    be connected to now come next. Then come busy connections, those with the fewest
+    requests in flight first, and then the rest. The order of equals rotates with
+    ``roll``, a random number in [0, 1), so that clients spread over the brokers.
     """
     by_id = sorted(nodes, key=lambda node: node.node_id)
     connected = sum(node.in_flight is not None for node in by_id)
@@ -58,14 +57,14 @@ def _rank(node: NodeLoad, connected: int) -> int:
 
 
 def misrouted(response: Response) -> ErrorCode | None:
-    """The error by which a broker said that it is not the one to ask.
+    """The error by which a broker says that another one is responsible.
 
-    That is the error of the answer as a whole or, where each item has an error of its
-    own, that of all items: an answer that did something, if only for one item, is not
-    to be repeated.
+    It is the error of the whole answer or, if each item has an error of its own, the
+    error of all items: a request that had an effect, if only for one item, must not be
+    repeated.
 
     Returns:
-        The code, or None where the answer is for the caller to read.
+        The code; None if the answer is for the caller to read.
     """
     found: ErrorCode | None = None
     for code in _outcomes(response):
@@ -90,7 +89,7 @@ _READERS: dict[type[Struct], _Reader] = {}
 
 
 def _reader(cls: type[Struct]) -> _Reader:
-    """What yields the outcomes of a struct: one code for each item."""
+    """A function that yields the outcomes of a struct: one code for each item."""
     reader = _READERS.get(cls)
     if reader is None:
         reader = _READERS[cls] = _make_reader(cls)
@@ -108,7 +107,7 @@ def _make_reader(cls: type[Struct]) -> _Reader:
     def read(struct: Struct) -> Iterator[int]:
         own: int = getattr(struct, code) if code is not None else 0
         if own:
-            # An error of the whole speaks for its parts.
+            # An error of the whole applies to its parts.
             yield own
             return
         items = 0

@@ -1,21 +1,21 @@
-"""Which record a worker takes next, and up to where a partition is finished.
+"""Which record a worker takes next, and up to which offset a partition is finished.
 
-Theory. Records come partition by partition in the order of their offsets and are
-worked on many at a time. What may run beside what is a matter of *strands*: records of
-one strand run one after the other, in the order of their offsets. With ``key`` a
-strand is the records of one key in one partition, with ``partition`` it is the whole
-partition, with ``none`` every record is one by itself, as is a record without a key.
+Records come partition by partition, in the order of their offsets, and many of them run
+at a time. Records of one *strand* run one after the other, in the order of their
+offsets; different strands run beside each other. With the ordering ``key`` a strand is
+the records of one key in one partition. With ``partition`` it is the whole partition.
+With ``none`` every record is a strand of its own, as is a record without a key.
 
-A record in hand is in one of these places::
+A record in hand is in one of these states::
 
     waiting (behind its strand) -> ready -> running -> finished
                                      ^         |
-                                     +- parked <+   (a retry after its back-off)
+                                     +- retry <+   (waits for its back-off)
 
 Offsets are committed in order all the same: a partition is finished up to its first
-unfinished record, whatever is finished behind that. So it is the unfinished records
-alone that are remembered, and memory is bounded by the number of records in hand.
-Offsets that never come (compacted away, or markers of transactions) leave no trace.
+unfinished record, whatever is finished behind it. Only the unfinished records are
+remembered, so the number of records in hand bounds the memory. Offsets that never come
+(removed by compaction, or transaction markers) leave no trace.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from kafkaio._dataclass import dataclass
 from kafkaio.errors import UsageError
 from kafkaio.types import Record, TopicPartition
 
-__all__ = ["Job", "Ordering", "Place", "Schedule"]
+__all__ = ["FirstUnfinished", "Job", "Ordering", "Schedule"]
 
-#: What of one partition must not run at the same time.
+#: Which records of one partition must not run at the same time.
 Ordering: TypeAlias = Literal["key", "partition", "none"]
 
 
-class Place(NamedTuple):
-    """Where the first unfinished record of a partition stands.
+class FirstUnfinished(NamedTuple):
+    """The first unfinished record of a partition.
 
     Attributes:
         offset: its offset.
@@ -49,13 +49,15 @@ class Place(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class _Line:
-    # One assignment of one partition.
+class _Assignment:
+    # One assignment of one partition, and its records in hand.
     tp: TopicPartition
     ready: deque[Job] = field(default_factory=deque)
-    # Strands with a record that is ready, running or parked, and what waits behind it.
+    # Strands with a record that is ready, running or due for a retry, and the records
+    # that wait behind it.
     strands: dict[object, deque[Job] | None] = field(default_factory=dict)
-    # Unfinished offsets in their order, each with the epoch of the record before it.
+    # Invariant: the unfinished offsets in ascending order, each with the leader epoch
+    # of the record before it.
     unfinished: dict[int, int] = field(default_factory=dict)
     last_offset: int = -1
     last_epoch: int = -1
@@ -72,13 +74,13 @@ class Job:
 
     Attributes:
         record: the record.
-        line: the assignment of the partition that it came under.
-        strand: what it must not run beside; None where it is free.
+        assignment: the assignment under which it came.
+        strand: the strand that it belongs to; None for one of its own.
         attempts: how often it was begun.
     """
 
     record: Record
-    line: _Line
+    assignment: _Assignment
     strand: object
     attempts: int = 0
 
@@ -104,15 +106,15 @@ _STRANDS: Final[dict[Ordering, Callable[[Record], object]]] = {
 
 
 class Schedule:
-    """The records in hand of every partition.
+    """The records in hand of every partition: added, and not finished.
 
-    Ready records are handed out partition by partition in turn, within a partition
-    the one that came first.
+    The partitions take turns; within a partition the record with the lowest offset
+    comes first.
 
     Args:
-        ordering: what of one partition must not run at the same time.
-        limit: most records in hand, divided evenly among the partitions; each may
-            have one.
+        ordering: which records of one partition must not run at the same time.
+        limit: most records in hand, divided evenly among the partitions; each may have
+            one at least.
 
     Raises:
         UsageError: there is no such ordering.
@@ -124,217 +126,226 @@ class Schedule:
             raise UsageError(f"ordering={ordering!r} is none of {known}")
         self._strand_of = _STRANDS[ordering]
         self._limit = limit
-        self._lines: dict[TopicPartition, _Line] = {}
-        # Invariant: the lines with ready records, each once.
-        self._queue: deque[_Line] = deque()
-        self._parked: list[tuple[float, int, Job]] = []
+        self._assignments: dict[TopicPartition, _Assignment] = {}
+        # Invariant: the partitions with ready records, each once.
+        self._queue: deque[_Assignment] = deque()
+        self._retries: list[tuple[float, int, Job]] = []
         self._serial = 0
-        #: Records that may be begun now.
+        #: How many records can be begun now.
         self.ready = 0
-        self._divide()
+        self._set_limits()
 
     def __repr__(self) -> str:
         return (
-            f"<Schedule {len(self._lines)} partitions | {self.in_hand} in hand, "
-            f"{self.ready} ready, {self.running} running, {len(self._parked)} parked>"
+            f"<Schedule {len(self._assignments)} partitions | {self.in_hand} in hand, "
+            f"{self.ready} ready, {self.running} running, "
+            f"{len(self._retries)} to retry>"
         )
 
     @property
     def in_hand(self) -> int:
-        """Records that were added and are not finished."""
-        return sum(line.in_hand for line in self._lines.values())
+        """How many records were added and are not finished."""
+        return sum(assignment.in_hand for assignment in self._assignments.values())
 
     @property
     def running(self) -> int:
-        """Records that were begun and have not ended."""
-        return sum(line.running for line in self._lines.values())
+        """How many records were begun and have not ended."""
+        return sum(assignment.running for assignment in self._assignments.values())
 
     # Partitions
 
     def open(self, tp: TopicPartition) -> None:
-        """Begin an assignment; what is in hand of an older one is forgotten."""
+        """Begin an assignment, and forget the records of an older one."""
         self.close(tp)
-        self._lines[tp] = _Line(tp)
-        self._divide()
+        self._assignments[tp] = _Assignment(tp)
+        self._set_limits()
 
     def close(self, tp: TopicPartition) -> None:
-        """End an assignment: what is in hand of it is forgotten."""
-        line = self._lines.pop(tp, None)
-        if line is not None:
-            self._drop_after(line, -1)
-            self._divide()
+        """End an assignment, and forget its records."""
+        assignment = self._assignments.pop(tp, None)
+        if assignment is not None:
+            self._drop_after(assignment, -1)
+            self._set_limits()
 
     def drain(self, tp: TopicPartition) -> None:
-        """Begin no record of a partition after the last that was begun.
+        """Begin no record behind the last one that was begun.
 
-        Those before it are still begun, so that in the end all up to there are
-        finished: otherwise the partition's next owner would repeat some.
+        Records before that one are still begun, so that in the end everything up to it
+        is finished. Otherwise the partition's next owner would repeat some records.
         """
-        line = self._lines.get(tp)
-        if line is not None:
-            line.takes_more = False
-            self._drop_after(line, line.last_begun)
+        assignment = self._assignments.get(tp)
+        if assignment is not None:
+            assignment.takes_more = False
+            self._drop_after(assignment, assignment.last_begun)
 
     def is_drained(self, tp: TopicPartition) -> bool:
-        """Whether nothing of a partition is in hand, nor will be."""
-        line = self._lines.get(tp)
-        return line is None or not (line.takes_more or line.in_hand)
+        """Whether no record of a partition is in hand, or will be."""
+        assignment = self._assignments.get(tp)
+        return assignment is None or not (assignment.takes_more or assignment.in_hand)
 
     def is_current(self, job: Job) -> bool:
-        """Whether the job's assignment is the one that its partition has now."""
-        return self._lines.get(job.line.tp) is job.line
+        """Whether the job belongs to the present assignment of its partition."""
+        return self._assignments.get(job.assignment.tp) is job.assignment
 
-    def room(self, tp: TopicPartition) -> int:
-        """How many records of a partition to take in now.
+    def capacity(self, tp: TopicPartition) -> int:
+        """How many records of a partition to add now.
 
-        None until half of its share is finished, so that records are taken by the
-        run and not one by one.
+        0 until half of its limit is finished, so that records are added in runs and not
+        one by one.
         """
-        line = self._lines.get(tp)
-        if line is None or not line.takes_more:
+        assignment = self._assignments.get(tp)
+        if assignment is None or not assignment.takes_more:
             return 0
-        return self._share - line.in_hand if line.in_hand <= self._low else 0
+        return (
+            self._per_partition - assignment.in_hand
+            if assignment.in_hand <= self._low
+            else 0
+        )
 
-    def first_unfinished(self, tp: TopicPartition) -> Place | None:
-        """Up to where a partition is finished: None where all that came is."""
-        line = self._lines.get(tp)
-        if line is None:
+    def first_unfinished(self, tp: TopicPartition) -> FirstUnfinished | None:
+        """Up to which record a partition is finished; None if all that came are."""
+        assignment = self._assignments.get(tp)
+        if assignment is None:
             return None
-        offset = next(iter(line.unfinished), None)
-        return None if offset is None else Place(offset, line.unfinished[offset])
+        offset = next(iter(assignment.unfinished), None)
+        return (
+            None
+            if offset is None
+            else FirstUnfinished(offset, assignment.unfinished[offset])
+        )
 
     @property
     def partitions(self) -> Sequence[TopicPartition]:
         """The partitions that are open."""
-        return [*self._lines]
+        return [*self._assignments]
 
     # Records
 
     def add(self, tp: TopicPartition, records: Iterable[Record]) -> None:
-        """Take in records of an open partition, in the order of their offsets.
+        """Add records of an open partition, in the order of their offsets.
 
-        Where they go back behind what came before, by a seek or because the log was
-        truncated, the partition begins anew.
+        If they begin before a record that came already, after a seek or a truncation of
+        the log, the partition is opened again.
         """
-        line = self._lines[tp]
+        assignment = self._assignments[tp]
         strand_of = self._strand_of
         for record in records:
             offset = record.offset
-            if offset <= line.last_offset:
+            if offset <= assignment.last_offset:
                 self.open(tp)
-                line = self._lines[tp]
-            line.unfinished[offset] = line.last_epoch
-            line.last_offset, line.last_epoch = offset, record.leader_epoch
-            line.in_hand += 1
+                assignment = self._assignments[tp]
+            assignment.unfinished[offset] = assignment.last_epoch
+            assignment.last_offset, assignment.last_epoch = offset, record.leader_epoch
+            assignment.in_hand += 1
             strand = strand_of(record)
-            job = Job(record, line, strand)
+            job = Job(record, assignment, strand)
             if strand is None:
-                line.ready.append(job)
-            elif strand in line.strands:
+                assignment.ready.append(job)
+            elif strand in assignment.strands:
                 self._append_behind(job)
                 continue
             else:
-                line.strands[strand] = None
-                line.ready.append(job)
+                assignment.strands[strand] = None
+                assignment.ready.append(job)
             self.ready += 1
-            if not line.is_queued:
-                self._enqueue(line)
+            if not assignment.is_queued:
+                self._enqueue(assignment)
 
     def next(self) -> Job | None:
-        """Begin the next record: None where none is ready."""
+        """Begin the next record; None if none is ready."""
         queue = self._queue
         if not queue:
             return None
-        line = queue[0]
-        job = line.ready.popleft()
-        if not line.ready:
+        assignment = queue[0]
+        job = assignment.ready.popleft()
+        if not assignment.ready:
             queue.popleft()
-            line.is_queued = False
+            assignment.is_queued = False
         elif len(queue) > 1:
             queue.rotate(-1)
         self.ready -= 1
-        line.running += 1
-        line.last_begun = max(line.last_begun, job.record.offset)
+        assignment.running += 1
+        assignment.last_begun = max(assignment.last_begun, job.record.offset)
         job.attempts += 1
         return job
 
     def finished(self, job: Job) -> bool:
-        """A record is done with.
+        """A record is finished.
 
         Returns:
-            Whether its partition has room for more from here on.
+            Whether its partition has capacity for more from now on.
         """
-        line = job.line
-        line.running -= 1
-        line.in_hand -= 1
-        if self._lines.get(line.tp) is not line:
+        assignment = job.assignment
+        assignment.running -= 1
+        assignment.in_hand -= 1
+        if self._assignments.get(assignment.tp) is not assignment:
             return False
-        del line.unfinished[job.record.offset]
+        del assignment.unfinished[job.record.offset]
         if job.strand is not None:
-            behind = line.strands[job.strand]
+            behind = assignment.strands[job.strand]
             if behind:
                 self._ready_first(behind.popleft())
             else:
-                del line.strands[job.strand]
-        return line.in_hand == self._low and line.takes_more
+                del assignment.strands[job.strand]
+        return assignment.in_hand == self._low and assignment.takes_more
 
     def abandoned(self, job: Job) -> None:
-        """A record was begun and is not done with: it stays unfinished."""
-        job.line.running -= 1
+        """A record that was begun has ended unfinished, and is not retried."""
+        job.assignment.running -= 1
 
-    def try_again(self, job: Job, at: float) -> None:
-        """Begin a record again later; what is behind it in its strand waits."""
-        job.line.running -= 1
+    def retry(self, job: Job, at: float) -> None:
+        """Begin a record again at that time; its strand waits for it."""
+        job.assignment.running -= 1
         if self.is_current(job):
             self._serial += 1
-            heappush(self._parked, (at, self._serial, job))
+            heappush(self._retries, (at, self._serial, job))
 
     def wake(self, now: float) -> None:
-        """What was parked until now is ready."""
-        while self._parked and self._parked[0][0] <= now:
-            _, _, job = heappop(self._parked)
+        """Make the records ready whose retry is due."""
+        while self._retries and self._retries[0][0] <= now:
+            _, _, job = heappop(self._retries)
             if self.is_current(job):
                 self._ready_first(job)
 
     def next_wake(self) -> float | None:
-        """When `wake` has something to do: None while nothing is parked."""
-        return self._parked[0][0] if self._parked else None
+        """When the next retry is due; None if there is none."""
+        return self._retries[0][0] if self._retries else None
 
-    def _drop_after(self, line: _Line, last: int) -> None:
-        ready = len(line.ready)
-        line.ready = _up_to(line.ready, last)
-        dropped = ready - len(line.ready)
+    def _drop_after(self, assignment: _Assignment, last: int) -> None:
+        ready = len(assignment.ready)
+        assignment.ready = _up_to(assignment.ready, last)
+        dropped = ready - len(assignment.ready)
         self.ready -= dropped
-        for strand, behind in line.strands.items():
+        for strand, behind in assignment.strands.items():
             if behind:
-                line.strands[strand] = kept = _up_to(behind, last)
+                assignment.strands[strand] = kept = _up_to(behind, last)
                 dropped += len(behind) - len(kept)
-        line.in_hand -= dropped
-        if line.is_queued and not line.ready:
-            line.is_queued = False
-            self._queue.remove(line)
+        assignment.in_hand -= dropped
+        if assignment.is_queued and not assignment.ready:
+            assignment.is_queued = False
+            self._queue.remove(assignment)
 
     def _append_behind(self, job: Job) -> None:
-        strands = job.line.strands
+        strands = job.assignment.strands
         behind = strands[job.strand]
         if behind is None:
             behind = strands[job.strand] = deque()
         behind.append(job)
 
     def _ready_first(self, job: Job) -> None:
-        # What came first goes first: it holds the commits back.
-        job.line.ready.appendleft(job)
+        # Before the others: until it is finished, nothing behind it is committed.
+        job.assignment.ready.appendleft(job)
         self.ready += 1
-        if not job.line.is_queued:
-            self._enqueue(job.line)
+        if not job.assignment.is_queued:
+            self._enqueue(job.assignment)
 
-    def _enqueue(self, line: _Line) -> None:
-        line.is_queued = True
-        self._queue.append(line)
+    def _enqueue(self, assignment: _Assignment) -> None:
+        assignment.is_queued = True
+        self._queue.append(assignment)
 
-    def _divide(self) -> None:
-        self._share = max(1, self._limit // max(1, len(self._lines)))
-        self._low = self._share // 2
+    def _set_limits(self) -> None:
+        self._per_partition = max(1, self._limit // max(1, len(self._assignments)))
+        self._low = self._per_partition // 2
 
 
 def _up_to(jobs: deque[Job], last: int) -> deque[Job]:

@@ -1,8 +1,8 @@
-"""One connection to a broker: the machine of ``_machines/connection.py``, performed.
+"""One connection to a broker: drives `ConnectionMachine` over a transport.
 
-Everything here is synchronous: what the loop reports (a frame, the end of the stream,
-a timer) goes to the machine, and what the machine decides is written, or handed to the
-futures of those who asked.
+Everything here is synchronous. What the event loop reports (a frame, the end of the
+stream, a timer) is passed to the machine. What the machine decides is written to the
+transport, or set as the result of the futures that wait for it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,10 @@ import anyio
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
-from kafkaio._machines.connection import (
-    Answer,
-    Closing,
-    ConnectionMachine,
-    ConnectionState,
-    Identity,
-    Ticket,
-)
+from kafkaio._machines.connection.handshake import Identity
+from kafkaio._machines.connection.machine import Answer, Closing, ConnectionMachine
+from kafkaio._machines.connection.pipeline import Ticket
+from kafkaio._machines.connection.states import ConnectionState
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.transport import Dial, DialOptions, Transport
 from kafkaio._runtime.clock import now
@@ -33,31 +29,31 @@ from kafkaio.types import Broker
 
 __all__ = ["Connection", "ConnectionStatistics", "Reply"]
 
-#: Seconds that a closed connection may take to send what was written.
+#: Seconds that a closed connection may take to send what was written to it.
 LINGER: Final = 2.0
-#: Called once when a connection that was ready has ended, with the cause.
+#: Called once with the cause when a connection that was ready has ended.
 OnLost: TypeAlias = Callable[["Connection", BaseException | None], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionStatistics:
-    """One connection at one moment.
+    """The state of one connection.
 
     Attributes:
         node_id: the broker; negative for a bootstrap server.
-        lane: what the connection is for.
+        connection_class: what the connection is for.
         host: where the broker was reached.
         port: its port.
         state: name of the state it is in.
         in_flight: requests without an answer yet.
         requests: requests sent so far.
         bytes_received: bytes received so far.
-        bytes_unsent: bytes written that wait for the broker to read.
-        throttled: seconds that the broker's quota still forbids us to send.
+        bytes_unsent: bytes written that the broker has not taken yet.
+        throttled: seconds for which the broker's quota still forbids sending.
     """
 
     node_id: int
-    lane: ConnectionClass
+    connection_class: ConnectionClass
     host: str
     port: int
     state: str
@@ -69,35 +65,35 @@ class ConnectionStatistics:
 
 
 class Reply(Protocol):
-    """Who is told of an answer: a future, or what does the same at once."""
+    """Receives an answer: a future, or an object that acts on it at once."""
 
     def done(self) -> bool:
-        """Whether it wants to hear no more."""
+        """Whether it needs no answer any more."""
 
     def set_result(self, result: Any, /) -> None:
         """Take the answer; must not raise."""
 
     def set_exception(self, exception: Exception, /) -> None:
-        """Take the reason why there is none; must not raise."""
+        """Take the reason why there is no answer; must not raise."""
 
 
 class Connection:
-    """A connection that a ``Pool`` opened and that carries many requests at a time.
+    """A connection that a ``Pool`` opened; it carries many requests at a time.
 
     Requests are written in the order of the calls, and answered in that order.
 
     Args:
-        broker: whom to connect to.
-        lane: what for.
-        identity: how to present ourselves.
-        observer: hears of requests, answers and throttling; must not raise.
-        on_lost: told once when the connection, once ready, has ended.
+        broker: the broker to connect to.
+        connection_class: what the connection is for.
+        identity: how the client presents itself.
+        observer: told of requests, answers and throttling; must not raise.
+        on_lost: called once when the connection, if it was ready, has ended.
     """
 
     def __init__(
         self,
         broker: Broker,
-        lane: ConnectionClass,
+        connection_class: ConnectionClass,
         identity: Identity,
         observer: Observer,
         on_lost: OnLost,
@@ -105,19 +101,20 @@ class Connection:
         self.broker = broker
         #: The broker's id; negative for a bootstrap server.
         self.node_id = broker.node_id
-        self.lane = lane
+        self.connection_class = connection_class
         self._observer = observer
         self._on_lost = on_lost
         self._machine = ConnectionMachine(identity, now())
+        self._pipeline = self._machine.pipeline
         self._transport: Transport | None = None
         self._peer = identity.peer
         self._loop = asyncio.get_running_loop()
-        # Invariant: the same tickets as the machine's, less those of the negotiation.
-        # A future whose caller was cancelled stays until its answer comes.
+        # Invariant: the tickets that the machine has not ended, without those of the
+        # handshake. A future whose caller was cancelled stays until its answer comes.
         self._waiters: dict[Ticket[Response], Reply] = {}
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._was_ready = False
-        # The transport from the moment that it is told to close, and its end.
+        # The transport while it closes, and the end of it.
         self._closing: Transport | None = None
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._timer: asyncio.TimerHandle | None = None
@@ -125,8 +122,8 @@ class Connection:
 
     def __repr__(self) -> str:
         return (
-            f"<Connection {self._peer} {self.lane.kind} {self._machine.state.name} | "
-            f"{self.in_flight} in flight>"
+            f"<Connection {self._peer} {self.connection_class.kind} "
+            f"{self._machine.state.name} | {self.in_flight} in flight>"
         )
 
     @property
@@ -142,19 +139,19 @@ class Connection:
     @property
     def in_flight(self) -> int:
         """How many requests have no answer yet."""
-        return self._machine.in_flight
+        return len(self._pipeline)
 
     @property
     def throttled(self) -> float:
         """Seconds that submitted requests will be held back by a quota; 0 for none."""
-        return max(0.0, self._machine.throttled_until - self._loop.time())
+        return max(0.0, self._pipeline.throttled_until - self._loop.time())
 
     def statistics(self) -> ConnectionStatistics:
         """The connection as it is now."""
         transport = self._transport
         return ConnectionStatistics(
             node_id=self.node_id,
-            lane=self.lane,
+            connection_class=self.connection_class,
             host=self.broker.host,
             port=self.broker.port,
             state=self._machine.state.name,
@@ -176,20 +173,20 @@ class Connection:
     ) -> asyncio.Future[ResponseT]:
         """Send a request now; the answer comes later.
 
-        While a quota is in force the request waits here, in its order, and that time
-        does not count against its timeout.
+        While a quota is in force the request waits here, in its order. That time does
+        not count against its timeout.
 
         Args:
-            request: what to ask; encoded before the call returns.
-            timeout: seconds until it has failed. That closes the connection, because
-                all later answers would come after the missing one.
+            request: the request; encoded before the call returns.
+            timeout: seconds until it has failed. A timeout closes the connection,
+                because all later answers would come after the missing one.
             max_version: the highest version of the request to use.
 
         Returns:
             A future that ends exactly once: with the answer, or with ConnectionLost,
-            RequestTimeout, UnsupportedVersion, or ProtocolError where the request
-            cannot be encoded or the answer not be understood. Cancelling it is
-            harmless: the answer is dropped when it comes.
+            RequestTimeout, UnsupportedVersion, or ProtocolError if the request cannot
+            be encoded or the answer cannot be decoded. It can be cancelled: the answer
+            is then dropped when it comes.
         """
         future: asyncio.Future[ResponseT] = self._loop.create_future()
         self.submit_to(future, request, timeout=timeout, max_version=max_version)
@@ -203,16 +200,17 @@ class Connection:
         timeout: float,
         max_version: int | None = None,
     ) -> None:
-        """Send a request now, as ``submit`` does, and tell ``reply`` of the answer.
+        """Send a request now, as ``submit`` does, and pass the answer to ``reply``.
 
-        It is told at once, not a turn of the loop later as whoever awaits a future
-        is; before the call returns, where the request cannot be sent.
+        The answer is passed on as soon as it is decoded, not an iteration of the event
+        loop later, as to a task that awaits a future. If the request cannot be sent,
+        the error is passed on before the call returns.
 
         Args:
-            reply: told exactly once, unless it says that it is done before that.
-            request: see ``submit``, as for the others.
-            timeout: likewise.
-            max_version: likewise.
+            reply: called exactly once, unless it is done before that.
+            request: as for ``submit``.
+            timeout: as for ``submit``.
+            max_version: as for ``submit``.
         """
         try:
             ticket = self._machine.send(
@@ -245,7 +243,7 @@ class Connection:
     ) -> None:
         """Send a request that has no answer: Produce with ``acks=0``.
 
-        The broker tells of a failure only by closing the connection.
+        The broker reports a failure only by closing the connection.
 
         Raises:
             ConnectionLost: the connection is closed.
@@ -264,7 +262,7 @@ class Connection:
     # ---- life --------------------------------------------------------------------
 
     async def open(self, dial: Dial, options: DialOptions) -> None:
-        """Connect and negotiate versions. If it fails, nothing is left open.
+        """Connect and complete the handshake. If it fails, nothing is left open.
 
         Raises:
             BrokerNotAvailable: names host, step and cause.
@@ -283,13 +281,13 @@ class Connection:
     def close(self, cause: BaseException | None = None) -> None:
         """Close now; what is in flight fails with ConnectionLost.
 
-        Without a cause, what was written still goes out.
+        Without a cause, what was written is still sent.
         """
         if self._machine.state is not ConnectionState.CLOSED:
             self._perform(self._machine.closed(cause))
 
     async def wait_gone(self, until: float) -> None:
-        """Wait until a closed connection has left the socket; abort it at ``until``."""
+        """Wait until a closed connection's socket is closed; abort it at ``until``."""
         try:
             with anyio.CancelScope(deadline=until):
                 await self._gone
@@ -314,10 +312,10 @@ class Connection:
         elif isinstance(outcome, Closing):
             self._perform(outcome)
         else:
-            self._negotiated()
+            self._handshake_answered()
 
-    def _negotiated(self) -> None:
-        """Go on with what the broker said of its versions: ask again, or be ready."""
+    def _handshake_answered(self) -> None:
+        """The machine goes on with the handshake, or has become ready."""
         if self.is_ready and not self._was_ready:
             self._was_ready = True
             if not self._ready.done():
@@ -335,10 +333,10 @@ class Connection:
 
     def _expire(self) -> None:
         self._timer = None
-        # Whoever waits behind a throttle and was cancelled need not be sent at all.
+        # A request that a throttle holds back is not sent at all if it was cancelled.
         gone = [ticket for ticket, future in self._waiters.items() if future.done()]
         for ticket in gone:
-            if self._machine.withdraw(ticket):
+            if self._pipeline.withdraw(ticket):
                 del self._waiters[ticket]
         closing = self._machine.expire(self._loop.time())
         if closing is not None:
@@ -348,11 +346,11 @@ class Connection:
     # ---- performing ----------------------------------------------------------------
 
     def _flush(self) -> None:
-        """Write what the machine has to say, and wake up when it wants to be asked."""
-        output = self._machine.take_output()
+        """Write the machine's output, and set the timer for its next deadline."""
+        output = self._pipeline.take_output()
         if output and self._transport is not None:
             self._transport.write(output)
-        deadline = self._machine.next_deadline
+        deadline = self._pipeline.next_deadline
         if deadline is None:
             return
         if self._timer is not None:
@@ -375,7 +373,7 @@ class Connection:
             self.close()
 
     def _perform(self, closing: Closing) -> None:
-        """Close the transport, and let everyone know who waits."""
+        """Close the transport, and fail everything that waits for an answer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -387,7 +385,7 @@ class Connection:
         if self._was_ready:
             self._on_lost(self, closing.cause)
         elif not self._ready.done():
-            self._ready.set_exception(self._not_negotiated(closing.cause))
+            self._ready.set_exception(self._handshake_failed(closing.cause))
             # Retrieved, whether or not open() still waits for it.
             self._ready.exception()
 
@@ -404,10 +402,11 @@ class Connection:
         else:
             transport.abort()
 
-    def _not_negotiated(self, cause: BaseException | None) -> BrokerNotAvailable:
-        told = "closed" if cause is None else str(cause) or type(cause).__name__
+    def _handshake_failed(self, cause: BaseException | None) -> BrokerNotAvailable:
+        reason = "closed" if cause is None else str(cause) or type(cause).__name__
         error = BrokerNotAvailable(
-            f"{self.broker.host}:{self.broker.port}: negotiate versions: {told}"
+            f"{self.broker.host}:{self.broker.port}: "
+            f"{self._machine.handshake_step}: {reason}"
         )
         error.__cause__ = cause
         return error

@@ -1,4 +1,4 @@
-"""What may wait long gets a connection of its own."""
+"""The classes of connections: requests that may wait long get one of their own."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ __all__ = ["ConnectionClass"]
 
 
 class _Fields(NamedTuple):
-    # A tuple, because each request finds its connection by the lane's hash.
+    # A tuple, because every request looks its connection up by this key.
     kind: str
     owner: object = None
 
 
 class ConnectionClass(_Fields):
-    """The connections that one broker may get, each opened when first needed.
+    """Which of a broker's connections a request uses; each is opened when first needed.
 
-    A broker answers a connection's requests in order, one at a time: a parked
-    JoinGroup or a long-polling Fetch holds up whatever was sent behind it. So those
-    who share a client have such connections each for itself (`of`).
+    A broker answers a connection's requests in order, one at a time. A JoinGroup that
+    waits for other members, or a Fetch that waits for data, delays every request behind
+    it. So each user of a shared client has its own connections for them (`of`).
 
     Attributes:
-        kind: what it is for, as observers hear it.
-        owner: whose it is, compared by identity or as the object has it; None for
-            everybody's.
+        kind: what the connection is for, as observers are told.
+        owner: the object that has the connection to itself; None if all users of the
+            client share it.
     """
 
     __slots__ = ()
@@ -36,7 +36,7 @@ class ConnectionClass(_Fields):
     ]  #: groups: JoinGroup and SyncGroup wait for members
 
     def of(self, owner: object) -> ConnectionClass:
-        """The lane of this kind that is ``owner``'s alone."""
+        """The class of the same kind that belongs to ``owner`` alone."""
         return ConnectionClass(self.kind, owner)
 
 

@@ -1,13 +1,14 @@
-"""Memory for large frames, used again as soon as nobody refers to it.
+"""Memory for large frames, used again as soon as nothing refers to it.
 
-Fresh memory is dear: the system clears every page of it, and again after each time
-that it was given back. So memory comes from the system as it is, and nobody clears it
-once more; in large pages where there are such, which come a good deal cheaper.
+New memory is expensive: the operating system clears every page of it, and does so again
+after each time that it was returned. So the pool keeps memory. It takes it from the
+system without clearing it once more, and in large pages where the system has them,
+which cost much less.
 
-What is decoded from a frame refers to its memory, through views, and may do so for as
-long as it likes; so memory is never given back to the pool. The pool sees by the count
-of references that all views of it are gone. What it lent is counted where it is used
-(the byte budget of a consumer); the pool bounds what it keeps beside that.
+What is decoded from a frame refers to its memory, through views, for any time. So
+memory is not returned to the pool explicitly: the pool finds by the reference count
+that no view is left. Memory in use is bounded where it is used (the byte budget of a
+consumer); the pool bounds what it keeps beside that.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from typing import Final
 
 __all__ = ["KEPT_BYTES", "FramePool", "frame_pool"]
 
-#: Bytes that a thread's pool keeps at most for nobody.
+#: Most bytes that a thread's pool keeps unused.
 KEPT_BYTES: Final = 24 * 2**20
-#: What is lent beyond so many times as much is not used again.
+#: Memory lent beyond so many times as much is not used again.
 _MOST_LENT: Final = 4
 #: A buffer may be so many times as large as what is asked for.
 _SLACK: Final = 2
-#: Frames that are no smaller get memory in large pages, where the system has these.
+#: Frames of at least this size get memory in large pages, if the system has them.
 _LARGE_PAGE: Final = 2 * 2**20
-#: What the C library is made to keep half of; see `_keep_what_is_freed`.
+#: The C library is made to keep half of this; see `_keep_what_is_freed`.
 _KEPT_BY_LIBRARY: Final = 32 * 2**20
 #: New buffers are a little too large, so that they fit frames of about that size.
 _STEP: Final = 65_536
@@ -38,13 +39,13 @@ class FramePool:
     """Lends memory, and lends it again when the last view of it is gone.
 
     It must be used by one thread only. Where references cannot be counted exactly
-    (PyPy, or CPython without its global lock) memory is always fresh.
+    (PyPy, or CPython without its global lock) memory is always new.
 
     Args:
-        limit: bytes to keep that nobody uses.
+        limit: most bytes to keep unused.
 
     Attributes:
-        kept: bytes that are lent, and may be used again, or kept for nobody.
+        kept: bytes that are lent and will be used again, or are kept unused.
     """
 
     __slots__ = ("_buffers", "_limit", "kept")
@@ -59,12 +60,12 @@ class FramePool:
 
     @property
     def lent(self) -> list[int]:
-        """The sizes of the memory kept that somebody still refers to."""
+        """The sizes of the kept buffers that are in use."""
         free = self._free()
         return [len(b) for i, b in enumerate(self._buffers) if i not in free]
 
     def take(self, size: int) -> memoryview:
-        """Memory of ``size`` bytes that nobody else refers to; it may hold anything."""
+        """``size`` bytes that nothing else refers to; their content is undefined."""
         buffer = self._find(size)
         if buffer is None:
             buffer = self._make(size)
@@ -88,7 +89,7 @@ class FramePool:
         return buffer
 
     def tidy(self) -> None:
-        """Give the system back what nobody uses, beyond the limit."""
+        """Return unused memory beyond the limit to the system."""
         if self.kept <= self._limit:
             return
         free = self._free()
@@ -109,11 +110,11 @@ def _memory(size: int) -> mmap.mmap:
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     if size < _LARGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return mmap.mmap(-1, size, flags=flags)
-    # Linux lets memory begin at a large page only if it is a multiple of one. What is
-    # too much is cut off: an answer to a fetch is a multiple of 1 MiB and its header,
-    # for whose few bytes a large page would be cleared.
+    # Linux aligns memory to a large page only if its size is a multiple of one. The
+    # surplus is cut off: an answer to a fetch is a multiple of 1 MiB plus its header,
+    # and a large page would be cleared for the few bytes of that.
     memory = mmap.mmap(-1, _rounded_up(size, _LARGE_PAGE), flags=flags)
-    with contextlib.suppress(OSError):  # a kernel that was built without them
+    with contextlib.suppress(OSError):  # a kernel without large pages
         memory.madvise(mmap.MADV_HUGEPAGE)
     memory.resize(size)
     return memory
@@ -138,12 +139,12 @@ _ALONE: Final = _references([mmap.mmap(-1, 1)], 0) if _COUNTS_ARE_EXACT else 0
 
 
 def _keep_what_is_freed() -> None:
-    # What is made of large frames, values most of all, is freed about as fast as it
-    # is made. glibc gives free memory at the end of its heap back to the system from
-    # 128 KiB on, and has it cleared again page by page, which takes longer than all
-    # that is done to the data; unless it has seen a larger block come and go, as it
-    # would have without the pool: then it keeps twice as much. This block is never
-    # touched, so it costs no memory.
+    # Objects made from large frames, mostly values, are freed about as fast as they are
+    # made. glibc returns more than 128 KiB of free memory at the end of its heap to the
+    # system, and has it cleared again page by page, which takes longer than all work on
+    # the data. Once it has seen a larger block allocated and freed, it keeps twice the
+    # size of that. Without the pool it would have seen one; so allocate one here. The
+    # block is never written to, so it costs no memory.
     bytes(_KEPT_BY_LIBRARY // 2)
 
 
@@ -157,5 +158,5 @@ _PER_THREAD: Final = _PerThread()
 
 
 def frame_pool() -> FramePool:
-    """The pool of the thread that asks: all of its connections share it."""
+    """The pool of the calling thread, which all of its connections share."""
     return _PER_THREAD.pool

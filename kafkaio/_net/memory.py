@@ -1,9 +1,9 @@
 """A network in memory: the same frames and failures as TCP, without sockets.
 
-Bytes take one turn of the loop from end to end and keep their order; the end of a
-stream comes after the bytes before it. Nothing else passes time, so a loop with a
-virtual clock runs a client and its brokers at full speed. A simulation brings a
-carrier of its own, which takes as long as it likes.
+Bytes need one iteration of the event loop from end to end and keep their order; the end
+of a stream comes after the bytes before it. Nothing else takes time, so an event loop
+with a virtual clock runs a client and its brokers at full speed. A simulation passes a
+carrier of its own, which can take any time.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from kafkaio.protocol.message import Buffer
 
 __all__ = ["Accept", "Carry", "MemoryNetwork", "MemoryTransport"]
 
-#: Given the server's end of a new connection; gives who listens to it.
+#: Takes the server's end of a new connection; returns the receiver of its frames.
 Accept: TypeAlias = Callable[["MemoryTransport"], FrameSink]
 
-#: Lets what one end did reach the other: calls what it is given, later, in order.
+#: Carries what one end did to the other: calls its arguments later, in their order.
 Carry: TypeAlias = Callable[[Callable[[], None]], object]
 
 
-def _next_turn(arrive: Callable[[], None]) -> None:
+def _next_iteration(arrive: Callable[[], None]) -> None:
     asyncio.get_running_loop().call_soon(arrive)
 
 
@@ -36,10 +36,10 @@ class MemoryTransport:
 
     Args:
         max_frame_size: the largest frame that this end accepts.
-        carry: takes what this end writes, and its end, to the other end.
+        carry: carries what this end writes, and its end, to the other end.
     """
 
-    def __init__(self, max_frame_size: int, carry: Carry = _next_turn) -> None:
+    def __init__(self, max_frame_size: int, carry: Carry = _next_iteration) -> None:
         self._carry = carry
         self._sink: FrameSink | None = None
         self._frames = FrameReceiver(max_frame_size, self._deliver)
@@ -49,7 +49,7 @@ class MemoryTransport:
 
     @property
     def is_open(self) -> bool:
-        """Whether this end was neither closed nor told that the peer has."""
+        """Whether neither this end nor, as far as it knows, the peer has closed."""
         return self._is_open
 
     @property
@@ -63,12 +63,12 @@ class MemoryTransport:
         return sum(map(len, self._stalled or ()))
 
     def connect(self, peer: MemoryTransport, sink: FrameSink) -> None:
-        """Join this end to its other end, and to who listens to it."""
+        """Join this end to the other end, and to the receiver of its frames."""
         self._peer = peer
         self._sink = sink
 
     def write(self, parts: Sequence[Buffer]) -> None:
-        """Send bytes; they arrive in a later turn of the loop."""
+        """Send bytes; they arrive in a later iteration of the event loop."""
         if not self._is_open:
             return
         data = b"".join(parts)
@@ -78,11 +78,11 @@ class MemoryTransport:
             self._stalled.append(data)
 
     def stall(self) -> None:
-        """Let nothing that is written arrive, until ``flow``: a peer that hangs."""
+        """Keep back everything written until ``flow``, like a peer that hangs."""
         self._stalled = self._stalled or []
 
     def flow(self) -> None:
-        """Let everything arrive again, what was held up first."""
+        """Let everything arrive again, beginning with what was kept back."""
         held, self._stalled = self._stalled or [], None
         for data in held:
             self._later(data)
@@ -92,11 +92,11 @@ class MemoryTransport:
         self._end(None, None)
 
     def abort(self) -> None:
-        """Close both ends; the same as ``close``, for nothing is buffered here."""
+        """Close both ends; the same as ``close``, because nothing is buffered."""
         self._end(None, None)
 
     def reset(self, cause: BaseException) -> None:
-        """Break the stream: both ends are told the cause."""
+        """Break the stream; both ends learn the cause."""
         self._end(cause, cause)
 
     def _later(self, data: bytes) -> None:
@@ -108,9 +108,9 @@ class MemoryTransport:
         view = memoryview(data)
         try:
             while view and self._is_open:
-                room = self._frames.room()
-                count = min(len(room), len(view))
-                room[:count] = view[:count]
+                space = self._frames.space()
+                count = min(len(space), len(view))
+                space[:count] = view[:count]
                 view = view[count:]
                 self._frames.filled(count)
         except ProtocolError as error:
@@ -139,7 +139,7 @@ class MemoryTransport:
 
 
 class MemoryNetwork:
-    """Hosts and ports that exist only here; ``dial`` is a Dial."""
+    """Hosts and ports in memory; its ``dial`` is a Dial."""
 
     def __init__(self) -> None:
         self._listeners: dict[tuple[str, int], Accept] = {}
@@ -158,7 +158,7 @@ class MemoryNetwork:
         """Connect to a listener.
 
         Raises:
-            BrokerNotAvailable: nobody listens there.
+            BrokerNotAvailable: no listener has that address.
         """
         await asyncio.sleep(0)
         client = MemoryTransport(options.max_frame_size)
@@ -176,7 +176,7 @@ class MemoryNetwork:
         """Join a client's end of a new connection to a listener's end.
 
         Raises:
-            BrokerNotAvailable: nobody listens there.
+            BrokerNotAvailable: no listener has that address.
         """
         accept = self._listeners.get((host, port))
         if accept is None:

@@ -1,4 +1,12 @@
-"""The connections of one client: one per broker and lane, opened when needed."""
+"""The connections of one client: one per broker and class, opened when needed.
+
+Callers that need the same connection share one attempt to open it, which runs in a task
+of its own. So cancelling a caller ends no attempt, and all callers get its result.
+Failed attempts and lost connections delay the next attempt (``ReconnectSchedule``).
+
+A connection is in one of three places: opening, open, or retired. A retired connection
+takes no new requests, and closes when the last one is answered.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +33,7 @@ __all__ = ["Pool"]
 _Key: TypeAlias = tuple[int, ConnectionClass]
 #: Starts a background task: ``Supervisor.start_soon``.
 StartSoon: TypeAlias = Callable[[Child, str], None]
-#: Told of a connection that ended, or could not be made: node, lane, cause.
+#: Called for a connection that ended, or could not be opened: node, class, cause.
 Lost: TypeAlias = Callable[[int, ConnectionClass, BaseException | None], None]
 
 
@@ -33,16 +41,16 @@ class Pool:
     """Opens, shares and closes connections.
 
     Brokers of the cluster have the ids of its metadata, from 0 up. The bootstrap
-    servers are pseudo brokers with negative ids, ``bootstrap``: nobody knows which
-    brokers they are.
+    servers have negative ids, ``bootstrap``, because it is unknown which brokers they
+    are.
 
     Args:
         settings: how to connect.
         bootstrap_servers: (host, port) pairs.
         start_soon: starts the task in which a connection is opened.
         dial: makes transports.
-        observer: hears of connections and requests; must not raise.
-        on_lost: told of every connection that ended or could not be made.
+        observer: told of connections and requests; must not raise.
+        on_lost: called for every connection that ended or could not be opened.
     """
 
     def __init__(
@@ -65,16 +73,16 @@ class Pool:
         self._observer = Observer() if observer is None else observer
         self._on_lost = on_lost
         self._brokers: Mapping[int, Broker] = {}
-        # A key is in at most one of the two.
+        # Invariant: a key is in at most one of the two.
         self._open: dict[_Key, Connection] = {}
         self._opening: dict[_Key, _Opening] = {}
-        # Retired: nobody gets them any more, but answers are still due.
-        self._leaving: dict[Connection, None] = {}
+        # Retired: they take no new requests, but answers are still due.
+        self._retired: dict[Connection, None] = {}
         self._schedules: dict[_Key, ReconnectSchedule] = {}
-        # Attempts whose task runs, given up or not.
+        # Attempts whose task is running, cancelled ones included.
         self._attempts: dict[_Opening, None] = {}
         self._attempt_ended = Wakeup()
-        # Several may close at once, and one at a time waits for that.
+        # `aclose` may be called several times at once; one call at a time waits.
         self._ending = asyncio.Lock()
         self._closing: list[Connection] = []
         self._is_closed = False
@@ -88,54 +96,60 @@ class Pool:
         return tuple(self._bootstrap)
 
     def statistics(self) -> tuple[ConnectionStatistics, ...]:
-        """Every open connection as it is now."""
+        """The state of every open connection."""
         return tuple(connection.statistics() for connection in self._open.values())
 
     def set_brokers(self, brokers: Mapping[int, Broker]) -> None:
-        """Learn the addresses of the cluster's brokers.
+        """Set the addresses of the cluster's brokers.
 
-        A connection to an address that its broker has left finishes what is in
-        flight, and new requests get a new connection. A broker that is missing keeps
-        its connections: it may only be starting again.
+        A connection to an address that its broker has left finishes what is in flight,
+        and new requests get a new connection. A broker that is missing keeps its
+        connections, because it may only be restarting.
         """
         self._brokers = dict(brokers)
         for key, connection in list(self._open.items()):
             if self._has_moved(connection.broker):
                 del self._open[key]
-                self._leaving[connection] = None
+                self._retired[connection] = None
                 self._schedules.pop(key, None)
                 connection.retire()
         for key, opening in list(self._opening.items()):
             if self._has_moved(opening.broker):
                 self._schedules.pop(key, None)
-                self._give_up(key, BrokerNotAvailable(f"broker {key[0]} has moved"))
+                self._cancel_opening(
+                    key, BrokerNotAvailable(f"broker {key[0]} has moved")
+                )
 
-    def ready(self, node_id: int, lane: ConnectionClass) -> Connection | None:
+    def ready(
+        self, node_id: int, connection_class: ConnectionClass
+    ) -> Connection | None:
         """The open connection to a broker, or None; opens nothing."""
-        return self._open.get((node_id, lane))
+        return self._open.get((node_id, connection_class))
 
     def wait_before(
-        self, node_id: int, lane: ConnectionClass = ConnectionClass.SHARED
+        self, node_id: int, connection_class: ConnectionClass = ConnectionClass.SHARED
     ) -> float:
         """Seconds that ``connection`` would wait before it dials; 0 for none.
 
-        Whoever may choose among brokers takes one without a wait.
+        A caller that can choose among brokers chooses one without a wait.
         """
-        schedule = self._schedules.get((node_id, lane))
+        schedule = self._schedules.get((node_id, connection_class))
         return 0.0 if schedule is None else schedule.remaining(now())
 
     def is_opening(
-        self, node_id: int, lane: ConnectionClass = ConnectionClass.SHARED
+        self, node_id: int, connection_class: ConnectionClass = ConnectionClass.SHARED
     ) -> bool:
-        """Whether a connection is being made."""
-        return (node_id, lane) in self._opening
+        """Whether a connection is being opened."""
+        return (node_id, connection_class) in self._opening
 
-    async def connection(self, node_id: int, lane: ConnectionClass) -> Connection:
+    async def connection(
+        self, node_id: int, connection_class: ConnectionClass
+    ) -> Connection:
         """The connection to a broker, opened if there is none.
 
         Callers share one attempt. After a failure the next attempt waits for the
-        reconnect back-off first. If the call is cancelled, the attempt goes on: the
-        connection will serve the next caller.
+        reconnect back-off first. If the call is cancelled, the attempt goes on, and its
+        connection serves the next caller.
 
         Raises:
             BrokerNotAvailable: the attempt failed, or no such broker is known; the
@@ -144,39 +158,41 @@ class Pool:
             ClosedError: the pool is closed.
         """
         self._check_open()
-        connection = self._open.get((node_id, lane))
+        connection = self._open.get((node_id, connection_class))
         if connection is not None:
             return connection
-        opening = self._opening.get((node_id, lane)) or self._begin((node_id, lane))
+        opening = self._opening.get((node_id, connection_class)) or self._begin(
+            (node_id, connection_class)
+        )
         return await opening.wait()
 
     def close_node(self, node_id: int) -> None:
-        """Close all connections to a broker; what is in flight fails."""
+        """Close all connections to a broker; requests in flight fail."""
         for key in self._keys():
             if key[0] == node_id:
                 self._end(key)
 
-    def close_lanes(
-        self, node_id: int, lanes: Collection[ConnectionClass], cause: KafkaError
+    def close_classes(
+        self, node_id: int, classes: Collection[ConnectionClass], cause: KafkaError
     ) -> None:
-        """Close some connections to a broker; what is in flight fails.
+        """Close some connections to a broker; requests in flight fail.
 
         Args:
             node_id: the broker.
-            lanes: which of its connections; those of all owners.
-            cause: what it did wrong: connecting again has to wait.
+            classes: the kinds of connections to close, those of all owners.
+            cause: what the broker did wrong; the next attempt waits for the back-off.
         """
-        kinds = {lane.kind for lane in lanes}
+        kinds = {each.kind for each in classes}
         for key in self._keys():
             if key[0] == node_id and key[1].kind in kinds:
                 self._end(key, cause)
 
-    def end_lane(self, lane: ConnectionClass) -> None:
-        """Close a lane to every broker, for its owner is gone."""
+    def end_class(self, connection_class: ConnectionClass) -> None:
+        """Close all connections of a class, because its owner is gone."""
         for key in self._keys():
-            if key[1] == lane:
+            if key[1] == connection_class:
                 self._end(key)
-        for key in [key for key in self._schedules if key[1] == lane]:
+        for key in [key for key in self._schedules if key[1] == connection_class]:
             del self._schedules[key]
 
     def _keys(self) -> list[_Key]:
@@ -186,29 +202,29 @@ class Pool:
         if key in self._opening:
             error = BrokerNotAvailable(f"broker {key[0]}: closed")
             error.__cause__ = cause
-            self._give_up(key, error)
+            self._cancel_opening(key, error)
         else:
             self._open[key].close(cause)
 
     def retire(self, node_id: int) -> None:
-        """Close all connections to a broker once what is in flight is answered."""
+        """Close all connections to a broker when their requests are answered."""
         for key, connection in list(self._open.items()):
             if key[0] == node_id:
                 connection.retire()
 
     def close(self) -> None:
-        """Close every connection, end every attempt, make no more. Cannot wait."""
+        """Close all connections, end all attempts, begin no more; does not wait."""
         self._is_closed = True
         for key in list(self._opening):
-            self._give_up(key, ClosedError("the client is closing"))
-        for connection in [*self._open.values(), *self._leaving]:
+            self._cancel_opening(key, ClosedError("the client is closing"))
+        for connection in [*self._open.values(), *self._retired]:
             connection.close()
             self._closing.append(connection)
 
     async def aclose(self) -> None:
-        """Close as ``close`` does, and wait, for a short time, until all is gone.
+        """Close as ``close`` does, and wait a short time for the sockets to close.
 
-        May be called again. If the call is cancelled, nothing stays open.
+        It may be called again. If the call is cancelled, nothing stays open.
         """
         self.close()
         async with self._ending:
@@ -248,14 +264,14 @@ class Pool:
         self._opening[key] = opening
         return opening
 
-    def _give_up(self, key: _Key, error: KafkaError) -> None:
+    def _cancel_opening(self, key: _Key, error: KafkaError) -> None:
         opening = self._opening.pop(key)
-        opening.given_up = True
+        opening.is_cancelled = True
         opening.fail(error)
         opening.scope.cancel()
 
     async def _run(self, opening: _Opening, key: _Key) -> None:
-        """One attempt, with the wait before it, in a task of its own."""
+        """One attempt and the wait before it, in a task of its own."""
         self._attempts[opening] = None
         error: KafkaError = ClosedError("the client is closing")
         connection: Connection | None = None
@@ -267,11 +283,11 @@ class Pool:
         finally:
             if self._opening.get(key) is opening:
                 del self._opening[key]
-            self._settle(opening, key, connection, error)
+            self._finish_opening(opening, key, connection, error)
             self._attempts.pop(opening, None)
             self._attempt_ended.notify()
 
-    def _settle(
+    def _finish_opening(
         self,
         opening: _Opening,
         key: _Key,
@@ -280,12 +296,12 @@ class Pool:
     ) -> None:
         if connection is None:
             opening.fail(error)
-        elif opening.given_up:
+        elif opening.is_cancelled:
             connection.close()
         elif connection.is_ready:
             self._opened(key, connection)
             opening.succeed(connection)
-        else:  # lost in the very turn of the loop in which it got ready
+        else:  # lost in the same iteration of the event loop in which it got ready
             opening.fail(BrokerNotAvailable(f"{connection!r}: lost at once"))
 
     async def _attempt(self, key: _Key, broker: Broker) -> Connection:
@@ -315,8 +331,8 @@ class Pool:
         self._observer.connection_opened(key[0], key[1].kind, broker.host, broker.port)
 
     def _lost(self, connection: Connection, cause: BaseException | None) -> None:
-        key = (connection.node_id, connection.lane)
-        self._leaving.pop(connection, None)
+        key = (connection.node_id, connection.connection_class)
+        self._retired.pop(connection, None)
         if self._open.get(key) is connection:
             del self._open[key]
         if cause is not None:
@@ -331,13 +347,13 @@ class Pool:
 
 
 class _Opening:
-    """One attempt to connect, and everyone who waits for it."""
+    """One attempt to connect, and the callers that wait for it."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.given_up = False
+        self.is_cancelled = False
         self.scope = TaskScope()
-        # In the order in which they came, and in which they are woken.
+        # In the order of the calls, in which they are woken.
         self._waiters: dict[asyncio.Future[Any], None] = {}
 
     async def wait(self) -> Connection:

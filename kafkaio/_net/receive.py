@@ -1,8 +1,8 @@
-"""Bytes from a socket into frames, without copying the large ones.
+"""Cuts the bytes from a socket into frames, without copying the large ones.
 
 Small frames arrive many at a time in one scratch buffer, and each is copied out of it.
-A frame that outgrows the scratch gets memory of its own size from the thread's pool,
-and the socket then reads straight into that.
+A frame that does not fit into the scratch gets memory of its own size from the thread's
+frame pool, and the socket then reads directly into it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _LENGTH: Final = 4
 
 
 class FrameReceiver:
-    """Where a transport puts bytes; hands each frame to a callback, without its length.
+    """Takes bytes from a transport, and passes each frame without its length on.
 
-    The bytes of a frame are not written to while anyone refers to it, or to a view of
-    a part of it.
+    The bytes of a frame do not change while a reference to it, or to a view of a part
+    of it, exists.
 
     Args:
-        max_frame_size: a longer frame is refused before memory is set aside for it.
+        max_frame_size: a longer frame is refused before memory is allocated for it.
         deliver: called with each frame, in order.
     """
 
@@ -41,8 +41,8 @@ class FrameReceiver:
         self._deliver = deliver
         self._pool = frame_pool()
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
-        # What the scratch holds and no frame has taken yet: _start <= _end. While a
-        # frame has a buffer of its own, the scratch is empty.
+        # Invariant: _start <= _end, and between them are the bytes that belong to no
+        # frame yet. While a frame has a buffer of its own, the scratch is empty.
         self._start = 0
         self._end = 0
         self._big: memoryview | None = None
@@ -50,14 +50,14 @@ class FrameReceiver:
         #: Bytes received so far.
         self.received = 0
 
-    def room(self) -> memoryview:
+    def space(self) -> memoryview:
         """Where the next bytes go; never empty."""
         if self._big is not None:
             return self._big[self._filled :]
         return self._scratch[self._end :]
 
     def filled(self, count: int) -> None:
-        """Note that ``count`` bytes were put into ``room``; deliver complete frames.
+        """``count`` bytes were put into ``space``: deliver the complete frames.
 
         Raises:
             ProtocolError: a length is negative or over the limit.
@@ -72,9 +72,9 @@ class FrameReceiver:
             begin = self._start + _LENGTH
             if begin + size > self._end:
                 if begin + size > SCRATCH_BYTES:
-                    self._make_room(size)
+                    self._make_space(size)
                 break
-            # Before the delivery, which may raise or look at us.
+            # Before the delivery, which may raise, or call this object again.
             self._start = begin + size
             self._deliver(bytes(self._scratch[begin : begin + size]))
         if self._start == self._end:
@@ -84,15 +84,15 @@ class FrameReceiver:
         self._pool.tidy()
 
     def _fill(self, big: memoryview, count: int) -> None:
-        """Note bytes of the frame that has a buffer of its own."""
+        """Count bytes of the frame that has a buffer of its own."""
         self._filled += count
         if self._filled == len(big):
             self._big, self._filled = None, 0
             # Read-only: a frame is shared by everything decoded from it.
             self._deliver(big.toreadonly())
 
-    def _make_room(self, size: int) -> None:
-        """The frame that begins in the scratch does not end in it."""
+    def _make_space(self, size: int) -> None:
+        """Make space for a frame that begins in the scratch and does not end in it."""
         here = self._scratch[self._start + _LENGTH : self._end]
         if size + _LENGTH > SCRATCH_BYTES:
             big = self._pool.take(size)
@@ -103,7 +103,7 @@ class FrameReceiver:
             self._move()
 
     def _move(self) -> None:
-        """Put what is left at the front of the scratch."""
+        """Move what is left to the front of the scratch."""
         rest = bytes(self._scratch[self._start : self._end])
         self._scratch[: len(rest)] = rest
         self._start, self._end = 0, len(rest)

@@ -1,4 +1,4 @@
-"""What connections need to know of the configuration, in seconds and bytes."""
+"""The options that concern connections, in seconds and bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import software_version
 from kafkaio._machines.backoff import Backoff, ReconnectSchedule
-from kafkaio._machines.connection import Identity
+from kafkaio._machines.connection.handshake import Identity
 from kafkaio._net.transport import DialOptions
 from kafkaio._version import __version__
 from kafkaio.config import ClientConfig
@@ -22,14 +22,14 @@ _SOFTWARE_VERSION: Final = software_version(__version__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetSettings:
-    """How to connect, how long to wait and when to give up.
+    """How to connect, and how long to wait.
 
     Attributes:
         client_id: the client id in every request.
         request_timeout: seconds for the answer to a request without another timeout.
         idle_timeout: seconds without use after which a connection is closed.
         reconnect: the wait between attempts to connect to one broker.
-        set_up: how long one attempt may take, growing with every failure.
+        set_up: how long one attempt may take; it grows with every failure.
         max_frame_size: the largest answer accepted, in bytes.
         ssl_context: TLS settings; None for plain TCP.
         send_buffer_bytes: SO_SNDBUF, -1 for the system's default.
@@ -48,7 +48,7 @@ class NetSettings:
 
     @classmethod
     def from_config(cls, config: ClientConfig) -> NetSettings:
-        """Read the options of a client, producer or consumer."""
+        """Take the options from those of a client, producer or consumer."""
         tls = config.security_protocol == "SSL"
         return cls(
             client_id=config.client_id,
@@ -68,7 +68,7 @@ class NetSettings:
         )
 
     def identity(self, peer: str) -> Identity:
-        """What a connection to ``peer`` says of itself."""
+        """How the client presents itself on a connection to ``peer``."""
         return Identity(
             peer=peer,
             client_id=self.client_id,
@@ -79,11 +79,11 @@ class NetSettings:
         )
 
     def schedule(self) -> ReconnectSchedule:
-        """A fresh schedule of attempts to connect to one broker."""
+        """A new schedule of attempts to connect to one broker."""
         return ReconnectSchedule(self.reconnect, self.set_up)
 
     def dial_options(self, timeout: float) -> DialOptions:
-        """What the transport needs; ``timeout`` seconds for each address."""
+        """The options of the transport, with ``timeout`` seconds for each address."""
         return DialOptions(
             timeout=timeout,
             max_frame_size=self.max_frame_size,

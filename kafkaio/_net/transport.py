@@ -1,8 +1,8 @@
 """A stream of frames to one peer, over TCP or TLS.
 
-``dial_tcp`` resolves a name and tries every address it has (``use_all_dns_ips``), each
-time anew: after a connection dropped, the name may mean other machines. An error names
-the step that failed, for every address.
+``dial_tcp`` resolves a name and tries all of its addresses (``use_all_dns_ips``). It
+resolves the name again each time: after a connection has dropped, the name may stand
+for other machines. An error names the step that failed, for every address.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ __all__ = [
     "write_parts",
 ]
 
-# From this size on a buffer is written by itself: copying it costs more than a call.
+# A buffer of at least this size is written by itself: a copy costs more than a call.
 _LARGE: Final = 65_536
 # The first bytes of a TLS alert, read as a length.
 _TLS_ALERT: Final = b"\x15\x03"
 
 
 class FrameSink(Protocol):
-    """Who listens to a transport."""
+    """Receives what arrives on a transport."""
 
     def frame_received(self, frame: Buffer) -> None:
-        """Take one frame, without its length; its bytes stay as they are."""
+        """Take one frame, without its length; its bytes do not change afterwards."""
 
     def connection_lost(self, cause: BaseException | None) -> None:
-        """The stream ended, exactly once; None: the peer closed it in good order."""
+        """The stream has ended; called exactly once. None: the peer closed it."""
 
 
 class Transport(Protocol):
     """A connected stream."""
 
     def write(self, parts: Sequence[Buffer]) -> None:
-        """Send frames, lengths included; never blocks. Nothing happens once closed.
+        """Send frames with their lengths; never blocks. Does nothing once closed.
 
         The buffers are not copied: they must not change afterwards.
         """
@@ -66,7 +66,7 @@ class Transport(Protocol):
 
     @property
     def unsent(self) -> int:
-        """Bytes written that the peer's machine has not taken yet."""
+        """Bytes written that the operating system has not taken yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class Dial(Protocol):
     async def __call__(
         self, host: str, port: int, sink: FrameSink, options: DialOptions
     ) -> Transport:
-        """Connect, and let ``sink`` hear what arrives.
+        """Connect, and pass what arrives to ``sink``.
 
         Raises:
             BrokerNotAvailable: no address could be reached.
@@ -103,7 +103,7 @@ class Dial(Protocol):
 
 
 def write_parts(transport: asyncio.WriteTransport, parts: Sequence[Buffer]) -> None:
-    """Write buffers in order, joining the small ones and copying no large one."""
+    """Write buffers in order: small ones are joined, large ones are not copied."""
     if len(parts) == 1:
         transport.write(parts[0])
         return
@@ -121,11 +121,11 @@ def write_parts(transport: asyncio.WriteTransport, parts: Sequence[Buffer]) -> N
 
 
 class TcpTransport(asyncio.BufferedProtocol):
-    """Both ends of asyncio's pair: its protocol, and our Transport around its own.
+    """A Transport over a transport of asyncio, and the protocol of that.
 
     Args:
-        max_frame_size: a peer that sends a longer frame is cut off.
-        sink: who hears what arrives; None for nobody yet.
+        max_frame_size: a longer frame from the peer ends the connection.
+        sink: receives what arrives; None for none yet.
     """
 
     def __init__(self, max_frame_size: int, sink: FrameSink | None) -> None:
@@ -133,8 +133,8 @@ class TcpTransport(asyncio.BufferedProtocol):
         self._frames = FrameReceiver(max_frame_size, self._deliver)
         self._transport: asyncio.Transport | None = None
         self._broken: BaseException | None = None
-        # asyncio's TLS transport forgets its connection in a `close` that follows
-        # another one or an `abort`; after that its other methods raise.
+        # A second `close` of asyncio's TLS transport, or one after an `abort`, drops
+        # its connection, and its other methods raise afterwards. So end it only once.
         self._is_ending = False
 
     # ---- what asyncio calls ------------------------------------------------------
@@ -145,16 +145,16 @@ class TcpTransport(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         del sizehint
-        return self._frames.room()
+        return self._frames.space()
 
     def buffer_updated(self, nbytes: int) -> None:
-        first = self._frames.room()[:2] if not self._frames.received else b""
+        first = self._frames.space()[:2] if not self._frames.received else b""
         try:
             self._frames.filled(nbytes)
         except ProtocolError as error:
             self._broken = error
             if first == _TLS_ALERT:
-                self._broken = ProtocolError("the peer speaks TLS, we do not")
+                self._broken = ProtocolError("the peer speaks TLS, the client does not")
             self.abort()
 
     def eof_received(self) -> bool:
@@ -165,10 +165,10 @@ class TcpTransport(asyncio.BufferedProtocol):
         if self._sink is not None:
             self._sink.connection_lost(self._broken or exc)
 
-    # ---- what we call ------------------------------------------------------------
+    # ---- Transport ---------------------------------------------------------------
 
     def write(self, parts: Sequence[Buffer]) -> None:
-        """Part of Transport, as what follows."""
+        """See Transport."""
         if self._transport is not None and not self._is_ending:
             write_parts(self._transport, parts)
 
@@ -200,7 +200,8 @@ class TcpTransport(asyncio.BufferedProtocol):
 
 
 class _Dialled(TcpTransport):
-    # What happens while dial_tcp may still turn to another address is its affair.
+    # Reports nothing to the sink until `adopt`: before that dial_tcp may still turn to
+    # another address.
 
     def __init__(self, max_frame_size: int, sink: FrameSink) -> None:
         super().__init__(max_frame_size, sink)
@@ -212,7 +213,7 @@ class _Dialled(TcpTransport):
         super().connection_lost(exc)
 
     def adopt(self) -> None:
-        """Report the end of the stream from now on; fail where it was before."""
+        """Report the end of the stream from now on; raise if it has ended already."""
         if self._transport is None:
             raise ConnectionResetError(str(self._broken or "connection reset"))
         self._adopted = True
@@ -224,17 +225,17 @@ async def dial_tcp(
     """Connect over TCP, with TLS where the options have a context.
 
     Args:
-        host: name or address; with TLS the certificate has to be for it.
+        host: name or address; with TLS the certificate has to be valid for it.
         port: port number.
-        sink: who hears what arrives.
+        sink: receives what arrives.
         options: limits and socket options.
 
     Returns:
         A connected transport.
 
     Raises:
-        BrokerNotAvailable: no address could be reached; the message has one line of
-            step and cause for each.
+        BrokerNotAvailable: no address could be reached; the message names the step and
+            the cause for each.
         AuthenticationError: the TLS handshake failed, and no address was left.
     """
     failures: list[tuple[str, BaseException]] = []
@@ -246,7 +247,9 @@ async def dial_tcp(
                 step = "TLS handshake" if options.ssl_context else "open"
                 return await _wrap(sock, host, sink, options)
         except OSError as error:  # TimeoutError and ssl.SSLError are kinds of it
-            failures.append((f"{address[0]!s}: {step}: {_told(error, options)}", error))
+            failures.append(
+                (f"{address[0]!s}: {step}: {_reason(error, options)}", error)
+            )
     what = f"{host}:{port}: " + "; ".join(text for text, _ in failures)
     cause = failures[-1][1]
     kind = AuthenticationError if _is_refusal(cause) else BrokerNotAvailable
@@ -254,13 +257,13 @@ async def dial_tcp(
 
 
 def _is_refusal(cause: BaseException) -> bool:
-    """Whether TLS failed because the sides do not agree, not because the wire did."""
+    """Whether the TLS handshake was refused, rather than the connection lost."""
     return isinstance(cause, ssl.SSLError) and not isinstance(
         cause, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
     )
 
 
-def _told(error: Exception, options: DialOptions) -> str:
+def _reason(error: Exception, options: DialOptions) -> str:
     if type(error) is TimeoutError and not error.errno:
         return f"no answer within {options.timeout:.3g} s"
     return str(error) or type(error).__name__
@@ -271,18 +274,18 @@ _Address: TypeAlias = tuple[socket.AddressFamily, tuple[str | int | bytes, ...]]
 
 
 async def _resolve(host: str, port: int, options: DialOptions) -> list[_Address]:
-    from ipaddress import ip_address  # a millisecond to load, when there is time
+    from ipaddress import ip_address  # takes a millisecond to import, so not earlier
 
     loop = asyncio.get_running_loop()
-    with suppress(ValueError):  # an address needs no thread to be looked up in
+    with suppress(ValueError):  # an address needs no look-up, which takes a thread
         family = socket.AF_INET if ip_address(host).version == 4 else socket.AF_INET6
         return [(family, (host, port))]
     try:
         async with asyncio.timeout(options.timeout):
             found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        told = _told(error, options)
-        raise BrokerNotAvailable(f"{host}:{port}: resolve name: {told}") from error
+        reason = _reason(error, options)
+        raise BrokerNotAvailable(f"{host}:{port}: resolve name: {reason}") from error
     return [
         (family, (str(address[0]), *address[1:])) for family, _, _, _, address in found
     ]
@@ -296,7 +299,7 @@ async def _connect(
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)  # noqa: FBT003
-        # Requests are whole when they are written: nothing is gained by delaying them.
+        # Requests are written whole, so a delay (Nagle) would gain nothing.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if options.send_buffer_bytes >= 0:

@@ -154,24 +154,26 @@ class LogObserver(Observer):
 
     # ---- the cluster ---------------------------------------------------------------
 
-    def connection_opened(self, node_id: int, lane: str, host: str, port: int) -> None:
+    def connection_opened(
+        self, node_id: int, connection_class: str, host: str, port: int
+    ) -> None:
         """Log it as DEBUG, and as INFO where it could not be made before."""
         level = logging.INFO if node_id in self._unreachable else logging.DEBUG
         self._unreachable.discard(node_id)
         CLIENT.log(
             level,
             "[%s] connected to %s at %s:%d (%s)",
-            *(self._client_id, _server(node_id), host, port, lane),
+            *(self._client_id, _server(node_id), host, port, connection_class),
         )
 
     def connection_lost(
-        self, node_id: int, lane: str, cause: BaseException | None
+        self, node_id: int, connection_class: str, cause: BaseException | None
     ) -> None:
         """Log as a warning that none can be made, as INFO that one was lost."""
         if cause is None:
             CLIENT.debug(
                 "[%s] closed the connection to %s (%s)",
-                *(self._client_id, _server(node_id), lane),
+                *(self._client_id, _server(node_id), connection_class),
             )
             return
         level, what = logging.INFO, "lost the connection to"

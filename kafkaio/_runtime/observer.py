@@ -37,11 +37,13 @@ class Observer:
     def closed(self, kind: str, name: str) -> None:
         """What was reported as started, or tried to start, has closed."""
 
-    def connection_opened(self, node_id: int, lane: str, host: str, port: int) -> None:
+    def connection_opened(
+        self, node_id: int, connection_class: str, host: str, port: int
+    ) -> None:
         """A connection is ready: its versions are negotiated."""
 
     def connection_lost(
-        self, node_id: int, lane: str, cause: BaseException | None
+        self, node_id: int, connection_class: str, cause: BaseException | None
     ) -> None:
         """A ready connection ended, or one could not be made.
 

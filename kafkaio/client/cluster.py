@@ -434,8 +434,10 @@ class Cluster:
 
     # ---- for upper layers: connections, coordinators, tasks ----------------------
 
-    async def connection(self, node_id: int, lane: ConnectionClass) -> Connection:
-        """The connection to a broker on a lane, opened if there is none.
+    async def connection(
+        self, node_id: int, connection_class: ConnectionClass
+    ) -> Connection:
+        """A connection of that class to a broker, opened if there is none.
 
         Raises:
             BrokerNotAvailable: it cannot be made; names host, step and cause.
@@ -443,7 +445,7 @@ class Cluster:
             ClosedError: the client is closed.
         """
         self._check()
-        return await self._pool.connection(node_id, lane)
+        return await self._pool.connection(node_id, connection_class)
 
     def hang_up(self, node_id: int, cause: KafkaError) -> None:
         """A broker is silent: close what it answers at once, or parks, on.
@@ -451,19 +453,19 @@ class Cluster:
         What is in flight there fails with ConnectionLost, and other brokers are asked
         what any of them knows. Reading and writing have time limits of their own.
         """
-        self._pool.close_lanes(
+        self._pool.close_classes(
             node_id, (ConnectionClass.SHARED, ConnectionClass.COORDINATOR), cause
         )
 
-    def end_lane(self, lane: ConnectionClass) -> None:
-        """Close the connections on a lane, for its owner is gone."""
-        self._pool.end_lane(lane)
+    def end_class(self, connection_class: ConnectionClass) -> None:
+        """Close all connections of a class, because its owner is gone."""
+        self._pool.end_class(connection_class)
 
     def ready_connection(
-        self, node_id: int, lane: ConnectionClass
+        self, node_id: int, connection_class: ConnectionClass
     ) -> Connection | None:
-        """The open connection to a broker on a lane, or None; opens nothing."""
-        return self._pool.ready(node_id, lane)
+        """The open connection of that class to a broker, or None; opens nothing."""
+        return self._pool.ready(node_id, connection_class)
 
     async def coordinator(
         self,
@@ -513,9 +515,12 @@ class Cluster:
     # ---- what the parts report ---------------------------------------------------
 
     def _connection_lost(
-        self, node_id: int, lane: ConnectionClass, cause: BaseException | None
+        self,
+        node_id: int,
+        connection_class: ConnectionClass,
+        cause: BaseException | None,
     ) -> None:
-        del lane
+        del connection_class
         if cause is None:
             return  # we closed it
         self._finder.cache.forget_node(node_id)

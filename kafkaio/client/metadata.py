@@ -12,12 +12,12 @@ from kafkaio._machines.metadata import (
     ClusterView,
     Endpoint,
     Epochs,
-    Unavailable,
+    UnavailableTopics,
     merge,
     with_leader,
 )
 from kafkaio._machines.reactions import Step, reaction
-from kafkaio._machines.refresh import Ask, RefreshSchedule, Topics
+from kafkaio._machines.refresh import RefreshRequest, RefreshSchedule, Topics
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.wakeup import Wakeup
@@ -68,7 +68,9 @@ class MetadataKeeper:
         self._nodes = nodes
         self._observer = observer
         self._epochs = Epochs()
-        self._unavailable = Unavailable(may_create=config.allow_auto_create_topics)
+        self._unavailable = UnavailableTopics(
+            may_create=config.allow_auto_create_topics
+        )
         self._wakeup = Wakeup()
         self._listeners: list[Listener] = []
         self._recovers = config.metadata_recovery_strategy == "rebootstrap"
@@ -171,7 +173,7 @@ class MetadataKeeper:
             raise
         self.attempted.tell()
 
-    async def _fetch(self, ask: Ask) -> tuple[MetadataResponse, int]:
+    async def _fetch(self, ask: RefreshRequest) -> tuple[MetadataResponse, int]:
         """Ask one broker, starting over from the bootstrap servers if none answers."""
         with anyio.CancelScope(deadline=self._schedule.rebootstrap_at()):
             try:
@@ -182,7 +184,7 @@ class MetadataKeeper:
         self._start_over()
         return await self._ask_any(ask)
 
-    async def _ask_any(self, ask: Ask) -> tuple[MetadataResponse, int]:
+    async def _ask_any(self, ask: RefreshRequest) -> tuple[MetadataResponse, int]:
         connection = await self._nodes.any_connection()
         request = MetadataRequest(
             topics=None
@@ -203,7 +205,9 @@ class MetadataKeeper:
             raise ConnectionLost(f"{where}: fetch metadata: {error}") from error
         return answer, version
 
-    def _take(self, ask: Ask, response: MetadataResponse, version: int) -> None:
+    def _take(
+        self, ask: RefreshRequest, response: MetadataResponse, version: int
+    ) -> None:
         error = ErrorCode(response.error_code)
         if reaction(ApiKey.METADATA, error).step is Step.REBOOTSTRAP:
             self._start_over()
@@ -221,7 +225,7 @@ class MetadataKeeper:
 
     def _tell_unavailable(self) -> None:
         wanted = self._schedule.interest.names()
-        for topic, code in self._unavailable.look(self.view, wanted, now()):
+        for topic, code in self._unavailable.update(self.view, wanted, now()):
             why = broker_error(code, f"topic {topic!r} cannot be described")
             self._observer.topic_unavailable(topic, why)
 

@@ -199,7 +199,8 @@ class Core:
         self._takes_part = False
         if self.config.group_id is not None:
             committer = OffsetCommitter(self.cluster, self.config, self.identity)
-            member = GroupMember(self.cluster, self.config, self.assigned, committer)
+            member = GroupMember(self.cluster, self.config, self.assigned)
+            committer.attach(member)
             self.committer, self.member = committer, member
             self.rewinder = Rewinder(member, committer)
             self.assigned.attach(member)
@@ -397,9 +398,9 @@ class Core:
         self.assigned.watch_topics(None)
 
     def _end_connections(self) -> None:
-        self.cluster.end_lane(self.fetcher.connection_class)
+        self.cluster.end_class(self.fetcher.connection_class)
         if self.member is not None:
-            self.cluster.end_lane(self.member.lane)
+            self.cluster.end_class(self.member.connection_class)
 
     def abandon(self) -> None:
         """End soon, and wait for nothing: the consumer was collected while open.
@@ -412,7 +413,7 @@ class Core:
     def _abandon(self) -> None:
         self.life.abandon()
         if self.member is not None and self._takes_part:
-            self.member.say_goodbye()
+            self.member.send_leave()
         self._leave_cluster()
         self._supervisor.cancel()
         self.assigned.feed.end()

@@ -249,7 +249,7 @@ async def test_those_who_share_a_client_do_not_wait_for_each_other(
                     await producer.send(name, b"%d" % number, partition=number)
             await until(lambda: len(seen) + len(others) == COUNT, limit=5)
         await until(lambda: len(numbers(one)) == COUNT)
-        kinds = [one.lane.kind for one in client.statistics().connections]
+        kinds = [one.connection_class.kind for one in client.statistics().connections]
         # That of who has gone is gone.
         assert kinds.count("coordinator") == 1
         assert kinds.count("fetch") == 2

@@ -82,7 +82,7 @@ class Membership(ABC):
         self.matches_on_client = False
         self._poll = PollTimer(max_poll_interval)
         self._tickets = 0
-        # Ticket of the request that leaves the group for good, 0 for none.
+        # Ticket of the request that leaves the group permanently, 0 for none.
         self._closing_ticket = 0
         # Partitions that no member may own until they are removed from this set.
         self._withheld = frozenset[TopicPartition]()
@@ -128,9 +128,9 @@ class Membership(ABC):
 
     @property
     def is_joining(self) -> bool:
-        """Whether a JoinGroup is due or under way; its answer tells the generation.
+        """Whether the answer to a JoinGroup or SyncGroup decides on the generation.
 
-        A commit waits for it.
+        A commit whose generation was refused waits for it.
         """
         return False
 
@@ -281,6 +281,15 @@ class Membership(ABC):
             roll: a random number in [0, 1).
         """
 
+    def restore_generation(self) -> bool:
+        """A commit under the present generation was refused: was it never completed?
+
+        Returns:
+            Whether the member is back at an older generation. The commit can be retried
+            under it.
+        """
+        return False
+
     def leave_ended(self, ticket: int, now: float) -> Effects:
         """The request that leaves the group was answered, or has failed."""
         if ticket != self._closing_ticket:
@@ -307,7 +316,7 @@ class Membership(ABC):
 
     @abstractmethod
     def _left(self, now: float) -> None:
-        """The member has left the group for good."""
+        """The member has left the group permanently."""
 
     @abstractmethod
     def _retry_request(self, ticket: int, now: float, roll: float) -> None:
@@ -315,7 +324,7 @@ class Membership(ABC):
 
     @abstractmethod
     def _refused(self, error: KafkaError, now: float) -> None:
-        """A request failed for good: end the membership."""
+        """A request failed permanently: end the membership."""
 
     @abstractmethod
     def _proceed(self, now: float) -> None:

@@ -1,11 +1,10 @@
-"""Where reading stands in each assigned partition."""
+"""The position of each assigned partition: where reading goes on."""
 
 from __future__ import annotations
 
 from kafkaio._machines.positions.positions import Positions
 from kafkaio._machines.positions.stages import (
     TRANSITIONS,
-    Cut,
     Event,
     FetchPoint,
     PartitionPosition,
@@ -13,12 +12,12 @@ from kafkaio._machines.positions.stages import (
     ResetTo,
     Stage,
     Token,
-    Unproven,
+    Truncation,
+    Unvalidated,
 )
 
 __all__ = [
     "TRANSITIONS",
-    "Cut",
     "Event",
     "FetchPoint",
     "PartitionPosition",
@@ -27,5 +26,6 @@ __all__ = [
     "ResetTo",
     "Stage",
     "Token",
-    "Unproven",
+    "Truncation",
+    "Unvalidated",
 ]

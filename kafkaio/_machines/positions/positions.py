@@ -1,31 +1,33 @@
-"""Where reading stands in each assigned partition.
+"""The position of each assigned partition: where reading goes on.
 
-Theory. A partition goes through stages::
+A partition goes through stages::
 
-    UNPOSITIONED -- committed offset found ---------------------> FETCHING
-    UNPOSITIONED -- none, a reset policy --> RESETTING -- found --> FETCHING
-    UNPOSITIONED -- none, no policy -------> STRANDED
-    FETCHING ------ out of range, a policy -> RESETTING
-    FETCHING ------ out of range, no policy -> STRANDED
-    FETCHING ------ another leader -------> VALIDATING -- log agrees -> FETCHING
-    VALIDATING ---- log is cut, a policy -> FETCHING at the cut, or RESETTING
-    VALIDATING ---- log is cut, no policy -> STRANDED
+    UNPOSITIONED -- committed offset found --------> FETCHING
+    UNPOSITIONED -- none, a reset policy ----------> RESETTING
+    UNPOSITIONED -- none, no policy ---------------> NO_OFFSET
+    RESETTING ----- found -------------------------> FETCHING
+    FETCHING ------ out of range, a policy --------> RESETTING
+    FETCHING ------ out of range, no policy -------> NO_OFFSET
+    FETCHING ------ another leader ----------------> VALIDATING
+    VALIDATING ---- the log agrees ----------------> FETCHING
+    VALIDATING ---- the log is truncated, a policy -> FETCHING there, or RESETTING
+    VALIDATING ---- the log is truncated, none -----> NO_OFFSET
 
 A seek leads from every stage to FETCHING, a seek to the beginning or the end to
 RESETTING. A position whose leader epoch is known, from a commit, a seek or the record
 before it, is validated with every leader that it meets (KIP-320): after an unclean
-election the new leader's log may lack what was read.
+election the new leader's log may lack records that were read.
 
-Pausing and the request to give the partition up are beside the stages: they hold
-fetching or delivery back and move no position. A reset that was asked for is looked up
-all the same: until it is given up, which may be long, the partition has a position.
+A pause and a requested revocation are no stages: they stop fetching or delivery, and
+move no position. A reset that was requested is looked up all the same, because until
+the revocation completes, which may take long, the partition needs a position.
 
-There are two offsets: ``fetch_offset`` is where the next request reads, ``position``
-is the next record to hand out; what is between them is buffered.
+There are two offsets: ``fetch_offset`` is where the next request reads, ``position`` is
+the next record to hand out. The records between them are buffered.
 
-Look-ups and fetches answer late. Each carries the `Token` of its start: the number of
-the assignment and the era, which every seek and reset ends. A reply with an old token
-is dropped before it reaches the table, so a seek during a look-up wins.
+Look-ups and fetches are answered late. Each carries the `Token` of its start: the
+number of the assignment, and the era, which every seek and reset ends. A reply with an
+old token is dropped before it reaches the table, so a seek during a look-up wins.
 """
 
 from __future__ import annotations
@@ -33,16 +35,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from kafkaio._machines.positions.stages import (
-    SOUGHT,
+    LOOKING_UP,
     TRANSITIONS,
-    Cut,
     Event,
     FetchPoint,
     PartitionPosition,
     Reset,
     Stage,
     Token,
-    Unproven,
+    Truncation,
+    Unvalidated,
 )
 from kafkaio.errors import InternalError
 from kafkaio.types import TopicPartition
@@ -54,7 +56,8 @@ class Positions:
     """Every assigned partition's position.
 
     Args:
-        policy: what to do without a usable offset; None strands the partition.
+        policy: where to reset to without a usable offset; None: the partition then has
+            none, until a seek.
     """
 
     __slots__ = ("_last_number", "_partitions", "_policy", "_stages")
@@ -86,7 +89,7 @@ class Positions:
         return len(self._partitions)
 
     def get(self, tp: TopicPartition) -> PartitionPosition | None:
-        """The partition's state: None where it is not assigned."""
+        """The partition's state; None if it is not assigned."""
         return self._partitions.get(tp)
 
     # Assignment
@@ -95,15 +98,15 @@ class Positions:
         """Begin a new assignment of a partition and return its number.
 
         Args:
-            tp: the partition; one that is assigned already begins anew.
-            has_commits: whether there may be a committed offset to look for.
+            tp: the partition; if it is assigned already, its state is replaced.
+            has_commits: whether there may be a committed offset to look up.
         """
         self.unassign(tp)
         self._last_number += 1
         entry = PartitionPosition(self._last_number, self._policy)
         self._partitions[tp] = self._stages[entry.stage][tp] = entry
         if not has_commits:
-            self._without_offset(tp, entry, Event.UNCOMMITTED)
+            self._reset_by_policy(tp, entry, Event.UNCOMMITTED)
         return entry.number
 
     def unassign(self, tp: TopicPartition) -> None:
@@ -113,13 +116,13 @@ class Positions:
             del self._stages[entry.stage][tp]
 
     def revoke_requested(self, tp: TopicPartition) -> None:
-        """Hand out and fetch no more; the position stays valid until the end."""
+        """Stop handing out and fetching; the position stays valid until the end."""
         entry = self._partitions[tp]
         entry.is_revoking = True
         entry.fetch_offset = entry.position
 
     def pause(self, tp: TopicPartition) -> None:
-        """Hold a partition back; its position and what is buffered stay."""
+        """Stop a partition; its position and its buffered records stay."""
         self._partitions[tp].is_paused = True
 
     def resume(self, tp: TopicPartition) -> None:
@@ -129,11 +132,11 @@ class Positions:
     # Finding a position
 
     def unpositioned(self, now: float) -> dict[TopicPartition, Token]:
-        """Partitions whose committed offset is to be looked up now."""
+        """Partitions whose committed offset has to be looked up now."""
         return {tp: entry.token for tp, entry in self._due(Stage.UNPOSITIONED, now)}
 
     def resetting(self, now: float) -> dict[TopicPartition, tuple[Token, Reset]]:
-        """Partitions whose reset is to be looked up now, and where each leads."""
+        """Partitions whose reset has to be looked up now, and where each leads."""
         return {
             tp: (entry.token, entry.reset)
             for tp, entry in self._due(Stage.RESETTING, now, also_revoking=True)
@@ -147,46 +150,46 @@ class Positions:
         return self._found(tp, token, Event.COMMITTED, offset, epoch)
 
     def committed_missing(self, tp: TopicPartition, token: Token) -> bool:
-        """No offset is committed: reset, or strand without a policy.
+        """No offset is committed: reset, if there is a policy.
 
         Returns:
-            Whether the partition is stranded now.
+            Whether the partition has no usable offset now.
         """
         entry = self._current(tp, token)
         if entry is None or entry.stage is not Stage.UNPOSITIONED:
             return False
-        return self._without_offset(tp, entry, Event.UNCOMMITTED)
+        return self._reset_by_policy(tp, entry, Event.UNCOMMITTED)
 
     def reset_found(self, tp: TopicPartition, token: Token, offset: int) -> bool:
         """A reset's offset was found. Returns whether it still matters.
 
-        It has no epoch: there is no record before it that was read (KIP-320).
+        It has no epoch, because no record before it was read (KIP-320).
         """
         return self._found(tp, token, Event.FOUND, offset, -1)
 
     def out_of_range(self, tp: TopicPartition, token: Token) -> bool:
-        """The position is outside the log: reset, or strand without a policy.
+        """The position is outside the log: reset, if there is a policy.
 
         Returns:
-            Whether the partition is stranded now.
+            Whether the partition has no usable offset now.
         """
         entry = self._current(tp, token)
         if entry is None or entry.stage is not Stage.FETCHING:
             return False
         entry.reset = self._policy
         outside = entry.position
-        is_stranded = self._without_offset(tp, entry, Event.OUT_OF_RANGE)
+        has_no_offset = self._reset_by_policy(tp, entry, Event.OUT_OF_RANGE)
         entry.outside = outside
-        return is_stranded
+        return has_no_offset
 
-    # Agreeing with the leader
+    # Validating with the leader (KIP-320)
 
     def leader_seen(self, tp: TopicPartition, leader_epoch: int) -> bool:
-        """The partition has that leader: is what was read under another in its log?
+        """The partition has a leader of that epoch.
 
         Returns:
-            Whether the position has to be validated now, for which everything that is
-            buffered has to be dropped.
+            Whether the position has to be validated now: its log may lack what was read
+            under another leader. The caller then has to drop all buffered records.
         """
         entry = self._partitions[tp]
         if entry.stage is not Stage.FETCHING or leader_epoch <= entry.leader_epoch:
@@ -194,56 +197,56 @@ class Positions:
         if entry.position_epoch in {-1, leader_epoch}:
             entry.leader_epoch = leader_epoch
             return False
-        self._fire(tp, entry, Event.UNPROVEN)
+        self._fire(tp, entry, Event.UNVALIDATED)
         self.fetch_again(tp)
         return True
 
-    def validating(self, now: float) -> dict[TopicPartition, Unproven]:
-        """Partitions whose position is to be validated now."""
+    def validating(self, now: float) -> dict[TopicPartition, Unvalidated]:
+        """Partitions whose position has to be validated now."""
         return {
-            tp: Unproven(entry.token, entry.position, entry.position_epoch)
+            tp: Unvalidated(entry.token, entry.position, entry.position_epoch)
             for tp, entry in self._due(Stage.VALIDATING, now)
         }
 
     def validated(self, tp: TopicPartition, token: Token, leader_epoch: int) -> None:
-        """The leader of that epoch has all that was read, or need not be asked."""
+        """The leader of that epoch has what was read, or need not be asked."""
         entry = self._validating(tp, token)
         if entry is not None:
-            self._fire(tp, entry, Event.PROVEN)
+            self._fire(tp, entry, Event.VALIDATED)
             entry.leader_epoch = leader_epoch
             entry.retry_at = 0.0
             entry.attempts = 0
 
     def diverged(
         self, tp: TopicPartition, token: Token, end: int, epoch: int, leader_epoch: int
-    ) -> Cut | None:
-        """The leader's log lacks what was read: go back, or strand without a policy.
+    ) -> Truncation | None:
+        """The leader's log lacks records that were read: go back, if there is a policy.
 
         Args:
             tp: the partition.
-            token: what the question was asked for.
+            token: the token of the request.
             end: the offset up to which the log may still agree, -1 if unknown.
             epoch: the epoch of the record before ``end``.
-            leader_epoch: the leader that said so.
+            leader_epoch: the epoch of the leader that answered.
 
         Returns:
-            What was lost: None where the answer came too late to matter.
+            What was truncated; None if the answer came too late to matter.
         """
         entry = self._validating(tp, token)
         if entry is None:
             return None
-        cut = Cut(entry.position, end)
+        truncation = Truncation(entry.position, end)
         if self._policy is None:
-            self._without_offset(tp, entry, Event.OUT_OF_RANGE)
-            entry.cut = cut
+            self._reset_by_policy(tp, entry, Event.OUT_OF_RANGE)
+            entry.truncation = truncation
         elif end < 0:
             entry.reset = self._policy
-            self._without_offset(tp, entry, Event.OUT_OF_RANGE)
+            self._reset_by_policy(tp, entry, Event.OUT_OF_RANGE)
         else:
-            self._fire(tp, entry, Event.CUT)
+            self._fire(tp, entry, Event.TRUNCATED)
             self._put(entry, end, epoch)
             entry.leader_epoch = leader_epoch
-        return cut
+        return truncation
 
     def _validating(self, tp: TopicPartition, token: Token) -> PartitionPosition | None:
         entry = self._current(tp, token)
@@ -252,29 +255,29 @@ class Positions:
         return entry
 
     def retry_later(self, tp: TopicPartition, token: Token, until: float) -> None:
-        """A look-up or fetch failed: leave the partition alone until then."""
+        """A look-up or fetch failed: do not retry it before ``until``."""
         entry = self._current(tp, token)
         if entry is not None:
             entry.retry_at = until
             entry.attempts += 1
 
     def next_retry(self, now: float) -> float | None:
-        """When the next partition that waits after a failure is due, if any does."""
+        """When the next retry is due; None if no partition waits for one."""
         waiting = [e.retry_at for e in self._partitions.values() if e.retry_at > now]
         return min(waiting, default=None)
 
-    # The user's wishes
+    # Seeking
 
     def seek(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
-        """Read on at ``offset``. Look-ups and fetches under way are void."""
+        """Go on at ``offset``. Look-ups and fetches under way become void."""
         entry = self._partitions[tp]
         self._fire(tp, entry, Event.SEEK)
         self._set(tp, entry, offset, epoch)
 
     def seek_to(self, tp: TopicPartition, reset: Reset) -> None:
-        """Look a new position up, whatever it is now."""
+        """Look up a new position, whatever the present one is."""
         entry = self._partitions[tp]
-        self._fire(tp, entry, Event.RESET_ASKED)
+        self._fire(tp, entry, Event.RESET_REQUESTED)
         entry.reset = reset
         self._unset(entry)
 
@@ -289,7 +292,7 @@ class Positions:
         ]
 
     def accepts(self, point: FetchPoint) -> bool:
-        """Whether the answer to a fetch from ``point`` is still wanted."""
+        """Whether the answer to a fetch from ``point`` is still needed."""
         entry = self._current(point.tp, point.token)
         return (
             entry is not None
@@ -299,16 +302,16 @@ class Positions:
         )
 
     def fetched(self, tp: TopicPartition, next_offset: int) -> None:
-        """Batches up to ``next_offset`` are buffered: fetch on from there."""
+        """Batches up to ``next_offset`` are buffered: the next fetch begins there."""
         entry = self._partitions[tp]
         if next_offset < entry.fetch_offset:
-            raise InternalError(f"fetch of {tp} went back to {next_offset}: {entry}")
+            raise InternalError(f"a fetch of {tp} went back to {next_offset}: {entry}")
         entry.fetch_offset = next_offset
         entry.attempts = 0
         entry.retry_at = 0.0
 
     def advance(self, tp: TopicPartition, offset: int, epoch: int) -> None:
-        """Records before ``offset`` were handed out or left out."""
+        """Records before ``offset`` were handed out, or are not for the application."""
         entry = self._partitions[tp]
         if not entry.position <= offset <= entry.fetch_offset:
             raise InternalError(f"position of {tp} cannot go to {offset}: {entry}")
@@ -316,20 +319,20 @@ class Positions:
         entry.position_epoch = epoch
 
     def fetch_again(self, tp: TopicPartition) -> None:
-        """What was buffered is gone: fetch on from the position."""
+        """The buffered records were dropped: fetch again from the position."""
         entry = self._partitions[tp]
         entry.fetch_offset = entry.position
         entry.era += 1
 
-    def stranded(self) -> Collection[TopicPartition]:
-        """Partitions that need a seek: a view, which costs nothing to look at."""
-        return self._stages[Stage.STRANDED].keys()
+    def without_offset(self) -> Collection[TopicPartition]:
+        """Partitions that need a seek: a live view, which costs nothing."""
+        return self._stages[Stage.NO_OFFSET].keys()
 
     def is_settled(self) -> bool:
-        """Whether no partition waits for its position any more."""
+        """Whether no partition waits for its position."""
         return all(
             entry.is_revoking
-            for stage in SOUGHT
+            for stage in LOOKING_UP
             for entry in self._stages[stage].values()
         )
 
@@ -354,7 +357,7 @@ class Positions:
         self._set(tp, entry, offset, epoch)
         return True
 
-    def _without_offset(
+    def _reset_by_policy(
         self, tp: TopicPartition, entry: PartitionPosition, event: Event
     ) -> bool:
         self._fire(tp, entry, Event.NO_POLICY if self._policy is None else event)
@@ -378,7 +381,7 @@ class Positions:
     ) -> None:
         self._put(entry, offset, epoch)
         if epoch >= 0:
-            self._fire(tp, entry, Event.UNPROVEN)
+            self._fire(tp, entry, Event.UNVALIDATED)
 
     def _put(self, entry: PartitionPosition, offset: int, epoch: int) -> None:
         self._unset(entry)
@@ -389,7 +392,7 @@ class Positions:
         entry.era += 1
         entry.position = entry.fetch_offset = entry.position_epoch = -1
         entry.leader_epoch = -1
-        entry.cut = None
+        entry.truncation = None
         entry.outside = -1
         entry.retry_at = 0.0
         entry.attempts = 0

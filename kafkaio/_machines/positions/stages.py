@@ -1,6 +1,6 @@
-"""The stages of a partition's position, and what leads from one to the other.
+"""The stages of a partition's position, as one table.
 
-The theory is told in `kafkaio._machines.positions.positions`.
+`kafkaio._machines.positions.positions` explains them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from kafkaio.config.checks import iso_duration_ms
 from kafkaio.types import TopicPartition
 
 __all__ = [
-    "SOUGHT",
+    "LOOKING_UP",
     "TRANSITIONS",
-    "Cut",
     "Event",
     "FetchPoint",
     "PartitionPosition",
@@ -23,58 +22,61 @@ __all__ = [
     "ResetTo",
     "Stage",
     "Token",
-    "Unproven",
+    "Truncation",
+    "Unvalidated",
 ]
 
 
 class Stage(Enum):
     """What has to happen next with a partition."""
 
-    UNPOSITIONED = auto()  #: look for a committed offset
-    RESETTING = auto()  #: look up the offset that the reset asks for
+    UNPOSITIONED = auto()  #: look up the committed offset
+    RESETTING = auto()  #: look up the offset that the reset leads to
     VALIDATING = auto()  #: ask the leader whether its log has what was read
     FETCHING = auto()  #: there is a position
-    STRANDED = auto()  #: no position and no policy: only a seek helps
+    NO_OFFSET = auto()  #: no usable offset and no reset policy: only a seek helps
 
 
 class Event(Enum):
     """What moves a partition from stage to stage."""
 
-    COMMITTED = auto()
-    UNCOMMITTED = auto()
-    FOUND = auto()
-    OUT_OF_RANGE = auto()
-    UNPROVEN = auto()
-    PROVEN = auto()
-    CUT = auto()
-    NO_POLICY = auto()
-    SEEK = auto()
-    RESET_ASKED = auto()
+    COMMITTED = auto()  #: a committed offset was found
+    UNCOMMITTED = auto()  #: there is none
+    FOUND = auto()  #: the offset of a reset was found
+    OUT_OF_RANGE = auto()  #: the position is outside the log
+    UNVALIDATED = auto()  #: the leader has not confirmed the position yet
+    VALIDATED = auto()  #: the leader's log has everything that was read
+    TRUNCATED = auto()  #: it does not, and the end of what it has is known
+    NO_POLICY = auto()  #: an offset is missing, and there is no reset policy
+    SEEK = auto()  #: to an offset
+    RESET_REQUESTED = auto()  #: a seek to the beginning, the end or a time
 
 
+#: Where each event leads from each stage. A pair that is not listed is a bug in
+#: kafkaio: late replies are dropped by their token before they become events.
 TRANSITIONS: Final = {
     (Stage.UNPOSITIONED, Event.COMMITTED): Stage.FETCHING,
     (Stage.UNPOSITIONED, Event.UNCOMMITTED): Stage.RESETTING,
-    (Stage.UNPOSITIONED, Event.NO_POLICY): Stage.STRANDED,
+    (Stage.UNPOSITIONED, Event.NO_POLICY): Stage.NO_OFFSET,
     (Stage.RESETTING, Event.FOUND): Stage.FETCHING,
     (Stage.FETCHING, Event.OUT_OF_RANGE): Stage.RESETTING,
-    (Stage.FETCHING, Event.NO_POLICY): Stage.STRANDED,
-    (Stage.FETCHING, Event.UNPROVEN): Stage.VALIDATING,
-    (Stage.VALIDATING, Event.PROVEN): Stage.FETCHING,
-    (Stage.VALIDATING, Event.CUT): Stage.FETCHING,
+    (Stage.FETCHING, Event.NO_POLICY): Stage.NO_OFFSET,
+    (Stage.FETCHING, Event.UNVALIDATED): Stage.VALIDATING,
+    (Stage.VALIDATING, Event.VALIDATED): Stage.FETCHING,
+    (Stage.VALIDATING, Event.TRUNCATED): Stage.FETCHING,
     (Stage.VALIDATING, Event.OUT_OF_RANGE): Stage.RESETTING,
-    (Stage.VALIDATING, Event.NO_POLICY): Stage.STRANDED,
+    (Stage.VALIDATING, Event.NO_POLICY): Stage.NO_OFFSET,
     **{(stage, Event.SEEK): Stage.FETCHING for stage in Stage},
-    **{(stage, Event.RESET_ASKED): Stage.RESETTING for stage in Stage},
+    **{(stage, Event.RESET_REQUESTED): Stage.RESETTING for stage in Stage},
 }
 
 
-#: Stages with a look-up to do.
-SOUGHT: Final = (Stage.UNPOSITIONED, Stage.RESETTING, Stage.VALIDATING)
+#: Stages that wait for a look-up.
+LOOKING_UP: Final = (Stage.UNPOSITIONED, Stage.RESETTING, Stage.VALIDATING)
 
 
 class ResetTo(Enum):
-    """What a reset looks for."""
+    """Where a reset leads."""
 
     EARLIEST = auto()
     LATEST = auto()
@@ -86,8 +88,8 @@ class Reset:
     """Where a reset leads: the log's start, its end, or a time before now.
 
     Attributes:
-        to: what to look for.
-        duration_ms: how far back, for ``DURATION``.
+        to: where it leads.
+        duration_ms: how far back from now, for ``DURATION``.
     """
 
     to: ResetTo
@@ -95,7 +97,7 @@ class Reset:
 
     @classmethod
     def of(cls, policy: str) -> Reset | None:
-        """Read ``auto_offset_reset``; None is ``none``."""
+        """Parse ``auto_offset_reset``; None for ``none``."""
         kind, _, duration = policy.partition(":")
         if kind == "by_duration":
             return cls(ResetTo.DURATION, iso_duration_ms(duration) or 0)
@@ -104,7 +106,7 @@ class Reset:
 
 
 class Token(NamedTuple):
-    """What a look-up or a fetch was started for."""
+    """The assignment and the era in which a look-up or a fetch began."""
 
     number: int
     era: int
@@ -118,19 +120,19 @@ class FetchPoint(NamedTuple):
     token: Token
 
 
-class Unproven(NamedTuple):
-    """A position to validate: what was read before it, and under which epoch."""
+class Unvalidated(NamedTuple):
+    """A position to validate, and the leader epoch of the record before it."""
 
     token: Token
     offset: int
     epoch: int
 
 
-class Cut(NamedTuple):
-    """A log that lacks what was read (KIP-320).
+class Truncation(NamedTuple):
+    """A log that lacks records that were read (KIP-320).
 
     Attributes:
-        position: up to where it was read.
+        position: the offset up to which records were read.
         end: the offset up to which the log may still agree, -1 if unknown.
     """
 
@@ -150,25 +152,26 @@ class PartitionPosition:
     position_epoch: int = -1
     fetch_offset: int = -1
     leader_epoch: int = -1
-    cut: Cut | None = None
-    #: The position that turned out to be outside the log.
+    truncation: Truncation | None = None
+    #: The position that was outside the log, -1 for none.
     outside: int = -1
     is_paused: bool = False
     is_revoking: bool = False
     retry_at: float = 0.0
     attempts: int = 0
-    #: What was made of this for the last fetch.
+    #: The fetch point of the last fetch.
     point: FetchPoint | None = None
 
     @property
     def token(self) -> Token:
-        """What a look-up or a fetch that starts now must carry."""
+        """The token of a look-up or a fetch that begins now."""
         return Token(self.number, self.era)
 
     def fetch_point(self, tp: TopicPartition) -> FetchPoint:
-        """Where a fetch that starts now reads; the same object while that is the same.
+        """Where a fetch that begins now reads.
 
-        Of many partitions few move from one fetch to the next.
+        It is the same object as before unless the position has moved: of many
+        partitions few move from one fetch to the next.
         """
         point = self.point
         if (

@@ -21,7 +21,7 @@ from typing import Final, Protocol, TypeVar
 
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.offsets import OffsetLedger
-from kafkaio._machines.positions import Positions, Reset, Token, Unproven
+from kafkaio._machines.positions import Positions, Reset, Token, Unvalidated
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
@@ -157,10 +157,10 @@ class Positioner:
 
         self._start_soon(ask, f"{kind} positions at broker {leader}")
 
-    def _unproven(self) -> dict[TopicPartition, Unproven]:
+    def _unproven(self) -> dict[TopicPartition, Unvalidated]:
         # What was read under the present leader is in its log: nobody need be asked.
         positions = self._reader.positions
-        left: dict[TopicPartition, Unproven] = {}
+        left: dict[TopicPartition, Unvalidated] = {}
         for tp, unproven in positions.validating(now()).items():
             view = self._cluster.view.partition(tp)
             leader_epoch = -1 if view is None else view.leader_epoch
@@ -258,7 +258,7 @@ class Positioner:
             failures[tp, token] = error
         self._retry(failures)
 
-    async def _validate(self, wanted: Mapping[TopicPartition, Unproven]) -> None:
+    async def _validate(self, wanted: Mapping[TopicPartition, Unvalidated]) -> None:
         epochs = {tp: unproven.epoch for tp, unproven in wanted.items()}
         result = await self._epochs.ask(epochs)
         left: dict[TopicPartition, Token] = {}
@@ -270,7 +270,7 @@ class Positioner:
         self._not_found(left, result)
 
     def _on_epoch_end(
-        self, tp: TopicPartition, unproven: Unproven, end: EpochEnd | None
+        self, tp: TopicPartition, unproven: Unvalidated, end: EpochEnd | None
     ) -> None:
         reader, token = self._reader, unproven.token
         if end is None or end.offset >= unproven.offset:

@@ -226,8 +226,8 @@ class Runner:
     def _take_in(self) -> None:
         reader, schedule = self._reader, self._schedule
         for tp in [buffer.tp for buffer in reader.buffers.ready]:
-            while room := schedule.room(tp):
-                piece = reader.take_of(tp, room, raw=True)
+            while capacity := schedule.capacity(tp):
+                piece = reader.take_of(tp, capacity, raw=True)
                 if piece is None:
                     break
                 schedule.add(tp, piece)
@@ -299,12 +299,12 @@ class Runner:
     def _finished(self, job: Job) -> None:
         self._went_on = True
         schedule = self._schedule
-        tp = job.line.tp
-        has_room = schedule.finished(job)
+        tp = job.assignment.tp
+        has_capacity = schedule.finished(job)
         self._touched.add(tp)
-        if has_room:
+        if has_capacity:
             self._consumer.notify()
-        elif not job.line.takes_more:
+        elif not job.assignment.takes_more:
             self._release(tp)
 
     def _release(self, tp: TopicPartition) -> None:
@@ -334,7 +334,7 @@ class Runner:
             f"the handler of {_place(job.record)}", job.attempts, delay, error
         )
         self._went_on = True
-        self._schedule.try_again(job, now() + delay)
+        self._schedule.retry(job, now() + delay)
         self._consumer.notify()
 
     async def _bury(

@@ -302,8 +302,8 @@ def _convert(
 def no_position(tp: TopicPartition, entry: PartitionPosition) -> OffsetOutOfRange:
     """Return the error for a partition without a position and without a policy."""
     topic, partition = tp
-    if entry.cut is not None:
-        return LogTruncated(topic, partition, entry.cut.position, entry.cut.end)
+    if (cut := entry.truncation) is not None:
+        return LogTruncated(topic, partition, cut.position, cut.end)
     what = (
         f"{topic}-{partition} has no committed offset"
         if entry.outside < 0

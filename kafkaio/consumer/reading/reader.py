@@ -213,7 +213,7 @@ class Reader:
                 the log lost records that were read.
         """
         self.raise_errors()
-        for tp in self.positions.stranded():
+        for tp in self.positions.without_offset():
             self.raise_stranded(tp)
         self._is_interrupted = self._progress.divider is not None
 
@@ -224,13 +224,13 @@ class Reader:
 
     def raise_stranded(self, tp: TopicPartition) -> None:
         """Raise if a partition has no position, and no policy finds one."""
-        if tp in self.positions.stranded():
+        if tp in self.positions.without_offset():
             raise no_position(tp, self.positions[tp])
 
     @property
     def has_failed(self) -> bool:
         """Whether there is an error to raise that `look` raises."""
-        return bool(self.errors or self.positions.stranded())
+        return bool(self.errors or self.positions.without_offset())
 
     def has_any(self) -> bool:
         """Whether there may be something to take or to raise."""

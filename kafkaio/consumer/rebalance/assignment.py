@@ -13,11 +13,12 @@ How a partition is revoked. The stages of one assignment, with their order, stan
    wakes a poll that waits. Commits of it are accepted until it is released.
 2. *Reported*: a poll that returns reports it (`poll_ended`); an iterator has nothing to
    report by, so its next step counts as the report.
-3. *Ready*: the user's next step (`step_taken`) shows that it is done with the records
-   it was handed, unless it delays the partition (`delay`) or a hold keeps it. No step
-   is needed for partitions of which nothing is being worked on: `idle` names them.
-4. *Released*: `revoking` commits what is finished, calls the user's callback, and drops
-   the partition.
+3. *Ready*: the user's next step (`step_taken`) releases the partition, because it shows
+   that the user is done with the records that it was handed; unless the user delays it
+   (`delay`). Partitions of which nothing is being worked on need no step: `idle` names
+   them. A hold keeps a partition in this stage.
+4. *Completing*: `revoking` commits what is finished, calls the user's callback, and
+   drops the partition. Then another member may have it.
 
 If this takes longer than the group allows, or the group went on without this member,
 the partition is *lost* at any of these stages. Another member may have it already. The
@@ -208,7 +209,7 @@ class PartitionAssignment:
         if member is None or not member.to_be_revoked:
             return
         if not polls:
-            member.told()
+            member.reported()
         member.step_taken()
         self.reader.ledger.keep(_NOTHING)
 
@@ -218,7 +219,7 @@ class PartitionAssignment:
         self._lost_reported, self._lost_since = self._lost_since, _NOTHING
         self.unreported = _NOTHING
         if self._member is not None:
-            self._member.told()
+            self._member.reported()
             self._member.clear_lost()
 
     @contextmanager

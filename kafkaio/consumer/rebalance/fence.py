@@ -110,7 +110,7 @@ class CommitFence:
         """
         tp, ledger = record.topic_partition, self._ledger
         is_of_old = (
-            ledger.is_of_old(tp, record.offset)
+            ledger.is_from_old_assignment(tp, record.offset)
             if self._assignment.is_member
             else tp in self._assignment.given_back and tp not in ledger
         )

@@ -287,8 +287,10 @@ class Book:
     def caught_up(self, session: Session, partitions: Collection[int]) -> None:
         """All that is finished of these was committed after all."""
         for partition in partitions:
-            if partition in session.held:
-                session.held[partition].is_doubtful = False
+            held = session.held.get(partition)
+            # A commit after it was revoked does not cover it.
+            if held is not None and not held.is_asked_back:
+                held.is_doubtful = False
 
     def _excuse(self, partition: int) -> None:
         self._excused[partition] = self.frontier[partition]

@@ -348,7 +348,7 @@ async def test_a_lost_connection_is_told(cluster: FakeCluster) -> None:
             self.updates = 0
 
         def connection_lost(
-            self, node_id: int, lane: str, cause: BaseException | None
+            self, node_id: int, connection_class: str, cause: BaseException | None
         ) -> None:
             self.lost.append(cause)
 

@@ -156,7 +156,7 @@ async def test_a_bootstrap_server_without_an_address_is_told_at_once(
             self.retried: list[tuple[float, str]] = []
 
         def connection_lost(
-            self, node_id: int, lane: str, cause: BaseException | None
+            self, node_id: int, connection_class: str, cause: BaseException | None
         ) -> None:
             self.lost.append((now(), str(cause)))
 

@@ -111,14 +111,14 @@ async def test_any_spreads_concurrent_requests(cluster: FakeCluster) -> None:
     assert now() < 3.5
 
 
-async def test_lanes(cluster: FakeCluster) -> None:
+async def test_connection_classes(cluster: FakeCluster) -> None:
     cluster.on(ApiKey.JOIN_GROUP, JoinGroupResponse())
     cluster.on(ApiKey.PRODUCE, ProduceResponse())
     async with client_of(cluster) as client:
         await client.request(JoinGroupRequest(), ANY)
         await client.request(ProduceRequest(acks=1), ANY)
-        lanes = {c.lane for c in client.statistics().connections}
-        assert lanes == {
+        classes = {c.connection_class for c in client.statistics().connections}
+        assert classes == {
             ConnectionClass.SHARED,
             ConnectionClass.COORDINATOR,
             ConnectionClass.PRODUCE,

@@ -497,9 +497,8 @@ class Member:
         self.committer = OffsetCommitter(
             self.client._cluster, self.config, lambda: self.group.metadata
         )
-        self.group = GroupMember(
-            self.client._cluster, self.config, self.host, self.committer
-        )
+        self.group = GroupMember(self.client._cluster, self.config, self.host)
+        self.committer.attach(self.group)
         self.topics = topics
         self.error: BaseException | None = None
         self.ended = asyncio.Event()

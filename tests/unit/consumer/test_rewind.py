@@ -275,7 +275,7 @@ async def test_time_runs_out_where_somebody_holds_on(
         listening = two.wait_for_revoke()
         rewind = asyncio.create_task(one.rewind({theirs: 1}, timeout=10))
         async with listening:
-            with pytest.raises(RequestTimeout, match="did not give them up within"):
+            with pytest.raises(RequestTimeout, match="did not release them within"):
                 await rewind
         await eventually(lambda: shared(one, two))
         assert group.offsets[theirs].offset == COUNT
@@ -353,7 +353,7 @@ async def test_a_leader_of_another_client_does_not_listen(
 
     group._share = plain  # type: ignore[method-assign]  # a leader that says less
     async with make(**MEMBER) as consumer:
-        with pytest.raises(RewindRefused, match="cannot be asked to withhold"):
+        with pytest.raises(RewindRefused, match="which cannot withhold"):
             await consumer.rewind({ORDERS[0]: 3})
         await eventually(lambda: shared(consumer))
         assert not group.offsets
@@ -369,7 +369,7 @@ async def test_where_the_brokers_divide_only_what_is_ours_can_be_moved(
     async with make(**MEMBER) as consumer, reading(seen, consumer):
         await eventually(lambda: seen.offsets[ORDERS[1]][-1:] == [COUNT - 1])
         seen.clear()
-        with pytest.raises(RewindRefused, match=r"owners of orders-2 for them"):
+        with pytest.raises(RewindRefused, match="cannot withhold orders-2"):
             await consumer.rewind(dict.fromkeys(ORDERS, 1))
         assert not any(seen.offsets.values())
         await consumer.rewind({ORDERS[1]: 8})

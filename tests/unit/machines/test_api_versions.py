@@ -4,14 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaio._machines.api_versions import (
-    THROTTLED_FROM,
-    ApiVersions,
-    next_attempt,
-    software_version,
-)
+from kafkaio._machines.api_versions import ApiVersions, software_version
 from kafkaio.errors import UnsupportedVersion
-from kafkaio.protocol.api_keys import ApiKey, request_type
+from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kafkaio.protocol.messages.api_versions import (
     ApiVersion,
@@ -94,43 +89,6 @@ def test_what_is_usable_is_known_to_both(
         assert limit is None or version <= limit
 
 
-def test_negotiation_ends_without_an_error() -> None:
-    assert next_attempt(4, ApiVersionsResponse()) is None
-
-
-def test_negotiation_asks_again_at_the_announced_version() -> None:
-    answer = ApiVersionsResponse(
-        error_code=35,
-        api_keys=[
-            ApiVersion(api_key=3, max_version=9),
-            ApiVersion(api_key=18, max_version=3),
-        ],
-    )
-    assert next_attempt(5, answer) == 3
-
-
-def test_negotiation_falls_back_to_zero_where_nothing_is_said() -> None:
-    assert next_attempt(4, ApiVersionsResponse(error_code=35)) == 0
-    other = ApiVersion(api_key=3, max_version=9)
-    assert next_attempt(4, ApiVersionsResponse(error_code=35, api_keys=[other])) == 0
-
-
-@given(st.integers(1, 4), st.integers(-(2**15), 2**15 - 1))
-def test_negotiation_never_repeats_a_version(asked: int, announced: int) -> None:
-    answer = ApiVersionsResponse(
-        error_code=35, api_keys=[ApiVersion(api_key=18, max_version=announced)]
-    )
-    retry = next_attempt(asked, answer)
-    assert retry is not None
-    assert 0 <= retry < asked
-
-
-@pytest.mark.parametrize(("asked", "code"), [(0, 35), (4, 42), (0, 1)])
-def test_negotiation_fails_on_other_errors(asked: int, code: int) -> None:
-    with pytest.raises(UnsupportedVersion, match=f"error code {code}"):
-        next_attempt(asked, ApiVersionsResponse(error_code=code))
-
-
 @pytest.mark.parametrize(
     ("version", "shown"),
     [
@@ -150,8 +108,3 @@ def test_software_version(version: str, shown: str) -> None:
 def test_brokers_accept_every_software_version(version: str) -> None:
     rule = r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?"
     assert re.fullmatch(rule, software_version(version))
-
-
-def test_throttled_versions_exist() -> None:
-    for key, version in THROTTLED_FROM.items():
-        assert version <= request_type(key).MAX_VERSION

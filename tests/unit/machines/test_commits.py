@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaio._machines.commits import Answer, CommitQueue, Fate, Merge
+from kafkaio._machines.commits import Answer, CallOutcome, CommitQueue, Merge
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 A, B, C = (TopicPartition("t", number) for number in range(3))
-TAKEN, AGAIN, REFUSED, UNFIT = Answer
+COMMITTED, RETRY, REFUSED, INVALID = Answer
 _MUCH = 1 << 20
 
 
@@ -23,7 +23,7 @@ def at(offset: int, metadata: str = "") -> OffsetAndMetadata:
 def queue(*calls: dict[TopicPartition, OffsetAndMetadata]) -> CommitQueue:
     """A queue with these calls, numbered from 0."""
     made = CommitQueue(_MUCH)
-    assert [made.join(call) for call in calls] == list(range(len(calls)))
+    assert [made.add(call) for call in calls] == list(range(len(calls)))
     return made
 
 
@@ -32,42 +32,42 @@ def test_of_each_partition_goes_out_what_the_last_call_wants() -> None:
     waiting = queue({A: at(5), B: at(5)}, {A: late})
     merge = waiting.merge()
     assert merge == Merge({A: late, B: at(5)}, {A: 1, B: 0}, (0, 1))
-    assert waiting.answered(merge, {A: TAKEN, B: TAKEN}) == [
-        Fate(0, TAKEN, None, has_ended=True),
-        Fate(1, TAKEN, None, has_ended=True),
+    assert waiting.answered(merge, {A: COMMITTED, B: COMMITTED}) == [
+        CallOutcome(0, COMMITTED, None, has_ended=True),
+        CallOutcome(1, COMMITTED, None, has_ended=True),
     ]
     assert repr(waiting) == "<CommitQueue 0 calls>"
 
 
 def test_what_was_taken_is_not_sent_again() -> None:
     waiting = queue({A: at(1), B: at(1), C: at(1)})
-    fates = waiting.answered(waiting.merge(), {A: TAKEN, B: AGAIN, C: AGAIN})
-    assert fates == [Fate(0, AGAIN, B, has_ended=False)]
+    outcomes = waiting.answered(waiting.merge(), {A: COMMITTED, B: RETRY, C: RETRY})
+    assert outcomes == [CallOutcome(0, RETRY, B, has_ended=False)]
     assert waiting.merge().offsets == {B: at(1), C: at(1)}
 
 
 def test_a_refusal_meets_who_named_the_partition() -> None:
     waiting = queue({A: at(1), B: at(1)}, {A: at(2)}, {B: at(3)})
-    fates = waiting.answered(waiting.merge(), {A: REFUSED, B: TAKEN})
-    assert fates == [
-        Fate(0, REFUSED, A, has_ended=True),
-        Fate(1, REFUSED, A, has_ended=True),
-        Fate(2, TAKEN, None, has_ended=True),
+    outcomes = waiting.answered(waiting.merge(), {A: REFUSED, B: COMMITTED})
+    assert outcomes == [
+        CallOutcome(0, REFUSED, A, has_ended=True),
+        CallOutcome(1, REFUSED, A, has_ended=True),
+        CallOutcome(2, COMMITTED, None, has_ended=True),
     ]
 
 
 def test_what_another_was_unfit_for_is_sent_without_it() -> None:
     waiting = queue({A: at(1)}, {A: at(2, "much")})
-    assert waiting.answered(waiting.merge(), {A: UNFIT}) == [
-        Fate(1, REFUSED, A, has_ended=True)
+    assert waiting.answered(waiting.merge(), {A: INVALID}) == [
+        CallOutcome(1, REFUSED, A, has_ended=True)
     ]
     assert waiting.merge().offsets == {A: at(1)}
 
 
 def test_a_call_that_failed_commits_what_another_stood_before() -> None:
     waiting = queue({A: at(1), B: at(1)}, {A: at(2, "much")})
-    fates = waiting.answered(waiting.merge(), {A: UNFIT, B: REFUSED})
-    assert fates[0] == Fate(0, REFUSED, B, has_ended=False)
+    outcomes = waiting.answered(waiting.merge(), {A: INVALID, B: REFUSED})
+    assert outcomes[0] == CallOutcome(0, REFUSED, B, has_ended=False)
     assert waiting.merge().offsets == {A: at(1)}
 
 
@@ -82,22 +82,24 @@ def test_who_goes_while_a_request_is_on_its_way_hears_nothing() -> None:
     waiting = queue({A: at(1)}, {A: at(2)})
     merge = waiting.merge()
     waiting.withdraw(1)
-    assert waiting.answered(merge, {A: TAKEN}) == [Fate(0, TAKEN, None, has_ended=True)]
+    assert waiting.answered(merge, {A: COMMITTED}) == [
+        CallOutcome(0, COMMITTED, None, has_ended=True)
+    ]
 
 
 def test_a_request_carries_no_more_than_the_broker_takes_at_once() -> None:
     waiting = CommitQueue(1000)
     for tp in (A, B, C):
-        waiting.join({tp: at(1, "m" * 2000)})
+        waiting.add({tp: at(1, "m" * 2000)})
     assert waiting.merge().calls == (0,)  # too much by itself, as it was asked for
     waiting.withdraw(0)
     waiting.withdraw(1)
     waiting.withdraw(2)
     for offset in range(1000):
-        waiting.join({A: at(offset, "m" * 500)})
+        waiting.add({A: at(offset, "m" * 500)})
     merge = waiting.merge()
     assert len(merge.calls) == 1000  # what is not sent counts for nothing
-    waiting.join({B: at(1, "m" * 500)})
+    waiting.add({B: at(1, "m" * 500)})
     assert waiting.merge() == merge
 
 
@@ -112,13 +114,13 @@ class Coordinator:
     def says(self, tp: TopicPartition, to: OffsetAndMetadata) -> Answer:
         if tp in self.forbidden:
             return REFUSED
-        return UNFIT if to.offset in self.unfit else TAKEN
+        return INVALID if to.offset in self.unfit else COMMITTED
 
     def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> dict[TopicPartition, Answer]:
         answers = {tp: self.says(tp, to) for tp, to in offsets.items()}
-        self.stands |= {tp: offsets[tp] for tp in answers if answers[tp] is TAKEN}
+        self.stands |= {tp: offsets[tp] for tp in answers if answers[tp] is COMMITTED}
         return answers
 
 
@@ -150,22 +152,22 @@ def test_what_stands_is_what_the_calls_one_by_one_would_leave(
     failed, ended = set[int](), set[int]()
     while coming or waiting.calls:
         for _ in range(data.draw(st.integers(not waiting.calls, len(coming)))):
-            waiting.join(coming.pop(0))
+            waiting.add(coming.pop(0))
         merge = waiting.merge()
         if data.draw(st.booleans()):
-            waiting.answered(merge, dict.fromkeys(merge.offsets, AGAIN))
+            waiting.answered(merge, dict.fromkeys(merge.offsets, RETRY))
             continue
-        for fate in waiting.answered(merge, merged.commit(merge.offsets)):
-            assert fate.call not in ended
-            if fate.answer is REFUSED:
-                failed.add(fate.call)
-            if fate.has_ended:
-                ended.add(fate.call)
+        for outcome in waiting.answered(merge, merged.commit(merge.offsets)):
+            assert outcome.call not in ended
+            if outcome.answer is REFUSED:
+                failed.add(outcome.call)
+            if outcome.has_ended:
+                ended.add(outcome.call)
     assert merged.stands == one_by_one.stands
     assert ended == set(range(len(calls)))
     assert {n for n, said in enumerate(alone) if REFUSED in said} <= failed
     # What a call alone is unfit for may have been merged over by a later one.
-    assert failed <= {n for n, said in enumerate(alone) if said != {TAKEN}}
+    assert failed <= {n for n, said in enumerate(alone) if said != {COMMITTED}}
 
 
 @given(_CALLS, st.data())
@@ -179,10 +181,10 @@ def test_every_call_ends_once_unless_it_was_withdrawn(
         waiting.withdraw(gone)
         left.discard(gone)
     answers = {tp: data.draw(st.sampled_from(Answer)) for tp in merge.offsets}
-    fates = [*waiting.answered(merge, answers)]
-    ended = [fate.call for fate in fates if fate.has_ended]
+    outcomes = [*waiting.answered(merge, answers)]
+    ended = [outcome.call for outcome in outcomes if outcome.has_ended]
     rest = waiting.merge()
     assert set(rest.calls) == left - set(ended)
-    last = waiting.answered(rest, dict.fromkeys(rest.offsets, TAKEN))
-    assert all(fate.has_ended for fate in last)
-    assert sorted(ended + [fate.call for fate in last]) == sorted(left)
+    last = waiting.answered(rest, dict.fromkeys(rest.offsets, COMMITTED))
+    assert all(outcome.has_ended for outcome in last)
+    assert sorted(ended + [outcome.call for outcome in last]) == sorted(left)

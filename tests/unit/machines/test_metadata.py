@@ -11,7 +11,7 @@ from kafkaio._machines.metadata import (
     Epochs,
     Merged,
     TopicView,
-    Unavailable,
+    UnavailableTopics,
     merge,
     with_leader,
 )
@@ -366,8 +366,8 @@ def described(**errors: E) -> ClusterView:
     return ClusterView(by_name={n: TopicView(n, error=e) for n, e in errors.items()})
 
 
-def test_each_unavailable_topic_is_told_once() -> None:
-    unavailable, wanted = Unavailable(may_create=False), frozenset("abcd")
+def test_each_unavailable_topic_is_reported_once() -> None:
+    unavailable, wanted = UnavailableTopics(may_create=False), frozenset("abcd")
     view = described(
         a=E.INVALID_TOPIC_EXCEPTION,
         b=E.UNKNOWN_TOPIC_OR_PARTITION,
@@ -375,29 +375,31 @@ def test_each_unavailable_topic_is_told_once() -> None:
         d=E.NONE,
         e=E.TOPIC_AUTHORIZATION_FAILED,
     )
-    told = (("a", E.INVALID_TOPIC_EXCEPTION), ("b", E.UNKNOWN_TOPIC_OR_PARTITION))
-    assert unavailable.look(view, wanted, 0.0) == told
-    assert unavailable.look(view, wanted, 9.0) == ()
+    reported = (("a", E.INVALID_TOPIC_EXCEPTION), ("b", E.UNKNOWN_TOPIC_OR_PARTITION))
+    assert unavailable.update(view, wanted, 0.0) == reported
+    assert unavailable.update(view, wanted, 9.0) == ()
     # An answer about other topics says nothing of it.
-    assert unavailable.look(described(d=E.NONE), wanted, 10.0) == ()
-    assert unavailable.look(view, wanted, 11.0) == ()
-    assert unavailable.look(described(a=E.NONE), wanted, 12.0) == ()
-    assert unavailable.look(view, wanted, 13.0) == told[:1]
-    # Whoever wants it again later is told again.
-    assert unavailable.look(view, frozenset(), 14.0) == ()
-    assert unavailable.look(view, frozenset("e"), 15.0) == (
+    assert unavailable.update(described(d=E.NONE), wanted, 10.0) == ()
+    assert unavailable.update(view, wanted, 11.0) == ()
+    assert unavailable.update(described(a=E.NONE), wanted, 12.0) == ()
+    assert unavailable.update(view, wanted, 13.0) == reported[:1]
+    # A topic that is wanted again later is reported again.
+    assert unavailable.update(view, frozenset(), 14.0) == ()
+    assert unavailable.update(view, frozenset("e"), 15.0) == (
         ("e", E.TOPIC_AUTHORIZATION_FAILED),
     )
-    assert unavailable.look(view, wanted, 16.0) == told
+    assert unavailable.update(view, wanted, 16.0) == reported
 
 
-def test_a_topic_that_is_being_created_is_not_told() -> None:
-    unavailable, wanted = Unavailable(may_create=True), frozenset("ab")
+def test_a_topic_that_is_being_created_is_not_reported() -> None:
+    unavailable, wanted = UnavailableTopics(may_create=True), frozenset("ab")
     missing = described(a=E.UNKNOWN_TOPIC_OR_PARTITION, b=E.INVALID_TOPIC_EXCEPTION)
-    assert unavailable.look(missing, wanted, 0.0) == (("b", E.INVALID_TOPIC_EXCEPTION),)
-    assert unavailable.look(missing, wanted, 0.4) == ()
-    assert unavailable.look(described(a=E.NONE), wanted, 0.5) == ()
-    assert unavailable.look(missing, wanted, 9.0) == ()
-    assert unavailable.look(missing, wanted, 9.5) == (
+    assert unavailable.update(missing, wanted, 0.0) == (
+        ("b", E.INVALID_TOPIC_EXCEPTION),
+    )
+    assert unavailable.update(missing, wanted, 0.4) == ()
+    assert unavailable.update(described(a=E.NONE), wanted, 0.5) == ()
+    assert unavailable.update(missing, wanted, 9.0) == ()
+    assert unavailable.update(missing, wanted, 9.5) == (
         ("a", E.UNKNOWN_TOPIC_OR_PARTITION),
     )

@@ -30,9 +30,22 @@ def test_handed_out_is_not_finished():
     assert due(made) == {}
     assert made.has_unfinished([A])
     assert not made.has_unfinished([B])
+    assert set(made.unfinished) == {A}
     made.finish()
     assert made.due().offsets == {A: OffsetAndMetadata(12, leader_epoch=4)}
     assert not made.has_unfinished([A])
+
+
+def test_what_is_read_again_after_a_seek_back_is_unfinished_again():
+    made = ledger(A)
+    made.handed(A, 15)
+    made.finish()
+    made.positioned(A, 11, committed=False)
+    made.handed(A, 13, finished=13)  # a value below the most handed out so far
+    assert due(made) == {A: 13}
+    assert not made.has_unfinished([A])
+    made.handed(A, 14)
+    assert made.has_unfinished([A])
 
 
 def test_a_part_can_be_finished():
@@ -173,18 +186,18 @@ def test_records_of_an_old_assignment_are_known_for_that() -> None:
     assert not made.has_handed(A)
     made.handed(A, 5)
     assert made.has_handed(A)
-    assert not made.is_of_old(A, 9)  # there was no other assignment
+    assert not made.is_from_old_assignment(A, 9)  # there was no other assignment
     made.close(A)
-    assert not made.is_of_old(A, 4)
+    assert not made.is_from_old_assignment(A, 4)
     made.open(A, 2)
-    assert made.is_of_old(A, 4)
+    assert made.is_from_old_assignment(A, 4)
     made.positioned(A, 3, committed=True)
     made.handed(A, 4)
-    assert made.is_of_old(A, 4)
-    assert not made.is_of_old(A, 3)
+    assert made.is_from_old_assignment(A, 4)
+    assert not made.is_from_old_assignment(A, 3)
     made.unpositioned(A)
-    assert not made.is_of_old(A, 3)  # a seek back takes nothing back
-    assert not made.is_of_old(B, 0)
+    assert not made.is_from_old_assignment(A, 3)  # a seek back takes nothing back
+    assert not made.is_from_old_assignment(B, 0)
     assert not made.has_handed(B)
 
 

@@ -9,7 +9,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kafkaio._machines.positions import (
     TRANSITIONS,
-    Cut,
     Event,
     FetchPoint,
     Positions,
@@ -17,7 +16,8 @@ from kafkaio._machines.positions import (
     ResetTo,
     Stage,
     Token,
-    Unproven,
+    Truncation,
+    Unvalidated,
 )
 from kafkaio.errors import InternalError
 from kafkaio.types import TopicPartition
@@ -62,7 +62,7 @@ def test_the_committed_offset_comes_first():
     assert made.fetchable(0) == []
     assert not made.is_settled()
     assert made.committed_found(A, token, 7, 3)
-    assert made.validating(0) == {A: Unproven(made[A].token, 7, 3)}
+    assert made.validating(0) == {A: Unvalidated(made[A].token, 7, 3)}
     assert made.fetchable(0) == []
     assert not made.is_settled()
     made.validated(A, made[A].token, 5)
@@ -89,25 +89,25 @@ def test_without_a_group_the_policy_counts_at_once():
 def test_without_a_policy_only_a_seek_helps():
     made = positions(None)
     assert made.committed_missing(A, made[A].token)
-    assert set(made.stranded()) == {A}
+    assert set(made.without_offset()) == {A}
     assert made.is_settled()
     made.seek(A, 3)
-    assert not made.stranded()
+    assert not made.without_offset()
     assert made.out_of_range(A, made[A].token)
-    assert set(made.stranded()) == {A}
+    assert set(made.without_offset()) == {A}
     made.seek_to(A, EARLIEST)
-    assert not made.stranded()
+    assert not made.without_offset()
     assert made.resetting(0) == {A: (made[A].token, EARLIEST)}
 
 
-def test_what_is_unassigned_or_assigned_anew_is_stranded_no_more():
+def test_unassigning_or_assigning_again_ends_the_need_for_a_seek():
     made = positions(None, A, B)
     for tp in (A, B):
         assert made.committed_missing(tp, made[tp].token)
     made.unassign(A)
-    assert set(made.stranded()) == {B}
+    assert set(made.without_offset()) == {B}
     made.assign(B, has_commits=True)
-    assert not made.stranded()
+    assert not made.without_offset()
     assert set(made.unpositioned(0)) == {B}
 
 
@@ -174,7 +174,7 @@ def test_a_revoke_keeps_the_position():
     assert made.is_settled()
 
 
-def test_a_reset_of_what_is_asked_back_is_looked_up():
+def test_a_reset_during_a_requested_revocation_is_looked_up():
     made = fetching(10)
     made.revoke_requested(A)
     made.seek_to(A, EARLIEST)
@@ -219,7 +219,7 @@ def test_what_was_buffered_can_be_fetched_again():
     assert [p.offset for p in made.fetchable(0)] == [12]
 
 
-def test_where_to_fetch_is_told_anew_only_when_it_changes():
+def test_a_fetch_point_is_new_only_when_it_changes():
     made = fetching(10)
     (point,) = made.fetchable(0)
     assert made.fetchable(0)[0] is point
@@ -265,7 +265,7 @@ def test_another_leader_has_to_agree():
     assert not made.leader_seen(A, 3)  # which wrote the last record itself
     assert made.leader_seen(A, 4)
     assert not made.leader_seen(A, 5)  # asked about already
-    assert made.validating(0) == {A: Unproven(made[A].token, 12, 3)}
+    assert made.validating(0) == {A: Unvalidated(made[A].token, 12, 3)}
     assert made.fetchable(0) == []
     assert not made.accepts(point)
     made.retry_later(A, made[A].token, 1.0)
@@ -282,7 +282,7 @@ def test_a_cut_log_is_read_from_the_cut():
     made = fetching(10)
     made.leader_seen(A, 4)
     old = made[A].token
-    assert made.diverged(A, old, 6, 1, 4) == Cut(10, 6)
+    assert made.diverged(A, old, 6, 1, 4) == Truncation(10, 6)
     entry = made[A]
     assert entry.stage is Stage.FETCHING
     assert (entry.position, entry.position_epoch, entry.leader_epoch) == (6, 1, 4)
@@ -294,26 +294,26 @@ def test_a_cut_log_is_read_from_the_cut():
 def test_a_log_that_knows_nothing_of_what_was_read_is_reset():
     made = fetching(10)
     made.leader_seen(A, 4)
-    assert made.diverged(A, made[A].token, -1, -1, 4) == Cut(10, -1)
+    assert made.diverged(A, made[A].token, -1, -1, 4) == Truncation(10, -1)
     assert made.resetting(0) == {A: (made[A].token, LATEST)}
 
 
 @pytest.mark.parametrize("end", [6, -1])
-def test_a_cut_log_without_a_policy_strands(end: int):
+def test_a_truncated_log_without_a_policy_leaves_no_offset(end: int):
     made = fetching(10, policy=None)
     made.leader_seen(A, 4)
-    assert made.diverged(A, made[A].token, end, 1, 4) == Cut(10, end)
-    assert set(made.stranded()) == {A}
-    assert made[A].cut == Cut(10, end)
+    assert made.diverged(A, made[A].token, end, 1, 4) == Truncation(10, end)
+    assert set(made.without_offset()) == {A}
+    assert made[A].truncation == Truncation(10, end)
     made.seek(A, 6)
-    assert made[A].cut is None
+    assert made[A].truncation is None
     assert made.fetchable(0)
 
 
 @pytest.mark.parametrize(("stage", "event"), list(itertools.product(Stage, Event)))
 def test_the_whole_table(stage: Stage, event: Event):
     made = positions(None)
-    if stage is Stage.STRANDED:
+    if stage is Stage.NO_OFFSET:
         assert made.committed_missing(A, made[A].token)
     elif stage is Stage.FETCHING:
         made.seek(A, 1)
@@ -421,7 +421,7 @@ class PositionLaws(RuleBasedStateMachine):
             assert (self.made[A].stage is Stage.FETCHING) == is_current
             return
         cut = self.made.diverged(A, token, end, 0, 5)
-        assert cut == (Cut(position, end) if is_current else None)
+        assert cut == (Truncation(position, end) if is_current else None)
         if is_current:
             assert self.made[A].position == end
             self.low = end

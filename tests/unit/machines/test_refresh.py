@@ -13,7 +13,7 @@ from hypothesis.stateful import (
 
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import ClusterView, Merged, TopicView
-from kafkaio._machines.refresh import ALL_TOPICS, Ask, RefreshSchedule
+from kafkaio._machines.refresh import ALL_TOPICS, RefreshRequest, RefreshSchedule
 
 ROLL = 0.5  # no jitter
 
@@ -32,15 +32,15 @@ def merged(
 def settle(plan: RefreshSchedule, now: float) -> None:
     """Do all that is due by now."""
     while plan.next_at() <= now:
-        ask = plan.begin(now)
-        plan.succeeded(ask, merged(*(ask.topics or ())), now, ROLL)
+        request = plan.begin(now)
+        plan.succeeded(request, merged(*(request.topics or ())), now, ROLL)
 
 
 def test_the_first_refresh_is_due_at_once() -> None:
     plan = schedule()
     assert plan.is_wanted
     assert plan.next_at() == -inf
-    assert plan.begin(0) == Ask(frozenset(), partial=False, number=1)
+    assert plan.begin(0) == RefreshRequest(frozenset(), partial=False, number=1)
     assert plan.next_at() == inf
     assert plan.is_wanted
 
@@ -62,10 +62,10 @@ def test_a_demand_is_met_at_once_by_a_later_answer() -> None:
     assert not plan.is_satisfied(asked)
     settle(plan, 10.2)
     assert plan.is_satisfied(asked)
-    ask = plan.begin(400)
+    request = plan.begin(400)
     late = plan.demand(400.5, recent=0.1)
     assert late is not None
-    plan.succeeded(ask, merged(), 401, ROLL)
+    plan.succeeded(request, merged(), 401, ROLL)
     assert not plan.is_satisfied(late)  # that answer may be older
 
 
@@ -106,15 +106,15 @@ def test_the_back_off_grows_with_failures() -> None:
     assert plan.failures == 5
     assert plan.next_at() == pytest.approx(1.0)
     plan.begin(1)
-    plan.succeeded(Ask(None, partial=False, number=1), merged(), 1, ROLL)
+    plan.succeeded(RefreshRequest(None, partial=False, number=1), merged(), 1, ROLL)
     assert plan.failures == 0
 
 
 def test_a_request_made_while_an_answer_is_on_its_way_is_not_lost() -> None:
     plan = schedule()
-    ask = plan.begin(0)
+    request = plan.begin(0)
     plan.request()
-    plan.succeeded(ask, merged(), 0, ROLL)
+    plan.succeeded(request, merged(), 0, ROLL)
     assert plan.next_at() == pytest.approx(0.1)
 
 
@@ -123,9 +123,9 @@ def test_new_topics_do_not_wait_for_the_back_off() -> None:
     settle(plan, 10)
     plan.watch("me", ["a", "b"])
     assert plan.next_at() == -inf
-    ask = plan.begin(10)
-    assert ask == Ask(frozenset("ab"), partial=True, number=1)
-    plan.succeeded(ask, merged("a", "b"), 10, ROLL)
+    request = plan.begin(10)
+    assert request == RefreshRequest(frozenset("ab"), partial=True, number=1)
+    plan.succeeded(request, merged("a", "b"), 10, ROLL)
     assert plan.next_at() == 310
     plan.watch("me", ["b"])
     plan.watch("you", ["a"])
@@ -145,20 +145,20 @@ def test_new_topics_wait_for_the_back_off_of_failures() -> None:
 def test_a_full_refresh_that_is_due_takes_new_topics_along() -> None:
     plan = schedule()
     plan.watch("me", ["a"])
-    assert plan.begin(0) == Ask(frozenset("a"), partial=False, number=1)
+    assert plan.begin(0) == RefreshRequest(frozenset("a"), partial=False, number=1)
     plan.abandoned()
     settle(plan, 0)
     plan.watch("me", ["a", "b"])
     plan.request()
     assert plan.begin(0.01).partial
     plan.abandoned()
-    assert plan.begin(0.2) == Ask(frozenset("ab"), partial=False, number=2)
+    assert plan.begin(0.2) == RefreshRequest(frozenset("ab"), partial=False, number=2)
 
 
 def test_what_is_left_open_is_asked_for_again() -> None:
     plan = schedule()
-    ask = plan.begin(0)
-    plan.succeeded(ask, merged(unsettled=("t",)), 0, ROLL)
+    request = plan.begin(0)
+    plan.succeeded(request, merged(unsettled=("t",)), 0, ROLL)
     assert plan.is_wanted
     assert plan.next_at() == pytest.approx(0.1)
 
@@ -168,15 +168,15 @@ def test_all_topics() -> None:
     settle(plan, 0)
     plan.watch("me", ALL_TOPICS)
     assert plan.next_at() == -inf
-    ask = plan.begin(0)
-    assert ask.topics is None
-    plan.succeeded(ask, merged("a"), 0, ROLL)
+    request = plan.begin(0)
+    assert request.topics is None
+    plan.succeeded(request, merged("a"), 0, ROLL)
     plan.watch("you", ALL_TOPICS)
     plan.watch("third", ["a"])
     assert not plan.is_wanted
     # One that the cluster does not list may still be made by asking for it.
     plan.use(["b"], 0)
-    assert plan.begin(0) == Ask(frozenset("b"), partial=True, number=2)
+    assert plan.begin(0) == RefreshRequest(frozenset("b"), partial=True, number=2)
     plan.abandoned()
     plan.watch("me", None)
     assert plan.interest.topics() is None
@@ -203,8 +203,8 @@ def test_starting_over() -> None:
     plan.rebootstrapped(65)
     assert plan.next_at() == -inf
     assert plan.rebootstrap_at() == 125
-    ask = plan.begin(65)
-    plan.succeeded(ask, merged(), 65, ROLL)
+    request = plan.begin(65)
+    plan.succeeded(request, merged(), 65, ROLL)
     assert plan.rebootstrap_at() == inf
 
 
@@ -225,7 +225,7 @@ class Refreshing(RuleBasedStateMachine):
     def start(self) -> None:
         self.now = 0.0
         self.plan = schedule()
-        self.ask: Ask | None = None
+        self.request: RefreshRequest | None = None
         self.last_full = -inf
         self.wanted: frozenset[str] = frozenset()
 
@@ -242,41 +242,43 @@ class Refreshing(RuleBasedStateMachine):
         self.plan.watch(self, topics)
         self.wanted = topics
 
-    @precondition(lambda self: self.ask is None and self.plan.next_at() <= self.now)
+    @precondition(lambda self: self.request is None and self.plan.next_at() <= self.now)
     @rule()
     def begin(self) -> None:
-        self.ask = self.plan.begin(self.now)
-        if self.ask.partial:
-            assert self.ask.topics
-            assert self.ask.topics <= self.wanted
+        self.request = self.plan.begin(self.now)
+        if self.request.partial:
+            assert self.request.topics
+            assert self.request.topics <= self.wanted
         else:
-            assert self.ask.topics == self.wanted
+            assert self.request.topics == self.wanted
             assert self.now - self.last_full >= 0.08
             self.last_full = self.now
 
-    @precondition(lambda self: self.ask is not None)
+    @precondition(lambda self: self.request is not None)
     @rule(progressed=st.booleans(), unsettled=st.booleans(), roll=st.floats(0, 0.99))
     def succeed(self, progressed: bool, unsettled: bool, roll: float) -> None:
-        assert self.ask is not None
+        assert self.request is not None
         result = merged(
-            *(self.ask.topics or ()),
+            *(self.request.topics or ()),
             progressed=progressed,
             unsettled=("x",) if unsettled else (),
         )
-        self.plan.succeeded(self.ask, result, self.now, roll)
-        self.last_full = max(self.last_full, self.now if not self.ask.partial else -inf)
-        self.ask = None
+        self.plan.succeeded(self.request, result, self.now, roll)
+        self.last_full = max(
+            self.last_full, self.now if not self.request.partial else -inf
+        )
+        self.request = None
 
-    @precondition(lambda self: self.ask is not None)
+    @precondition(lambda self: self.request is not None)
     @rule(roll=st.floats(0, 0.99))
     def fail(self, roll: float) -> None:
         self.plan.failed(self.now, roll)
-        self.ask = None
+        self.request = None
         assert self.plan.next_at() > self.now
 
     @invariant()
     def next_is_bounded(self) -> None:
-        if self.ask is not None:
+        if self.request is not None:
             assert self.plan.next_at() == inf
         else:
             assert self.plan.next_at() <= self.now + 301

@@ -30,5 +30,5 @@ def test_only_what_is_worth_it_is_tried_again() -> None:
     "wrong", [{"attempts": 0}, {"backoff_ms": -1}, {"backoff_max_ms": -1}]
 )
 def test_impossible_numbers(wrong: dict[str, int]) -> None:
-    with pytest.raises(UsageError, match="one attempt at least"):
+    with pytest.raises(UsageError, match="attempts must be at least 1"):
         Retry(**wrong)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kafkaio._machines.schedule import Job, Ordering, Place, Schedule
+from kafkaio._machines.schedule import FirstUnfinished, Job, Ordering, Schedule
 from kafkaio.errors import UsageError
 from kafkaio.types import Record, TopicPartition
 
@@ -43,6 +43,13 @@ def begin_all(schedule: Schedule) -> list[Job]:
 
 def offsets(jobs: Iterable[Job]) -> list[int]:
     return [job.record.offset for job in jobs]
+
+
+def test_what_waited_for_a_key_comes_before_other_ready_records() -> None:
+    schedule = opened()
+    schedule.add(A, [record(n, key) for n, key in enumerate((b"a", b"b", b"a"))])
+    schedule.finished(begin(schedule))
+    assert offsets(begin_all(schedule)) == [2, 1]
 
 
 def test_records_of_a_key_run_one_after_the_other() -> None:
@@ -86,9 +93,9 @@ def test_commits_stop_at_the_first_unfinished() -> None:
     schedule.add(A, [record(7, epoch=1), record(9, epoch=2), record(30, epoch=2)])
     jobs = begin_all(schedule)
     schedule.finished(jobs[1])
-    assert schedule.first_unfinished(A) == Place(7, -1)
+    assert schedule.first_unfinished(A) == FirstUnfinished(7, -1)
     schedule.finished(jobs[0])
-    assert schedule.first_unfinished(A) == Place(30, 2)
+    assert schedule.first_unfinished(A) == FirstUnfinished(30, 2)
     schedule.finished(jobs[2])
     assert schedule.first_unfinished(A) is None
     assert schedule.first_unfinished(B) is None
@@ -100,7 +107,7 @@ def test_a_retry_keeps_its_place() -> None:
     schedule.add(A, [record(0, b"a"), record(1, b"a"), record(2, b"b")])
     first, other = begin(schedule), begin(schedule)
     assert schedule.next_wake() is None
-    schedule.try_again(first, at=5.0)
+    schedule.retry(first, at=5.0)
     schedule.finished(other)
     assert schedule.next_wake() == 5.0
     schedule.wake(4.9)
@@ -116,17 +123,17 @@ def test_a_retry_keeps_its_place() -> None:
 
 def test_room_comes_by_the_run() -> None:
     schedule = opened("none", limit=20, tps=[A, B])
-    assert schedule.room(A) == schedule.room(B) == 10
-    assert schedule.room(TopicPartition("u", 0)) == 0
+    assert schedule.capacity(A) == schedule.capacity(B) == 10
+    assert schedule.capacity(TopicPartition("u", 0)) == 0
     schedule.add(A, [record(n) for n in range(10)])
-    assert schedule.room(A) == 0
-    assert schedule.room(B) == 10
+    assert schedule.capacity(A) == 0
+    assert schedule.capacity(B) == 10
     jobs = begin_all(schedule)
     assert [schedule.finished(job) for job in jobs[:5]] == [False] * 4 + [True]
-    assert schedule.room(A) == 5
+    assert schedule.capacity(A) == 5
     schedule.close(B)
     assert schedule.partitions == [A]
-    assert schedule.room(A) == 15
+    assert schedule.capacity(A) == 15
 
 
 def test_draining_ends_with_the_last_that_was_begun() -> None:
@@ -138,10 +145,10 @@ def test_draining_ends_with_the_last_that_was_begun() -> None:
     assert offsets([zero, two]) == [0, 2]
     schedule.drain(A)
     schedule.drain(TopicPartition("u", 0))
-    assert schedule.room(A) == 0
+    assert schedule.capacity(A) == 0
     assert schedule.next() is None
     assert not schedule.is_drained(A)
-    schedule.try_again(zero, at=1.0)  # what was begun is tried again all the same
+    schedule.retry(zero, at=1.0)  # what was begun is tried again all the same
     schedule.finished(two)
     schedule.wake(1.0)
     assert begin(schedule) is zero
@@ -152,7 +159,7 @@ def test_draining_ends_with_the_last_that_was_begun() -> None:
     assert not schedule.finished(one)
     assert schedule.next() is None
     assert schedule.is_drained(A)
-    assert schedule.first_unfinished(A) == Place(3, 0)
+    assert schedule.first_unfinished(A) == FirstUnfinished(3, 0)
     assert not schedule.is_drained(B)
     schedule.finished(of_b)
     schedule.drain(B)
@@ -167,7 +174,7 @@ def test_draining_what_was_not_begun_ends_at_once() -> None:
     schedule.drain(A)
     assert schedule.is_drained(A)
     assert schedule.next() is None
-    assert schedule.first_unfinished(A) == Place(0, -1)
+    assert schedule.first_unfinished(A) == FirstUnfinished(0, -1)
 
 
 def test_what_is_left_of_an_old_assignment_touches_no_later_one() -> None:
@@ -178,19 +185,19 @@ def test_what_is_left_of_an_old_assignment_touches_no_later_one() -> None:
     assert not schedule.is_current(old)
     schedule.add(A, [record(0, b"a"), record(1, b"a")])
     schedule.finished(old)
-    assert schedule.first_unfinished(A) == Place(0, -1)
+    assert schedule.first_unfinished(A) == FirstUnfinished(0, -1)
     job = begin(schedule)
     assert schedule.is_current(job)
     assert schedule.next() is None
     schedule.abandoned(job)
     assert schedule.running == 0
-    assert schedule.first_unfinished(A) == Place(0, -1)
+    assert schedule.first_unfinished(A) == FirstUnfinished(0, -1)
     schedule.add(A, [record(2)])
-    schedule.try_again(begin(schedule), at=1.0)
+    schedule.retry(begin(schedule), at=1.0)
     schedule.close(A)
     assert not schedule.is_current(job)
     schedule.wake(1.0)
-    schedule.try_again(job, at=2.0)
+    schedule.retry(job, at=2.0)
     assert schedule.next_wake() is None
     assert schedule.next() is None
 
@@ -202,7 +209,7 @@ def test_going_back_begins_anew() -> None:
     schedule.add(A, [record(6), record(7)])
     for job in old:
         schedule.finished(job)
-    assert schedule.first_unfinished(A) == Place(6, -1)
+    assert schedule.first_unfinished(A) == FirstUnfinished(6, -1)
     assert offsets(begin_all(schedule)) == [6, 7]
 
 
@@ -214,8 +221,8 @@ def test_memory_is_bounded_by_what_is_in_hand() -> None:
         schedule.add(A, [record(n)])
         schedule.finished(begin(schedule))
     assert schedule.in_hand == 1
-    assert len(stuck.line.unfinished) == 1
-    assert schedule.first_unfinished(A) == Place(0, -1)
+    assert len(stuck.assignment.unfinished) == 1
+    assert schedule.first_unfinished(A) == FirstUnfinished(0, -1)
 
 
 def test_an_ordering_that_is_none() -> None:
@@ -247,7 +254,7 @@ class Model(RuleBasedStateMachine):
         key=st.sampled_from([None, b"x", b"y"]),
     )
     def add(self, tp: TopicPartition, gaps: list[int], key: bytes | None) -> None:
-        room = self.schedule.room(tp)
+        room = self.schedule.capacity(tp)
         assert room <= 6
         for gap in gaps[:room]:
             offset = self.next_offset[tp] + gap
@@ -259,13 +266,16 @@ class Model(RuleBasedStateMachine):
     @rule()
     def begin(self) -> None:
         job = begin(self.schedule)
-        tp, key = job.line.tp, job.strand
+        tp, key = job.assignment.tp, job.strand
         assert job.record.offset not in self.dropped[tp]
         if tp in self.draining:
             assert job.record.offset <= self.last_begun[tp]
         self.last_begun[tp] = max(self.last_begun[tp], job.record.offset)
         if key is not None:
-            assert all(j.strand != key or j.line is not job.line for j in self.running)
+            assert all(
+                j.strand != key or j.assignment is not job.assignment
+                for j in self.running
+            )
             begun = self.begun.setdefault((tp, key), [])
             if job.attempts == 1:
                 assert all(offset < job.record.offset for offset in begun[-1:])
@@ -282,12 +292,12 @@ class Model(RuleBasedStateMachine):
         job = self.take(index)
         self.schedule.finished(job)
         if self.schedule.is_current(job):
-            self.done[job.line.tp].add(job.record.offset)
+            self.done[job.assignment.tp].add(job.record.offset)
 
     @precondition(lambda self: self.running)
     @rule(index=st.integers(0, 99), delay=st.integers(0, 3))
     def fail(self, index: int, delay: int) -> None:
-        self.schedule.try_again(self.take(index), self.now + delay)
+        self.schedule.retry(self.take(index), self.now + delay)
 
     @rule(seconds=st.integers(0, 3))
     def wake(self, seconds: int) -> None:
@@ -359,7 +369,7 @@ def test_every_ordering_gets_everything_done(ordering: Ordering) -> None:
     done = 0
     while done < 100:
         for tp, left in pending.items():
-            room = schedule.room(tp)
+            room = schedule.capacity(tp)
             schedule.add(tp, left[:room])
             del left[:room]
         jobs = begin_all(schedule)

@@ -103,9 +103,9 @@ class Side:
         return await self.cluster.dial(host, port, sink, options)
 
     async def connect(
-        self, node: int = 0, lane: ConnectionClass = ConnectionClass.SHARED
+        self, node: int = 0, connection_class: ConnectionClass = ConnectionClass.SHARED
     ) -> Connection:
-        return await self.pool.connection(node, lane)
+        return await self.pool.connection(node, connection_class)
 
     async def aclose(self) -> None:
         await self.pool.aclose()
@@ -164,7 +164,7 @@ async def test_lanes_and_nodes_have_connections_of_their_own(side: Side) -> None
     assert len(set(map(id, connections))) == 4
     assert [c.node_id for c in connections] == [0, 0, 1, -2]
     assert side.pool.bootstrap == (-1, -2, -3)
-    assert {s.lane for s in side.pool.statistics()} == {
+    assert {s.connection_class for s in side.pool.statistics()} == {
         ConnectionClass.SHARED,
         ConnectionClass.FETCH,
     }
@@ -181,8 +181,8 @@ async def test_a_dead_broker_is_named_with_step_and_cause(side: Side) -> None:
         BrokerNotAvailable, match="broker1:9093: connect: connection refused"
     ):
         await side.connect(1)
-    [(node, lane, cause)] = side.lost
-    assert (node, lane) == (1, ConnectionClass.SHARED)
+    [(node, connection_class, cause)] = side.lost
+    assert (node, connection_class) == (1, ConnectionClass.SHARED)
     assert isinstance(cause, BrokerNotAvailable)
 
 
@@ -285,8 +285,8 @@ async def test_a_lost_connection_is_made_again_after_a_short_wait(side: Side) ->
     assert side.pool.ready(0, ConnectionClass.SHARED) is None
     assert 0 < side.pool.wait_before(0) <= 0.06
     assert await side.connect() is not connection
-    [(node, lane, cause)] = side.heard.of("lost")
-    assert (node, lane) == (0, "shared")
+    [(node, connection_class, cause)] = side.heard.of("lost")
+    assert (node, connection_class) == (0, "shared")
     assert "closed the connection" in str(cause)
 
 
@@ -319,7 +319,7 @@ async def test_a_moved_broker_gets_a_new_connection(side: Side) -> None:
     assert new.is_ready
 
 
-async def test_an_attempt_to_the_old_address_is_given_up(side: Side) -> None:
+async def test_an_attempt_to_the_old_address_is_cancelled(side: Side) -> None:
     side.cluster.on(ApiKey.API_VERSIONS, HANG)
     task = asyncio.create_task(side.connect())
     await side.cluster.received(ApiKey.API_VERSIONS)
@@ -357,10 +357,10 @@ async def test_a_lane_of_ones_own_ends_with_its_owner(side: Side) -> None:
     assert await side.connect(0, mine) is first
     assert await side.connect(0, yours) is not first
     await side.connect(1, mine)
-    side.pool.end_lane(mine)
-    left = [(one.node_id, one.lane) for one in side.pool.statistics()]
+    side.pool.end_class(mine)
+    left = [(one.node_id, one.connection_class) for one in side.pool.statistics()]
     assert left == [(0, yours)]
-    side.pool.close_lanes(
+    side.pool.close_classes(
         0, [ConnectionClass.FETCH], ClosedError("silent")
     )  # whosever it is
     assert side.pool.statistics() == ()

@@ -29,7 +29,7 @@ def feed(receiver: FrameReceiver, stream: bytes, cuts: list[int]) -> None:
     """Hand in the stream in pieces, as a socket would: at most the room there is."""
     view, turn = memoryview(stream), 0
     while view:
-        room = receiver.room()
+        room = receiver.space()
         assert room
         piece = cuts[turn % len(cuts)] if cuts else len(view)
         count = min(len(room), len(view), piece)
@@ -63,7 +63,7 @@ def test_a_large_frame_is_received_without_a_copy() -> None:
     receiver = FrameReceiver(2**20, got.append)
     feed(receiver, framed(payload(SCRATCH_BYTES * 2, 1))[:100], [])
     # The room is now the frame's own buffer, up to its very end.
-    assert len(receiver.room()) == SCRATCH_BYTES * 2 - 96
+    assert len(receiver.space()) == SCRATCH_BYTES * 2 - 96
     feed(receiver, payload(SCRATCH_BYTES * 2, 1)[96:], [])
     [frame] = got
     assert isinstance(frame, memoryview)

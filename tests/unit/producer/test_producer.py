@@ -1314,8 +1314,8 @@ async def test_a_shared_client_is_left_open(cluster: FakeCluster, logs: Logs) ->
             assert one.config.client_id == "shared"
             await one.send("one", b"a")
             await two.send("one", b"b")
-            lanes = [c.lane for c in client.statistics().connections]
-            assert lanes.count(ConnectionClass.PRODUCE) == 1
+            classes = [c.connection_class for c in client.statistics().connections]
+            assert classes.count(ConnectionClass.PRODUCE) == 1
         assert (await client._cluster.wait_for_topics(["one"], 1)).partition_count(
             "one"
         ) == 1

@@ -1,7 +1,7 @@
-"""Who gets which partition: the arithmetic of a group's leader, pure and repeatable.
+"""The assignors: how the leader of a classic group assigns the partitions.
 
-The same members and the same partitions always give the same shares, whatever the
-order in which they were met.
+They are pure and deterministic: the same members and the same partitions always give
+the same assignment, whatever their order.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def resolve(strategy: Iterable[object]) -> tuple[Assignor, ...]:
         assignor = ASSIGNORS.get(item) if isinstance(item, str) else item
         if not isinstance(assignor, Assignor):
             raise ConfigurationError(
-                f"partition_assignment_strategy: {item!r} is no assignor; "
-                f"there are {', '.join(ASSIGNORS)}"
+                f"partition_assignment_strategy: {item!r} is not an assignor; "
+                f"known ones are {', '.join(ASSIGNORS)}"
             )
         if assignor.name in found:
             raise ConfigurationError(

@@ -1,13 +1,13 @@
-"""As even as can be, and no partition moves that need not: what sticky ones share.
+"""The balance that the sticky assignors compute: even, with as few moves as possible.
 
-1. Who owns what: of two members that claim a partition the later generation is right;
-   of two in the same generation neither is (KIP-792).
-2. Every owner keeps what it reads, up to its share; the rest goes to whoever has
-   least. With unequal subscriptions partitions then move along the shortest chains
-   of members from the fuller to the emptier until no chain makes it more even.
-3. Between equally even shares, members get partitions that have a replica in their
+1. Ownership: if two members claim a partition, the later generation counts; if both
+   claims are of the same generation, neither does (KIP-792).
+2. Every owner keeps its partitions, up to its part. The rest goes to the members with
+   the fewest. With unequal subscriptions partitions then move along the shortest chains
+   of members from fuller ones to emptier ones, until no chain makes it more even.
+3. Among equally even assignments, members get partitions that have a replica in their
    own rack (KIP-881). With equal subscriptions a partition even leaves its owner for a
-   member that is nearer to it; with unequal ones only what is free goes by racks.
+   member in a nearer rack; with unequal ones only unowned partitions go by racks.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import Subscription
 from kafkaio.types import TopicPartition
 
-__all__ = ["Shares", "balance"]
+__all__ = ["Assignment", "balance"]
 
-Shares = dict[str, set[TopicPartition]]
+Assignment = dict[str, set[TopicPartition]]
 
 
-def balance(layout: Layout, members: Mapping[str, Subscription]) -> Shares:
-    """The shares to reach, whoever has what now."""
+def balance(layout: Layout, members: Mapping[str, Subscription]) -> Assignment:
+    """The balanced assignment; some of it may still be owned by other members."""
     counts = layout.counts
     wanted = {
         member: frozenset(topic for topic in subscription.topics if topic in counts)
         for member, subscription in members.items()
     }
-    shares = {
+    assignment = {
         member: {
             tp
             for tp in claims
@@ -39,7 +39,7 @@ def balance(layout: Layout, members: Mapping[str, Subscription]) -> Shares:
         }
         for member, claims in _valid_claims(members).items()
     }
-    held = {tp for share in shares.values() for tp in share}
+    held = {tp for assigned in assignment.values() for tp in assigned}
     topics = frozenset[str]().union(*wanted.values())
     free = sorted(
         TopicPartition(topic, number)
@@ -48,15 +48,15 @@ def balance(layout: Layout, members: Mapping[str, Subscription]) -> Shares:
         if (topic, number) not in held
     )
     if len(set(wanted.values())) == 1:
-        _even_out(shares, free, _Racks(layout, members))
+        _even_out(assignment, free, _Racks(layout, members))
     else:
-        _deal(shares, free, wanted, _Racks(layout, members))
-        _level(shares, wanted)
-    return shares
+        _deal(assignment, free, wanted, _Racks(layout, members))
+        _level(assignment, wanted)
+    return assignment
 
 
-def _valid_claims(members: Mapping[str, Subscription]) -> Shares:
-    claims: Shares = {member: set() for member in members}
+def _valid_claims(members: Mapping[str, Subscription]) -> Assignment:
+    claims: Assignment = {member: set() for member in members}
     best: dict[TopicPartition, tuple[int, str | None]] = {}
     for member in sorted(members):
         generation = members[member].generation
@@ -73,7 +73,7 @@ def _valid_claims(members: Mapping[str, Subscription]) -> Shares:
 
 
 class _Racks:
-    """Who is near to what; a member that names no rack is near to everything."""
+    """Which members are near to which partitions; without a rack, to all."""
 
     def __init__(self, layout: Layout, members: Mapping[str, Subscription]) -> None:
         self._layout = layout
@@ -94,60 +94,67 @@ class _Racks:
         return [m for rack in sorted(racks) for m in self._members_in.get(rack, ())]
 
 
-def _even_out(shares: Shares, free: list[TopicPartition], racks: _Racks) -> None:
-    # Everybody reads the same, so a share is the quota or one more. Those who have
-    # most already get the one more: that moves the fewest.
-    total = len(free) + sum(map(len, shares.values()))
-    quota, longer = divmod(total, len(shares))
-    order = sorted(shares, key=lambda member: (-len(shares[member]), member))
+def _even_out(
+    assignment: Assignment, free: list[TopicPartition], racks: _Racks
+) -> None:
+    # All members subscribe to the same topics, so each gets the quota or one more. The
+    # members that own most already get the one more, because that moves the fewest.
+    total = len(free) + sum(map(len, assignment.values()))
+    quota, longer = divmod(total, len(assignment))
+    order = sorted(assignment, key=lambda member: (-len(assignment[member]), member))
     limits = {m: quota + (place < longer) for place, m in enumerate(order)}
     for member in order:
-        by_distance = sorted((racks.is_far(tp, member), tp) for tp in shares[member])
+        by_distance = sorted(
+            (racks.is_far(tp, member), tp) for tp in assignment[member]
+        )
         surplus = [tp for _, tp in by_distance[limits[member] :]]
-        shares[member].difference_update(surplus)
+        assignment[member].difference_update(surplus)
         free += surplus
     if racks:
-        _draw_near(shares, free, limits, racks)
+        _draw_near(assignment, free, limits, racks)
     rest = iter(sorted(free))
     for member in order:
-        room = limits[member] - len(shares[member])
-        shares[member].update(islice(rest, room))
+        capacity = limits[member] - len(assignment[member])
+        assignment[member].update(islice(rest, capacity))
 
 
 def _draw_near(
-    shares: Shares,
+    assignment: Assignment,
     free: list[TopicPartition],
     limits: Mapping[str, int],
     racks: _Racks,
 ) -> None:
     owners = {
         tp: member
-        for member, share in shares.items()
-        for tp in share
+        for member, assigned in assignment.items()
+        for tp in assigned
         if racks.is_far(tp, member)
     }
     for tp, member in owners.items():
-        shares[member].remove(tp)
-    # What is free goes first: it moves anyway. Of that, what is near to the fewest.
+        assignment[member].remove(tp)
+    # Unowned partitions first, because they move anyway; among them those that are near
+    # to the fewest members.
     nearest = {tp: racks.neighbours(tp) for tp in (*free, *owners)}
     far = list[TopicPartition]()
     for tp in sorted(nearest, key=lambda tp: (tp in owners, len(nearest[tp]), tp)):
-        able = [m for m in nearest[tp] if len(shares[m]) < limits[m]]
+        able = [m for m in nearest[tp] if len(assignment[m]) < limits[m]]
         if able:
-            shares[min(able, key=lambda m: (len(shares[m]) - limits[m], m))].add(tp)
+            assignment[
+                min(able, key=lambda m: (len(assignment[m]) - limits[m], m))
+            ].add(tp)
         else:
             far.append(tp)
     free.clear()
     for tp in far:
         owner = owners.get(tp)
-        if owner is not None and len(shares[owner]) < limits[owner]:
-            shares[owner].add(tp)
+        if owner is not None and len(assignment[owner]) < limits[owner]:
+            assignment[owner].add(tp)
         else:
             free.append(tp)
 
 
 def _deal(
-    shares: Shares,
+    assignment: Assignment,
     free: Iterable[TopicPartition],
     wanted: Mapping[str, frozenset[str]],
     racks: _Racks,
@@ -156,58 +163,58 @@ def _deal(
     for member in sorted(wanted):
         for topic in wanted[member]:
             readers.setdefault(topic, []).append(member)
-    # The topics with the fewest readers first: the others can still go elsewhere.
+    # Topics with the fewest subscribers first: the others have more choice left.
     for tp in sorted(free, key=lambda tp: (len(readers[tp.topic]), tp)):
         ranks = {
-            member: (len(shares[member]), racks.is_far(tp, member), member)
+            member: (len(assignment[member]), racks.is_far(tp, member), member)
             for member in readers[tp.topic]
         }
-        shares[min(ranks, key=ranks.__getitem__)].add(tp)
+        assignment[min(ranks, key=ranks.__getitem__)].add(tp)
 
 
-def _level(shares: Shares, wanted: Mapping[str, frozenset[str]]) -> None:
-    # A chain from a full member to one with at least two less makes it more even, and
-    # the sum of squares falls with each, so this ends. One step is tried everywhere
-    # before two are tried anywhere: that moves fewer partitions.
+def _level(assignment: Assignment, wanted: Mapping[str, frozenset[str]]) -> None:
+    # A chain from one member to another with at least two partitions less makes it more
+    # even. The sum of squares falls with each chain, so this ends. Chains of one step
+    # are tried everywhere before those of two, because they move fewer partitions.
     reaches = range(1, len(wanted))
     while any(
-        _shift(shares, wanted, member, reach)
+        _shift(assignment, wanted, member, reach)
         for reach in reaches
-        for member in _fullest_first(shares)
+        for member in _fullest_first(assignment)
     ):
         pass
 
 
-def _fullest_first(shares: Shares) -> list[str]:
-    return sorted(shares, key=lambda member: (-len(shares[member]), member))
+def _fullest_first(assignment: Assignment) -> list[str]:
+    return sorted(assignment, key=lambda member: (-len(assignment[member]), member))
 
 
 def _shift(
-    shares: Shares, wanted: Mapping[str, frozenset[str]], start: str, reach: int
+    assignment: Assignment, wanted: Mapping[str, frozenset[str]], start: str, reach: int
 ) -> bool:
     came: dict[str, tuple[str, str]] = {start: ("", "")}
     edge = [start]
     for _ in range(reach):
-        edge = _spread(shares, wanted, came, edge)
+        edge = _spread(assignment, wanted, came, edge)
         least = min(
-            edge, key=lambda member: (len(shares[member]), member), default=start
+            edge, key=lambda member: (len(assignment[member]), member), default=start
         )
-        if len(shares[least]) <= len(shares[start]) - 2:
-            _move_along(shares, came, start, least)
+        if len(assignment[least]) <= len(assignment[start]) - 2:
+            _move_along(assignment, came, start, least)
             return True
     return False
 
 
 def _spread(
-    shares: Shares,
+    assignment: Assignment,
     wanted: Mapping[str, frozenset[str]],
     came: dict[str, tuple[str, str]],
     edge: Iterable[str],
 ) -> list[str]:
-    # Who can take something from a member at the edge, and has not been reached yet.
+    # Members that can take a partition from one at the edge, and are not reached yet.
     further = list[str]()
     for member in edge:
-        held = {tp.topic for tp in shares[member]}
+        held = {tp.topic for tp in assignment[member]}
         for other in sorted(wanted.keys() - came.keys()):
             if common := held & wanted[other]:
                 came[other] = member, min(common)
@@ -216,12 +223,12 @@ def _spread(
 
 
 def _move_along(
-    shares: Shares, came: Mapping[str, tuple[str, str]], start: str, end: str
+    assignment: Assignment, came: Mapping[str, tuple[str, str]], start: str, end: str
 ) -> None:
     while end != start:
         giver, topic = came[end]
-        # The highest number: deterministic, and the low ones stay where they are.
-        tp = max(tp for tp in shares[giver] if tp.topic == topic)
-        shares[giver].remove(tp)
-        shares[end].add(tp)
+        # The highest number, so that the result is deterministic.
+        tp = max(tp for tp in assignment[giver] if tp.topic == topic)
+        assignment[giver].remove(tp)
+        assignment[end].add(tp)
         end = giver

@@ -1,8 +1,9 @@
 """Broker range: runs of partitions that the same broker leads.
 
-As ``range``, but each topic's partitions are ordered by their leaders first, so that
-each member has to fetch from few brokers: the way Kafka's ZooKeeper-based consumers
-divided. What topics have in common does not count; use ``range`` to join topics.
+As ``range``, but the partitions of each topic are ordered by their leaders first, so
+that each member fetches from few brokers. Kafka's consumers on ZooKeeper did the same.
+Partitions of equal number in different topics may go to different members; use
+``range`` to join topics.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ __all__ = ["BrokerRangeAssignor"]
 class BrokerRangeAssignor:
     """The assignor ``broker-range``, which other clients do not have.
 
-    Leaders move with every restart of a broker, and a group that rebalanced each time
-    would do little else: what is divided stays divided until something else makes the
-    group rebalance, or ``Consumer.enforce_rebalance`` does.
+    A new leader alone causes no rebalance, because leaders move with every restart of a
+    broker. The assignment stays until something else makes the group rebalance, or
+    ``Consumer.enforce_rebalance`` does.
     """
 
     name = "broker-range"
@@ -35,8 +36,8 @@ class BrokerRangeAssignor:
     def assign(
         self, layout: Layout, members: Mapping[str, Subscription]
     ) -> dict[str, list[TopicPartition]]:
-        """Everybody's share, topic by topic."""
-        shares: dict[str, list[TopicPartition]] = {member: [] for member in members}
+        """The partitions of each member, topic by topic."""
+        assignment: dict[str, list[TopicPartition]] = {member: [] for member in members}
         order = sorted(
             members, key=lambda member: member_order(member, members[member])
         )
@@ -44,7 +45,7 @@ class BrokerRangeAssignor:
             readers = [m for m in order if topic in members[m].topics]
             if not readers:
                 continue
-            # Those without a leader last: they are nobody's to fetch from.
+            # Partitions without a leader last: they cannot be fetched now.
             clustered = sorted(
                 (TopicPartition(topic, n) for n in range(layout.counts[topic])),
                 key=lambda tp: (layout.leaders.get(tp, float("inf")), tp),
@@ -53,6 +54,6 @@ class BrokerRangeAssignor:
             start = 0
             for place, member in enumerate(readers):
                 end = start + quota + (place < longer)
-                shares[member] += sorted(clustered[start:end])
+                assignment[member] += sorted(clustered[start:end])
                 start = end
-        return shares
+        return assignment

@@ -1,7 +1,7 @@
-"""Cooperative sticky: balanced, and whoever loses nothing reads on.
+"""Cooperative sticky: balanced, and members keep reading during a rebalance.
 
-A partition that would go to one member while another still has it is given to nobody:
-the other gives it up and joins again, and only then does it move (KIP-429).
+A partition that has to move while its old owner still has it is assigned to no member
+at first. The owner releases it and joins again; only then does it move (KIP-429).
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ class CooperativeStickyAssignor:
     def assign(
         self, layout: Layout, members: Mapping[str, Subscription]
     ) -> dict[str, list[TopicPartition]]:
-        """Everybody's share for now; partitions on the move are in none."""
+        """The partitions of each member; those that have to move are omitted."""
         members = {member: _with_generation(s) for member, s in members.items()}
-        shares = balance(layout, members)
+        assignment = balance(layout, members)
         taken = {
             tp
             for member, subscription in members.items()
-            for tp in subscription.owned - shares[member]
+            for tp in subscription.owned - assignment[member]
         }
         return {
-            member: sorted(tp for tp in share if tp in owned or tp not in taken)
-            for member, share in shares.items()
+            member: sorted(tp for tp in assigned if tp in owned or tp not in taken)
+            for member, assigned in assignment.items()
             for owned in (members[member].owned,)
         }
 

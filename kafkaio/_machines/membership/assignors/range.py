@@ -1,9 +1,9 @@
-"""Range: each topic's partitions in runs, the first members getting the longer ones.
+"""Range: each topic's partitions in runs; the first members get the longer ones.
 
-Partition n of every topic lands on the same member while the members subscribe to the
-same topics with the same number of partitions, so joins of topics stay local. Where
-members name their racks, a partition goes to one with a replica in its rack as long as
-the shares stay as large as they would be (KIP-881).
+Partition n of every topic goes to the same member if the members subscribe to the same
+topics and these have the same number of partitions, so joins of topics stay local. If
+members tell their racks, a partition goes to one with a replica in its rack, as long as
+each member gets as many partitions as it would without racks (KIP-881).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RangeAssignor:
     def assign(
         self, layout: Layout, members: Mapping[str, Subscription]
     ) -> dict[str, list[TopicPartition]]:
-        """Everybody's share, topic by topic."""
+        """The partitions of each member, topic by topic."""
         order = sorted(
             members, key=lambda member: member_order(member, members[member])
         )
@@ -50,17 +50,17 @@ class RangeAssignor:
             _deal_near(topics)
         for topic in topics:
             topic.deal()
-        shares: dict[str, list[TopicPartition]] = {member: [] for member in members}
+        assignment: dict[str, list[TopicPartition]] = {member: [] for member in members}
         for topic in topics:
             for member, numbers in topic.given.items():
-                shares[member] += [
+                assignment[member] += [
                     TopicPartition(topic.name, n) for n in sorted(numbers)
                 ]
-        return shares
+        return assignment
 
 
 class _Topic:
-    """One topic's partitions while they are dealt out."""
+    """One topic's partitions while they are being assigned."""
 
     def __init__(
         self, name: str, layout: Layout, racks: Mapping[str, str | None]
@@ -74,7 +74,7 @@ class _Topic:
         self._quota, self._longer = divmod(self.count, len(racks))
 
     def has_far_partitions(self) -> bool:
-        """Whether racks matter: members name some in which not everything is."""
+        """Whether racks matter: not every partition has a replica in each of them."""
         racks = [
             self._layout.racks.get(TopicPartition(self.name, n), frozenset())
             for n in range(self.count)
@@ -88,7 +88,7 @@ class _Topic:
         tp = TopicPartition(self.name, number)
         return self._layout.is_near(tp, self.racks[member])
 
-    def room(self, member: str) -> int:
+    def capacity(self, member: str) -> int:
         return max(0, self._quota + (self._longer > 0) - len(self.given[member]))
 
     def give(self, member: str, numbers: Iterable[int]) -> None:
@@ -102,7 +102,7 @@ class _Topic:
             fitting = (
                 n for n in self._free if not only_near or self.is_near(member, n)
             )
-            self.give(member, list(islice(fitting, self.room(member))))
+            self.give(member, list(islice(fitting, self.capacity(member))))
 
 
 def _deal_near(topics: Iterable[_Topic]) -> None:
@@ -122,7 +122,9 @@ def _deal_together(topics: list[_Topic]) -> None:
     first = topics[0]
     for number in range(first.count):
         for member in first.racks:
-            if first.room(member) and all(t.is_near(member, number) for t in topics):
+            if first.capacity(member) and all(
+                t.is_near(member, number) for t in topics
+            ):
                 for topic in topics:
                     topic.give(member, [number])
                 break

@@ -1,4 +1,4 @@
-"""Round robin: all partitions of all topics dealt out one by one."""
+"""Round robin: all partitions of all topics are assigned one by one."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class RoundRobinAssignor:
     def assign(
         self, layout: Layout, members: Mapping[str, Subscription]
     ) -> dict[str, list[TopicPartition]]:
-        """Everybody's share; who does not read a topic is passed over."""
-        shares: dict[str, list[TopicPartition]] = {member: [] for member in members}
+        """The partitions of each member; non-subscribers of a topic are skipped."""
+        assignment: dict[str, list[TopicPartition]] = {member: [] for member in members}
         order = sorted(
             members, key=lambda member: member_order(member, members[member])
         )
@@ -37,6 +37,8 @@ class RoundRobinAssignor:
             for number in range(layout.counts[topic]):
                 while topic not in members[order[turn % len(order)]].topics:
                     turn += 1
-                shares[order[turn % len(order)]].append(TopicPartition(topic, number))
+                assignment[order[turn % len(order)]].append(
+                    TopicPartition(topic, number)
+                )
                 turn += 1
-        return shares
+        return assignment

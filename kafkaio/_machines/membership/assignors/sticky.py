@@ -1,7 +1,7 @@
-"""Sticky: balanced, but everybody gives up everything first.
+"""Sticky: balanced, but all members release everything before each rebalance.
 
-What a member had last is in its user data, for by the time it joins it has nothing. A
-group moves from here to ``cooperative-sticky`` by two rolling restarts: one with both
+What a member owned last is in its user data, because it owns nothing when it joins. A
+group changes from here to ``cooperative-sticky`` by two rolling restarts: one with both
 names, one with the new name alone.
 """
 
@@ -28,8 +28,8 @@ __all__ = ["StickyAssignor"]
 
 @dataclass(slots=True, kw_only=True)
 class _StickyUserData(Data):
-    # No schema of it is published. Version 0 has no generation, and neither says which
-    # version it is.
+    # Kafka publishes no schema of it. Version 0 has no generation, and the data do not
+    # tell their version.
     NAME: ClassVar[str] = "StickyUserData"
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = 1
@@ -51,7 +51,7 @@ class StickyAssignor:
     cooperative = False
 
     def user_data(self, subscription: Subscription) -> bytes | None:
-        """What the member had last, and in which generation."""
+        """What the member owned last, and in which generation."""
         previous = [
             assignments.TopicPartition(
                 topic=topic, partitions=[tp.partition for tp in group]
@@ -64,9 +64,9 @@ class StickyAssignor:
     def assign(
         self, layout: Layout, members: Mapping[str, Subscription]
     ) -> dict[str, list[TopicPartition]]:
-        """Everybody's share."""
+        """The partitions of each member."""
         members = {member: _with_previous(s) for member, s in members.items()}
-        return {m: sorted(share) for m, share in balance(layout, members).items()}
+        return {m: sorted(assigned) for m, assigned in balance(layout, members).items()}
 
 
 def _with_previous(subscription: Subscription) -> Subscription:
@@ -88,4 +88,4 @@ def _read(blob: bytes) -> _StickyUserData:
             return codec.decode(_StickyUserData, version, blob)
         except ProtocolError:
             continue
-    return _StickyUserData()  # a newcomer, or not understood: it had nothing
+    return _StickyUserData()  # a new member, or unknown data: it owned nothing

@@ -69,7 +69,7 @@ class Event(Enum):
     RETRY = auto()  #: the request failed for a passing reason
     GENERATION_LOST = auto()  #: a newer generation began; the member id is still known
     MEMBER_LOST = auto()  #: the group no longer knows the member id
-    REFUSED = auto()  #: the coordinator refused for good
+    REFUSED = auto()  #: the coordinator refused permanently
     CLOSED = auto()  #: the application closes the consumer
     LEAVE_ENDED = auto()  #: LeaveGroup was answered, failed, or was not needed
 

@@ -311,7 +311,7 @@ class Kip848Membership(Membership):
         """
         if self.has_ended or partitions == self._withheld:
             return ()
-        # Withheld before and in the target: added as if it were assigned anew.
+        # Withheld before and in the target: added as a new assignment.
         back = self._kept_ids() & self._target
         self._withheld = partitions
         self._acked -= back - self._kept_ids()

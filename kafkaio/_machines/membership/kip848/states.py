@@ -57,7 +57,7 @@ class Event(Enum):
     CONVERGED = auto()  #: no revocation is pending; the coordinator has to be told
     ACKNOWLEDGED = auto()  #: the coordinator knows what is owned
     FENCED = auto()  #: the coordinator no longer knows the member or its epoch
-    REFUSED = auto()  #: the coordinator refused for good
+    REFUSED = auto()  #: the coordinator refused permanently
     CLOSED = auto()  #: the application closes the consumer
     RELEASED = auto()  #: everything is released
     LEAVE_ENDED = auto()  #: the leave was answered, failed, or was not needed

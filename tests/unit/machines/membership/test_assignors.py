@@ -157,7 +157,7 @@ def test_static_members_go_first_by_their_names() -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(counts=counts_of, members=members_of())
-def test_nothing_is_given_away_before_it_is_given_up(
+def test_nothing_is_assigned_before_it_is_released(
     counts: dict[str, int], members: Members
 ) -> None:
     shares = CooperativeStickyAssignor().assign(Layout(counts), members)

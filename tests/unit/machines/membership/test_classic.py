@@ -1,4 +1,4 @@
-"""A member told step by step what happens to it."""
+"""The machine of a classic group member, step by step."""
 
 from __future__ import annotations
 
@@ -333,10 +333,10 @@ def test_sticky_tells_the_group_what_it_had_though_it_gave_it_up() -> None:
     driver.step()
     driver.revoked()
     ((_, blob),) = driver.one(fx.SendJoin).protocols
-    told = decode_subscription(blob)
-    assert told.owned == frozenset()
+    sent = decode_subscription(blob)
+    assert sent.owned == frozenset()
     had = Subscription(topics=T, owned=tps(0, 1), generation=1)
-    assert told.user_data == ASSIGNORS["sticky"].user_data(had)
+    assert sent.user_data == ASSIGNORS["sticky"].user_data(had)
 
 
 def test_nonsense_is_an_error() -> None:
@@ -361,6 +361,38 @@ def test_a_sync_that_fails_in_passing_joins_again(code: E) -> None:
     assert driver.state is State.JOINING
     driver.wait(0.2)
     assert driver.one(fx.SendJoin).member_id == "me"
+
+
+def test_a_generation_that_no_sync_completed_can_be_undone() -> None:
+    driver = Driver().stable(tps(0))
+    machine = driver.machine
+    assert not machine.restore_generation()  # this one is complete
+    driver.wait(3.0)
+    driver.beat(E.REBALANCE_IN_PROGRESS)
+    driver.joined()
+    assert machine.generation == 2
+    assert machine.is_joining
+    assert not machine.restore_generation()  # the answer to the SyncGroup decides
+    driver.synced(error_code=E.NOT_COORDINATOR)
+    assert (driver.state, machine.generation) == (State.JOINING, 2)
+    assert machine.restore_generation()
+    assert machine.generation == 1
+    assert not machine.restore_generation()
+    assert machine.ledger.owned == tps(0)
+    driver.wait(1.0)
+    driver.joined()
+    driver.synced(tps(0))
+    assert (driver.state, machine.generation) == (State.STABLE, 3)
+
+
+def test_a_lost_member_has_no_generation_to_return_to() -> None:
+    driver = Driver().stable(tps(0))
+    driver.wait(3.0)
+    driver.beat(E.ILLEGAL_GENERATION)
+    driver.joined()
+    driver.synced(error_code=E.NOT_COORDINATOR)
+    assert not driver.machine.restore_generation()
+    assert driver.machine.generation == 2
 
 
 @pytest.mark.parametrize(
@@ -521,7 +553,7 @@ def test_a_failing_heartbeat_is_repeated_soon() -> None:
     assert driver.state is State.STABLE
 
 
-def test_a_silent_coordinator_is_given_up_with_the_session() -> None:
+def test_a_silent_coordinator_is_abandoned_with_the_session() -> None:
     driver = Driver().stable()
     driver.wait(3.0)
     old = driver.one(fx.SendHeartbeat)
@@ -708,7 +740,7 @@ def test_a_deadline_loses_what_is_still_held() -> None:
     driver.beat()
     driver.wait(deadline - driver.now)
     assert driver.one(fx.Lose).partitions == tps(1, 2)
-    assert driver.one(fx.SendJoin).reason == "revoked partitions were given up"
+    assert driver.one(fx.SendJoin).reason == "revoked partitions were released"
 
 
 def test_a_callback_that_does_not_end_loses_its_partitions() -> None:
@@ -727,8 +759,8 @@ def test_a_rebalance_goes_on_while_a_partition_is_held() -> None:
     driver.beat(E.REBALANCE_IN_PROGRESS)
     said = decode_subscription(driver.one(fx.SendJoin).protocols[0][1])
     assert said.owned == tps(0, 1, 2)
-    # The user finishes while the JoinGroup is parked: the group was told otherwise, so
-    # it has to be told again.
+    # The application finishes while the JoinGroup is under way, which listed the
+    # partition, so a second one has to follow.
     driver.joined()
     sync = driver.one(fx.SendSync)
     driver.step()
@@ -738,7 +770,7 @@ def test_a_rebalance_goes_on_while_a_partition_is_held() -> None:
     assert driver.kinds() == ["Assign", "SendJoin"]
 
 
-def test_given_again_after_it_was_given_up_is_a_new_assignment() -> None:
+def test_assigned_again_after_its_release_is_a_new_assignment() -> None:
     driver = Driver()
     shrink(driver, tps(0))
     old = driver.machine.ledger.numbers[TopicPartition("t", 1)]
@@ -872,7 +904,7 @@ def test_a_new_topic_joins_again_and_keeps_the_others() -> None:
     assert said.owned == tps(0, 1)
 
 
-def test_a_dropped_topic_is_given_up_before_the_join() -> None:
+def test_a_dropped_topic_is_released_before_the_join() -> None:
     driver = Driver().stable()
     driver.subscribe(frozenset({"u"}))
     assert driver.state is State.PREPARING
@@ -893,7 +925,7 @@ def test_a_dropped_topic_is_given_up_before_the_join() -> None:
     assert said.owned == frozenset()
 
 
-def test_a_change_while_joining_is_told_after_it() -> None:
+def test_a_change_while_joining_is_sent_after_it() -> None:
     driver = Driver()
     join = driver.subscribe()[0]
     assert isinstance(join, fx.SendJoin)
@@ -912,7 +944,7 @@ def test_a_change_while_joining_is_told_after_it() -> None:
     assert driver.machine.ledger.owned == frozenset()
 
 
-def test_unsubscribed_it_gives_up_and_leaves() -> None:
+def test_unsubscribed_it_releases_everything_and_leaves() -> None:
     driver = Driver().stable()
     driver.feed(driver.machine.unsubscribe(driver.now))
     assert driver.kinds() == ["RequestRevoke", "Revoke"]
@@ -993,7 +1025,7 @@ def test_a_static_member_that_does_not_poll_falls_silent() -> None:
 # ---- the end
 
 
-def test_closing_gives_up_and_leaves() -> None:
+def test_closing_releases_everything_and_leaves() -> None:
     driver = Driver().stable()
     driver.feed(driver.machine.close(driver.now))
     assert driver.kinds() == ["RequestRevoke", "Revoke"]
@@ -1171,7 +1203,7 @@ def test_a_refused_commit_tells_of_the_member() -> None:
     assert driver.kinds() == ["Lose", "Fail"]
 
 
-def test_the_rack_and_the_assignors_data_are_told() -> None:
+def test_the_rack_and_the_assignors_data_are_sent() -> None:
     driver = Driver(rack="r1")
     driver.subscribe()
     said = decode_subscription(driver.one(fx.SendJoin).protocols[0][1])
@@ -1182,7 +1214,7 @@ def test_the_rack_and_the_assignors_data_are_told() -> None:
 # ---- partitions that are given to nobody
 
 
-def told(driver: Driver) -> frozenset[TopicPartition]:
+def sent_withheld(driver: Driver) -> frozenset[TopicPartition]:
     return decode_subscription(driver.one(fx.SendJoin).protocols[0][1]).withheld
 
 
@@ -1194,10 +1226,10 @@ def shared(
     driver.synced(assignment=encode_assignment(share, free))
 
 
-def test_what_is_to_be_withheld_is_told_by_joining_again() -> None:
+def test_what_is_to_be_withheld_is_sent_by_joining_again() -> None:
     driver = Driver().stable()
     driver.feed(driver.machine.withhold(tps(1, 2), driver.now))
-    assert told(driver) == tps(1, 2)
+    assert sent_withheld(driver) == tps(1, 2)
     assert driver.one(fx.SendJoin).reason == "partitions are being rewound"
     assert driver.feed(driver.machine.withhold(tps(1, 2), driver.now)) == []
     assert driver.machine.free == {}
@@ -1213,13 +1245,13 @@ def test_what_is_free_is_free_for_one_generation() -> None:
     assert not driver.machine.ignores_withholding
     driver.feed(driver.machine.enforce_rebalance("why", driver.now))
     assert driver.machine.free == {}
-    assert told(driver) == tps(1, 2)
+    assert sent_withheld(driver) == tps(1, 2)
     driver.joined()
     shared(driver, tps(0), tps(1, 2))
     assert driver.machine.free == dict.fromkeys(tps(1, 2), -4)
     driver.feed(driver.machine.withhold(frozenset(), driver.now))
     assert driver.machine.free == {}
-    assert told(driver) == frozenset()
+    assert sent_withheld(driver) == frozenset()
     driver.joined()
     driver.synced(tps(0, 1))
     assert driver.one(fx.Assign).added == tps(1)
@@ -1234,7 +1266,7 @@ def test_nothing_is_free_for_who_is_no_member_any_more() -> None:
     driver.wait(3.0)
     driver.beat(E.UNKNOWN_MEMBER_ID)
     assert driver.machine.free == {}
-    assert told(driver) == tps(1)
+    assert sent_withheld(driver) == tps(1)
 
 
 def test_a_leader_of_another_client_ignores_withholding() -> None:
@@ -1258,7 +1290,7 @@ def test_what_is_withheld_during_a_rebalance_makes_another() -> None:
     driver.synced(tps(0))
     # That leader had not been asked yet.
     assert not driver.machine.ignores_withholding
-    assert told(driver) == tps(1)
+    assert sent_withheld(driver) == tps(1)
 
 
 def test_an_eager_member_gives_all_up_before_it_asks() -> None:
@@ -1267,7 +1299,7 @@ def test_an_eager_member_gives_all_up_before_it_asks() -> None:
     assert driver.one(fx.RequestRevoke).partitions == tps(0, 1)
     driver.feed(driver.machine.release(tps(0, 1), driver.now))
     driver.revoked()
-    assert told(driver) == tps(1)
+    assert sent_withheld(driver) == tps(1)
 
 
 def test_who_has_left_withholds_nothing() -> None:

@@ -1,4 +1,4 @@
-"""When a member speaks."""
+"""The timers of a group member."""
 
 from __future__ import annotations
 

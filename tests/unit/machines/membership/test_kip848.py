@@ -1,4 +1,4 @@
-"""A member of a KIP-848 group told step by step what happens to it."""
+"""The machine of a KIP-848 group member, step by step."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_a_plain_heartbeat_says_nothing() -> None:
     assert driver.wait(20) == []  # one at a time
 
 
-def test_what_is_asked_back_is_given_back_before_it_is_acknowledged() -> None:
+def test_what_is_revoked_is_released_before_it_is_acknowledged() -> None:
     driver = joined(0, 1, 2)
     driver.wait(5)
     driver.answer(slots(2))
@@ -339,7 +339,7 @@ def test_nobody_has_to_poll_before_there_is_an_assignment() -> None:
     assert driver.state is State.STALLED
 
 
-def test_a_changed_subscription_is_told_at_once() -> None:
+def test_a_changed_subscription_is_sent_at_once() -> None:
     driver = joined(0)
     driver.subscribe(frozenset("u"))
     assert (driver.beat.names, driver.beat.rebalance) == ({"u"}, None)
@@ -399,7 +399,7 @@ def test_a_broker_that_refuses_the_regular_expression() -> None:
     assert (driver.beat.member_epoch, driver.beat.names) == (0, T)
 
 
-def test_what_was_told_stands_until_the_names_have_come() -> None:
+def test_the_old_subscription_stands_until_the_names_have_come() -> None:
     driver = joined(0)
     driver.feed(driver.machine.subscribe_regex("t(", driver.now))
     driver.refused(E.INVALID_REGULAR_EXPRESSION)
@@ -631,7 +631,7 @@ def test_refused_on_the_way_out() -> None:
     assert driver.state is State.LEFT
 
 
-def test_heartbeats_go_on_while_partitions_are_given_up_for_good() -> None:
+def test_heartbeats_go_on_while_partitions_are_released_on_close() -> None:
     driver = joined(0)
     driver.feed(driver.machine.unsubscribe(driver.now))
     assert driver.state is State.UNSUBSCRIBING

@@ -69,7 +69,7 @@ def test_a_delay_lasts_for_one_step() -> None:
     assert step(ledger) == {A}
 
 
-def test_it_may_be_delayed_before_it_was_told() -> None:
+def test_it_may_be_delayed_before_it_is_reported() -> None:
     ledger = requested(A)
     ledger.delay([A])
     ledger.release([A])  # nobody works on it, but the user wants it
@@ -158,7 +158,7 @@ def test_nothing_follows_the_end() -> None:
 #: What may happen to one assignment, for every order of them.
 DEEDS = {
     "request": lambda ledger, _: ledger.request([A], 10.0),
-    "tell": lambda ledger, _: ledger.report(),
+    "report": lambda ledger, _: ledger.report(),
     "delay": lambda ledger, _: ledger.delay([A]),
     "hold": lambda ledger, claim: ledger.hold([claim]),
     "unhold": lambda ledger, claim: ledger.unhold([claim]),
@@ -179,7 +179,7 @@ def test_every_order_of_five_deeds() -> None:
         ledger = RevokeLedger()
         ledger.assign([A])
         (claim,) = ledger.claims([A])
-        holds, told, stepped = 0, False, False
+        holds, reported, stepped = 0, False, False
         for deed in deeds:
             before = ledger.stage(A)
             out = DEEDS[deed](ledger, claim)  # type: ignore[no-untyped-call]  # by name
@@ -187,8 +187,8 @@ def test_every_order_of_five_deeds() -> None:
                 holds += len(out)
             elif deed == "unhold":
                 holds -= 1
-            told |= deed in {"tell", "delay"} and before is Stage.REQUESTED
-            stepped |= deed == "idle" or (deed == "step" and told)
+            reported |= deed in {"report", "delay"} and before is Stage.REQUESTED
+            stepped |= deed == "idle" or (deed == "step" and reported)
             if deed == "begin" and out[0]:
                 assert stepped
                 assert holds == 0
@@ -220,7 +220,7 @@ class LedgerLaws(RuleBasedStateMachine):
         self.open: dict[int, TopicPartition] = {}
         self.ended: set[int] = set()
         self.deadlines: dict[int, float] = {}
-        self.told: set[int] = set()
+        self.reported: set[int] = set()
         self.free: set[int] = set()  # needs nothing more of the reader
         self.delayed: set[int] = set()
         self.holds: list[Claim] = []
@@ -255,7 +255,7 @@ class LedgerLaws(RuleBasedStateMachine):
     @rule()
     def tell(self) -> None:
         self.ledger.report()
-        self.told |= self.deadlines.keys()
+        self.reported |= self.deadlines.keys()
 
     @rule(partitions=st.sets(st.sampled_from(ALL)))
     def delay(self, partitions: set[TopicPartition]) -> None:
@@ -287,8 +287,8 @@ class LedgerLaws(RuleBasedStateMachine):
     @rule()
     def step(self) -> None:
         self.ledger.step()
-        self.free |= self.told - self.delayed  # rule 1
-        self.told |= self.delayed
+        self.free |= self.reported - self.delayed  # rule 1
+        self.reported |= self.delayed
         self.delayed.clear()
 
     @rule(partitions=st.sets(st.sampled_from(ALL)))

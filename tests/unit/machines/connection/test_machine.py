@@ -14,18 +14,17 @@ from hypothesis.stateful import (
     rule,
 )
 
-from kafkaio._machines.connection import (
+from kafkaio._machines.api_versions import ApiVersions
+from kafkaio._machines.connection.handshake import Exchange
+from kafkaio._machines.connection.machine import Answer, Closing, ConnectionMachine
+from kafkaio._machines.connection.pipeline import (
     RESERVED_IDS,
-    TRANSITIONS,
-    Answer,
-    Closing,
-    ConnectionMachine,
-    ConnectionState,
-    Identity,
     Ticket,
     next_correlation_id,
 )
+from kafkaio._machines.connection.states import TRANSITIONS, ConnectionState
 from kafkaio.errors import (
+    AuthenticationError,
     ConnectionLost,
     InternalError,
     ProtocolError,
@@ -34,22 +33,23 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.framing import FrameBuffer
-from kafkaio.protocol.headers import decode_request, encode_response
-from kafkaio.protocol.message import Response
+from kafkaio.protocol.headers import decode_request, decode_response, encode_response
+from kafkaio.protocol.message import Buffer, Response
 from kafkaio.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from kafkaio.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkaio.protocol.messages.list_groups import ListGroupsRequest
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kafkaio.protocol.messages.produce import ProduceRequest
-
-IDENTITY = Identity(
-    peer="broker 1 (host:9092)",
-    client_id="me",
-    software_name="kafkaio",
-    software_version="1.0",
-    request_timeout=30.0,
-    idle_timeout=540.0,
+from kafkaio.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
 )
+from kafkaio.protocol.messages.sasl_handshake import (
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+from tests.unit.machines.connection.support import IDENTITY
+
 VERSIONS = ApiVersionsResponse(
     api_keys=[
         ApiVersion(api_key=ApiKey.PRODUCE, min_version=0, max_version=13),
@@ -66,7 +66,7 @@ def frame(response: Response, version: int, correlation_id: int) -> bytes:
 
 def written(machine: ConnectionMachine) -> list[tuple[Any, Any]]:
     """What the machine wrote: (header, request) of each frame."""
-    stream = b"".join(bytes(part) for part in machine.take_output())
+    stream = b"".join(bytes(part) for part in machine.pipeline.take_output())
     return [decode_request(each) for each in FrameBuffer(2**20).feed(stream)]
 
 
@@ -172,7 +172,7 @@ def test_gives_up_on_nonsense() -> None:
 
 def test_negotiation_has_the_request_timeout() -> None:
     machine = negotiating(now=100.0)
-    assert machine.next_deadline == 130.0
+    assert machine.pipeline.next_deadline == 130.0
     assert machine.expire(129.9) is None
     closing = machine.expire(130.0)
     assert closing is not None
@@ -185,7 +185,84 @@ def test_a_throttle_in_the_first_answer_counts() -> None:
     written(machine)
     throttled = ApiVersionsResponse(api_keys=VERSIONS.api_keys, throttle_time_ms=2_000)
     machine.receive(frame(throttled, 4, 0), 10.0)
-    assert machine.throttled_until == 12.0
+    assert machine.pipeline.throttled_until == 12.0
+
+
+# ---- authentication --------------------------------------------------------------
+
+
+class Authentication:
+    """A step of two requests, as SASL has them; a HandshakeStep."""
+
+    name = "authenticate"
+
+    def __init__(self) -> None:
+        self.seen = list[Response]()
+
+    def next_request(self, versions: ApiVersions) -> Exchange | None:
+        kinds = (SaslHandshakeRequest, SaslAuthenticateRequest)
+        if len(self.seen) == len(kinds):
+            return None
+        kind = kinds[len(self.seen)]
+        return Exchange(kind(), versions.usable(kind))
+
+    def receive(self, frame: Buffer) -> Response:
+        kind = (SaslHandshakeResponse, SaslAuthenticateResponse)[len(self.seen)]
+        response = decode_response(kind, 1, frame)
+        if response.error_code:
+            raise AuthenticationError("the broker refuses the password")
+        self.seen.append(response)
+        return response
+
+
+def authenticating() -> ConnectionMachine:
+    machine = ConnectionMachine(IDENTITY, 0.0, authentication=Authentication())
+    machine.opened(0.0)
+    written(machine)
+    sasl = [
+        ApiVersion(api_key=ApiKey.SASL_HANDSHAKE, min_version=0, max_version=1),
+        ApiVersion(api_key=ApiKey.SASL_AUTHENTICATE, min_version=0, max_version=1),
+    ]
+    versions = ApiVersionsResponse(api_keys=[*VERSIONS.api_keys, *sasl])
+    assert machine.receive(frame(versions, 4, 0), 1.0) is None
+    return machine
+
+
+def test_authentication_stands_between_negotiation_and_ready() -> None:
+    machine = authenticating()
+    assert machine.state is ConnectionState.AUTHENTICATING
+    assert machine.versions.max_version(ApiKey.HEARTBEAT) == 4
+    assert machine.handshake_step == "authenticate"
+    [(header, _)] = written(machine)
+    assert header.request_api_key == ApiKey.SASL_HANDSHAKE
+    with pytest.raises(ConnectionLost, match="authenticating"):
+        heartbeat(machine)
+    assert machine.receive(frame(SaslHandshakeResponse(), 1, 1), 2.0) is None
+    assert machine.state is ConnectionState.AUTHENTICATING
+    [(header, _)] = written(machine)
+    assert header.request_api_key == ApiKey.SASL_AUTHENTICATE
+    assert machine.receive(frame(SaslAuthenticateResponse(), 1, 2), 3.0) is None
+    assert machine.state is ConnectionState.READY
+    ticket = heartbeat(machine)
+    assert isinstance(machine.receive(answer_to(ticket), 4.0), Answer)
+
+
+def test_a_refused_authentication_closes_the_connection() -> None:
+    machine = authenticating()
+    machine.receive(frame(SaslHandshakeResponse(), 1, 1), 2.0)
+    refusal = SaslAuthenticateResponse(error_code=58)
+    closing = machine.receive(frame(refusal, 1, 2), 3.0)
+    assert isinstance(closing, Closing)
+    assert isinstance(closing.cause, AuthenticationError)
+    assert machine.state is ConnectionState.CLOSED
+
+
+def test_a_broker_that_cannot_authenticate_is_refused() -> None:
+    machine = ConnectionMachine(IDENTITY, 0.0, authentication=Authentication())
+    machine.opened(0.0)
+    closing = machine.receive(frame(VERSIONS, 4, 0), 1.0)
+    assert isinstance(closing, Closing)
+    assert isinstance(closing.cause, UnsupportedVersion)
 
 
 # ---- the table -------------------------------------------------------------------
@@ -221,8 +298,8 @@ def test_a_closed_connection_stays_closed() -> None:
     assert machine.closed(OSError("again")).failed == ()
     assert machine.receive(answer_to(ticket), 1.0) is None
     assert machine.expire(10**6) is None
-    assert machine.next_deadline is None
-    assert machine.take_output() == []
+    assert machine.pipeline.next_deadline is None
+    assert machine.pipeline.take_output() == []
 
 
 def test_the_clock_does_not_matter_while_connecting() -> None:
@@ -239,7 +316,7 @@ def test_an_answer_belongs_to_its_request() -> None:
     first = heartbeat(machine)
     second = machine.send(MetadataRequest(), now=0.0, timeout=5.0, max_version=9)
     assert [h.request_api_version for h, _ in written(machine)] == [4, 9]
-    assert machine.in_flight == 2
+    assert len(machine.pipeline) == 2
     answer = machine.receive(answer_to(first), 1.0)
     assert isinstance(answer, Answer)
     assert answer.ticket is first
@@ -247,7 +324,7 @@ def test_an_answer_belongs_to_its_request() -> None:
     answer = machine.receive(frame(MetadataResponse(), 9, second.correlation_id), 1.0)
     assert isinstance(answer, Answer)
     assert answer.ticket is second
-    assert machine.in_flight == 0
+    assert len(machine.pipeline) == 0
 
 
 def test_an_answer_out_of_order_ends_the_connection() -> None:
@@ -290,8 +367,8 @@ def test_what_cannot_be_sent_leaves_no_trace() -> None:
             timeout=1.0,
             max_version=2,
         )
-    assert machine.in_flight == 0
-    assert machine.take_output() == []
+    assert len(machine.pipeline) == 0
+    assert machine.pipeline.take_output() == []
     ticket = heartbeat(machine)
     assert ticket.correlation_id == 1
 
@@ -300,7 +377,7 @@ def test_a_oneway_request_waits_for_nothing() -> None:
     machine = ready()
     assert machine.send_oneway(ProduceRequest(acks=0), now=0.0, max_version=9) == 9
     assert len(written(machine)) == 1
-    assert machine.in_flight == 0
+    assert len(machine.pipeline) == 0
     ticket = heartbeat(machine)
     assert isinstance(machine.receive(answer_to(ticket), 1.0), Answer)
 
@@ -311,7 +388,7 @@ def test_a_oneway_request_waits_for_nothing() -> None:
 def test_one_late_answer_fails_all() -> None:
     machine = ready()
     late, other = heartbeat(machine, timeout=5.0), heartbeat(machine, timeout=60.0)
-    assert machine.next_deadline == 5.0
+    assert machine.pipeline.next_deadline == 5.0
     closing = machine.expire(5.0)
     assert closing is not None
     errors = dict(closing.failed)
@@ -325,12 +402,12 @@ def test_an_answered_request_no_longer_expires() -> None:
     ticket = heartbeat(machine, timeout=5.0)
     machine.receive(answer_to(ticket), 1.0)
     assert machine.expire(5.0) is None
-    assert machine.next_deadline == 541.0
+    assert machine.pipeline.next_deadline == 541.0
 
 
 def test_an_idle_connection_closes() -> None:
     machine = ready(now=10.0)
-    assert machine.next_deadline is not None
+    assert machine.pipeline.next_deadline is not None
     assert machine.expire(549.0) is None
     closing = machine.expire(550.0)
     assert closing == Closing(None, ())
@@ -348,7 +425,7 @@ def test_a_oneway_request_is_use() -> None:
     machine = ready()
     machine.send_oneway(ProduceRequest(acks=0), now=500.0)
     assert machine.expire(540.0) is None
-    assert machine.next_deadline == 1_040.0
+    assert machine.pipeline.next_deadline == 1_040.0
 
 
 def test_a_retired_connection_finishes_what_is_in_flight() -> None:
@@ -376,11 +453,11 @@ def throttled(until: float = 10.0) -> ConnectionMachine:
 def test_a_throttled_connection_holds_requests_back() -> None:
     machine = throttled()
     first, second = heartbeat(machine, now=1.0), heartbeat(machine, now=1.0)
-    assert machine.take_output() == []
-    assert machine.in_flight == 2
-    assert machine.next_deadline == 10.0
+    assert machine.pipeline.take_output() == []
+    assert len(machine.pipeline) == 2
+    assert machine.pipeline.next_deadline == 10.0
     assert machine.expire(9.9) is None
-    assert machine.take_output() == []
+    assert machine.pipeline.take_output() == []
     assert machine.expire(10.0) is None
     ids = [header.correlation_id for header, _ in written(machine)]
     assert ids == [first.correlation_id, second.correlation_id]
@@ -392,7 +469,7 @@ def test_order_holds_when_the_throttle_ends_before_the_timer() -> None:
     machine = throttled()
     held = heartbeat(machine, now=1.0)
     late = heartbeat(machine, now=10.5)
-    assert machine.take_output() == []
+    assert machine.pipeline.take_output() == []
     machine.expire(10.5)
     ids = [header.correlation_id for header, _ in written(machine)]
     assert ids == [held.correlation_id, late.correlation_id]
@@ -413,7 +490,7 @@ def test_a_throttle_never_shrinks() -> None:
     first, second = heartbeat(machine), heartbeat(machine)
     machine.receive(answer_to(first, 10_000), 0.0)
     machine.receive(answer_to(second, 1_000), 0.0)
-    assert machine.throttled_until == 10.0
+    assert machine.pipeline.throttled_until == 10.0
 
 
 def test_an_old_version_is_not_throttled_by_us() -> None:
@@ -422,13 +499,13 @@ def test_an_old_version_is_not_throttled_by_us() -> None:
     answer = machine.receive(answer_to(ticket, 10_000), 0.0)
     assert isinstance(answer, Answer)
     assert answer.throttled == 0.0
-    assert machine.throttled_until == 0.0
+    assert machine.pipeline.throttled_until == 0.0
 
 
 def test_a_oneway_request_is_held_back_too() -> None:
     machine = throttled()
     machine.send_oneway(ProduceRequest(acks=0), now=1.0)
-    assert machine.take_output() == []
+    assert machine.pipeline.take_output() == []
     machine.expire(10.0)
     assert len(written(machine)) == 1
 
@@ -436,11 +513,11 @@ def test_a_oneway_request_is_held_back_too() -> None:
 def test_a_held_request_can_be_withdrawn() -> None:
     machine = throttled()
     held, kept = heartbeat(machine, now=1.0), heartbeat(machine, now=1.0)
-    assert machine.withdraw(held)
+    assert machine.pipeline.withdraw(held)
     machine.expire(10.0)
     ids = [header.correlation_id for header, _ in written(machine)]
     assert ids == [kept.correlation_id]
-    assert not machine.withdraw(kept)
+    assert not machine.pipeline.withdraw(kept)
     assert isinstance(machine.receive(answer_to(kept), 11.0), Answer)
 
 
@@ -451,7 +528,7 @@ def test_held_requests_fail_with_the_connection() -> None:
     closing = machine.closed(None)
     assert [(t, type(error)) for t, error in closing.failed] == [(held, ConnectionLost)]
     assert "closed" in str(closing.failed[0][1])
-    assert machine.in_flight == 0
+    assert len(machine.pipeline) == 0
 
 
 def test_a_cause_without_text_is_named() -> None:
@@ -510,7 +587,7 @@ class Connections(RuleBasedStateMachine):
     @rule(index=st.integers(0, 5))
     def withdraw(self, index: int) -> None:
         pending = [t for t in self.sent if t.correlation_id not in self.ended]
-        if index < len(pending) and self.machine.withdraw(pending[index]):
+        if index < len(pending) and self.machine.pipeline.withdraw(pending[index]):
             self.ended.append(pending[index].correlation_id)
             assert pending[index].correlation_id not in self.written_ids
 
@@ -525,7 +602,7 @@ class Connections(RuleBasedStateMachine):
         assert outcome.ticket.correlation_id == header.correlation_id
         assert outcome.throttled == throttle / 1000
         if throttle:
-            assert self.machine.throttled_until >= self.now + outcome.throttled
+            assert self.machine.pipeline.throttled_until >= self.now + outcome.throttled
         self.ended.append(header.correlation_id)
 
     @precondition(lambda self: len(self.at_broker) > 1)
@@ -541,7 +618,7 @@ class Connections(RuleBasedStateMachine):
     def pass_time(self, seconds: float) -> None:
         """As a driver does: never past a deadline without asking."""
         until = self.now + seconds
-        while (due := self.machine.next_deadline) is not None and due <= until:
+        while (due := self.machine.pipeline.next_deadline) is not None and due <= until:
             self.now = max(self.now, due)
             self.note(self.machine.expire(self.now))
             self.pump()
@@ -566,8 +643,8 @@ class Connections(RuleBasedStateMachine):
     @invariant()
     def none_is_forgotten(self) -> None:
         open_tickets = len(self.sent) - len(self.ended)
-        held = self.machine.in_flight - len(self.at_broker)
-        assert open_tickets <= self.machine.in_flight
+        held = len(self.machine.pipeline) - len(self.at_broker)
+        assert open_tickets <= len(self.machine.pipeline)
         assert held >= 0
         if not self.is_ready():
             assert open_tickets == 0
@@ -578,7 +655,7 @@ class Connections(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_overdue(self) -> None:
-        due = self.machine.next_deadline
+        due = self.machine.pipeline.next_deadline
         for ticket in self.sent:
             if ticket.correlation_id not in self.ended:
                 assert due is not None
@@ -586,7 +663,7 @@ class Connections(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_written_while_throttled(self) -> None:
-        assert not self.machine.take_output()
+        assert not self.machine.pipeline.take_output()
 
 
 Connections.TestCase.settings = settings(
