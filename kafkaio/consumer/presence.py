@@ -1,4 +1,4 @@
-"""Whether the partitions that the user names are there."""
+"""Whether the partitions that the user names exist."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["wait_for_partitions"]
 async def wait_for_partitions(
     cluster: Cluster, partitions: Collection[TopicPartition], within: float
 ) -> None:
-    """Wait until the partitions are known.
+    """Wait until the view of the cluster has the partitions.
 
-    A view from before may be too old to have a partition: a newer one is waited
-    for before that is said.
+    The present view may be older than a partition, so this waits for a newer view
+    before it raises.
 
     Args:
-        cluster: whose view counts.
-        partitions: what is looked for.
+        cluster: the cluster.
+        partitions: the partitions.
         within: seconds.
 
     Raises:
