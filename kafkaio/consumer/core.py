@@ -124,7 +124,7 @@ class Core:
         rewinder: moves the whole group to other offsets.
         fetcher: fetches records.
         reading: lets one task read at a time.
-        insiders: the tasks that run code of the user's.
+        user_code: the tasks that run code of the user's.
         turns: when the event loop is to get a turn.
         polls: whether the last read was a poll; None before the first read.
     """
@@ -151,7 +151,7 @@ class Core:
         self._is_looking = False
         self.turns = Turns()
         self.reading = ExclusiveReading()
-        self.insiders = UserCode()
+        self.user_code = UserCode()
         self.polls: bool | None = None
         self.reader = Reader(config, on_change=self.look, on_news=self._news.notify)
         self.reader.allowance = self._allowance
@@ -162,7 +162,9 @@ class Core:
         self._has_parted = False
         self._make_fetch_parts()
         self._make_assignment(
-            Callbacks(on_assigned, on_revoked, on_lost, self.reader.fail, self.insiders)
+            Callbacks(
+                on_assigned, on_revoked, on_lost, self.reader.fail, self.user_code
+            )
         )
         self._make_group_parts()
 
@@ -305,12 +307,12 @@ class Core:
     async def _close(self, within: float | None) -> None:
         limit = CLOSE_TIMEOUT if within is None else within
         if self.life.state in {State.CLOSING, State.CLOSED}:
-            if not self.insiders.have_caller:
+            if not self.user_code.have_caller:
                 self._stop_waiting_for(caller())
                 with anyio.move_on_after(limit):
                     await self.life.closed()
             return
-        if self.insiders.have_caller:
+        if self.user_code.have_caller:
             raise UsageError(
                 "close() waits for handlers and callbacks to end, and for this one, "
                 "too: call it in another task"
@@ -776,7 +778,7 @@ class Core:
             if (at := self._position(tp)) >= 0:
                 return at
             self.check()
-            self.reader.raise_stranded(tp)
+            self.reader.raise_without_position(tp)
             if not await self._repositioned(deadline):
                 raise RequestTimeout(
                     f"the position of {tp.topic}-{tp.partition} is not known yet"

@@ -201,7 +201,7 @@ class Track:
             OffsetOutOfRange: there is no position, and no policy to find one.
             UsageError: another task waits for it.
         """
-        self.reader.raise_stranded(self.tp)
+        self.reader.raise_without_position(self.tp)
         self.taker = caller()
         if self.is_waiting:
             raise UsageError("another task reads this lane")

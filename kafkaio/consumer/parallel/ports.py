@@ -50,10 +50,10 @@ class RunPort(Dividing, Protocol):
     """What `Consumer.run` needs beside that.
 
     Attributes:
-        insiders: the tasks that run the user's code.
+        user_code: the tasks that run the user's code.
     """
 
-    insiders: UserCode
+    user_code: UserCode
 
     @property
     def observer(self) -> Observer:

@@ -1,4 +1,4 @@
-"""What was handed out, what of it is finished, and who is told.
+"""What was handed out, what of it is finished, and who is notified.
 
 While records are handed out one by one, only two things move: the cursor of the chunk
 (what was handed out) and the mark of the handout (what is finished). The machines,

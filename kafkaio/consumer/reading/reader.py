@@ -214,7 +214,7 @@ class Reader:
         """
         self.raise_errors()
         for tp in self.positions.without_offset():
-            self.raise_stranded(tp)
+            self.raise_without_position(tp)
         self._is_interrupted = self._progress.divider is not None
 
     def raise_errors(self) -> None:
@@ -222,7 +222,7 @@ class Reader:
         if self.errors:
             raise self.errors.popleft()
 
-    def raise_stranded(self, tp: TopicPartition) -> None:
+    def raise_without_position(self, tp: TopicPartition) -> None:
         """Raise if a partition has no position, and no policy finds one."""
         if tp in self.positions.without_offset():
             raise no_position(tp, self.positions[tp])

@@ -81,7 +81,7 @@ class Callbacks:
             accepted.
         on_lost: called when partitions were lost.
         report: called with what a callback raised; the consumer's next call raises it.
-        insiders: the tasks that run code of the user's; includes the task that calls a
+        user_code: the tasks that run code of the user's; includes the task that calls a
             callback, while it does.
     """
 
@@ -89,7 +89,7 @@ class Callbacks:
     on_revoked: PartitionsCallback | None
     on_lost: PartitionsCallback | None
     report: Callable[[BaseException], None]
-    insiders: UserCode
+    user_code: UserCode
 
     async def assigned(self, partitions: AbstractSet[TopicPartition]) -> None:
         """Call back for an assignment."""
@@ -111,7 +111,7 @@ class Callbacks:
         if callback is None or not partitions:
             return
         try:
-            with self.insiders.entered():
+            with self.user_code.entered():
                 outcome = callback(frozenset(partitions))
                 if inspect.isawaitable(outcome):
                     await outcome
