@@ -1,10 +1,8 @@
 """The Kafka client for asyncio: producers and consumers on one event loop.
 
-``Producer``, ``Consumer`` and ``Client`` are all there is to begin with; every
-exception is a name of this package too, and a kind of `KafkaError`. ``messages``
-holds every message of the protocol. Heavy optional parts are modules of their own,
-such as `kafkaio.testing`.
-
+``Producer``, ``Consumer`` and ``Client`` are the names to begin with. Every exception
+is a name of this package too, and a `KafkaError`. ``messages`` holds every message of
+the protocol. Heavy optional parts are modules of their own, such as `kafkaio.testing`.
 
 Names are loaded when they are first used: a program that only produces never loads
 the consumer.
@@ -15,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from kafkaio._version import __version__
 from kafkaio.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
     AuthenticationError,
     AuthorizationError,
     BrokerError,
@@ -98,6 +98,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANY",
+    "ArgumentTypeError",
+    "ArgumentValueError",
     "Assigned",
     "Assignor",
     "AuthenticationError",
@@ -176,8 +178,8 @@ __all__ = [
     "messages",
 ]
 
-#: Where the names live that are loaded on first use, and what they are called there;
-#: an empty name means the module itself.
+#: The module and the name there of everything that is loaded on first use. An empty
+#: name means the module itself.
 _HOMES = {
     "Record": ("kafkaio._records._impl", "Record"),
     "accelerated": ("kafkaio._records._impl", "ACCELERATED"),

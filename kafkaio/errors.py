@@ -1,49 +1,54 @@
-"""Every exception that kafkaio raises, and whose fault each one is.
+"""Every exception that kafkaio raises.
 
 ::
 
     KafkaError                          catch this to catch everything
-    ├── UsageError                      your call was wrong; nothing was sent
-    │   ├── ConfigurationError          an option is unknown or impossible (ValueError)
-    │   ├── ClosedError                 the object is closed, or not started yet
-    │   ├── BufferFull                  enqueue_nowait found no room in the buffer
-    │   ├── RecordTooLarge              the record can never fit the limits in force
-    │   └── UnsupportedVersion          the broker cannot do what was asked
-    ├── BrokerError                     the broker said no: .code .name .retriable
+    ├── UsageError                      the call was wrong; nothing was sent
+    │   ├── ArgumentTypeError           an argument has the wrong type (TypeError)
+    │   ├── ArgumentValueError          an argument has an invalid value (ValueError)
+    │   ├── ConfigurationError          an option is unknown or invalid (ValueError)
+    │   ├── ClosedError                 the object is closed, or was not started
+    │   ├── BufferFull                  no space for enqueue_nowait in the buffer
+    │   ├── RecordTooLarge              the record exceeds the limits in force
+    │   └── UnsupportedVersion          the broker does not support the request
+    ├── BrokerError                     the broker returned an error: .code .name
     │   ├── AuthorizationError          the principal may not do that
-    │   ├── UnknownTopicOrPartition     no such topic or partition, even after retries
-    │   ├── InvalidTopic                no topic can have that name
-    │   ├── OffsetOutOfRange            and no reset policy to follow
-    │   │   └── LogTruncated            the log lost what was read
-    │   ├── Fenced                      a newer producer or member took our place
-    │   └── GroupError                  the group coordinator refused
-    ├── NetworkError                    the way to the broker failed; all are retriable
+    │   ├── UnknownTopicOrPartition     no such topic or partition, also after retries
+    │   ├── InvalidTopic                the name of a topic is illegal
+    │   ├── OffsetOutOfRange            and auto_offset_reset is "none"
+    │   │   └── LogTruncated            the log lost records that were read
+    │   ├── Fenced                      a newer producer or member has the identity
+    │   └── GroupError                  the group coordinator refused the request
+    ├── NetworkError                    the connection failed; retriable
     │   ├── ConnectionLost              an open connection broke (ConnectionError)
     │   ├── BrokerNotAvailable          no connection could be made: host, step, cause
-    │   └── AuthenticationError         the broker refused who we are (not retriable)
-    ├── KafkaTimeout                    time ran out (TimeoutError)
-    │   ├── RequestTimeout              one request had no answer in time
+    │   └── AuthenticationError         the broker refused the login; not retriable
+    ├── KafkaTimeout                    a time limit was reached (TimeoutError)
+    │   ├── RequestTimeout              a request had no answer in time
     │   └── DeliveryTimeout             a record was not acknowledged in time
-    ├── ProtocolError                   bytes from the peer make no sense
+    ├── ProtocolError                   bytes from the peer break the protocol
     │   └── CorruptRecord               a record batch fails its checks
-    ├── MembershipError                 what a group did to this consumer
-    │   ├── CommitFailed                the commit came too late: others own it now
+    ├── MembershipError                 the consumer lost its place in the group
+    │   ├── CommitFailed                the partitions belong to other members by now
     │   ├── RebalanceInProgress         poll, then commit again
-    │   ├── PartitionLost               the partition is no longer ours
-    │   └── RewindRefused               its owner cannot be asked to give it up
-    ├── OffsetStoreError                where offsets are kept, outside Kafka, failed
+    │   ├── PartitionLost               the partition is no longer assigned
+    │   └── RewindRefused               the partitions' owners cannot take part
+    ├── OffsetStoreError                the offset store outside Kafka failed
     └── InternalError                   a bug in kafkaio; please report it
-    DeliveriesFailed                    an ExceptionGroup, and no KafkaError: each error
-                                        that befell a record of one `send_many`
+    DeliveriesFailed                    an ExceptionGroup, and no KafkaError: the error
+                                        of every record that one `send_many` lost
 
-``retriable`` tells whether the same call may succeed later. Timeouts are also
-``TimeoutError``, lost connections also ``ConnectionError``, configuration errors
-also ``ValueError``, so that code which knows only the standard library works.
+``retriable`` says whether the same call may succeed later. Some classes are also the
+built-in exception that fits, so that code which knows only the standard library works:
+timeouts are a ``TimeoutError``, lost connections a ``ConnectionError``, wrong arguments
+a ``TypeError`` or a ``ValueError``. Errors can be pickled and copied.
 """
 
 from __future__ import annotations
 
 __all__ = [
+    "ArgumentTypeError",
+    "ArgumentValueError",
     "AuthenticationError",
     "AuthorizationError",
     "BrokerError",
@@ -84,13 +89,34 @@ class KafkaError(Exception):
     #: Whether the same call may succeed when it is made again later.
     retriable: bool = False
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # The default calls the class with the message alone, and some need more.
+        return _restored, (type(self), self.args, vars(self))
+
+
+def _restored(
+    kind: type[KafkaError], args: tuple[object, ...], attributes: dict[str, object]
+) -> KafkaError:
+    """Return a pickled or copied error."""
+    error = kind.__new__(kind, *args)
+    vars(error).update(attributes)
+    return error
+
 
 class UsageError(KafkaError):
     """The call was wrong; nothing was sent and nothing has changed."""
 
 
+class ArgumentTypeError(UsageError, TypeError):
+    """An argument has the wrong type; the message names the argument."""
+
+
+class ArgumentValueError(UsageError, ValueError):
+    """An argument has an invalid value; the message names the argument."""
+
+
 class ConfigurationError(UsageError, ValueError):
-    """An option is unknown or impossible; the message names the nearest option."""
+    """An option is unknown or invalid; the message suggests a similar option."""
 
 
 class ClosedError(UsageError):
@@ -98,26 +124,26 @@ class ClosedError(UsageError):
 
 
 class BufferFull(UsageError):
-    """No room in the producer's buffer now; awaiting ``enqueue`` would wait."""
+    """The producer's buffer has no space now; ``enqueue`` would wait for it."""
 
     retriable = True
 
 
 class RecordTooLarge(UsageError):
-    """The record can never fit the limits in force, which the message names."""
+    """The record exceeds the limits in force, which the message names."""
 
 
 class UnsupportedVersion(UsageError):
-    """The broker knows no version of the request that can carry what was asked."""
+    """The broker supports no version of the request that can express the call."""
 
 
 class BrokerError(KafkaError):
-    """The broker answered with an error code.
+    """The broker returned an error code.
 
     Attributes:
         code: the number on the wire, as in Kafka's table of error codes.
         name: the name of that code, such as ``NOT_LEADER_OR_FOLLOWER``.
-        retriable: whether Kafka lists the code as worth retrying.
+        retriable: whether Kafka lists the code as retriable.
     """
 
     def __init__(
@@ -134,29 +160,29 @@ class AuthorizationError(BrokerError):
 
 
 class UnknownTopicOrPartition(BrokerError):
-    """The cluster has no such topic or partition, and waiting did not change that."""
+    """The cluster has no such topic or partition, also after retries."""
 
 
 class InvalidTopic(BrokerError):
     """The name of a topic is illegal.
 
-    Kafka takes letters, digits, ``.``, ``_`` and ``-``, 249 of them at most, and
-    neither ``.`` nor ``..``.
+    A legal name has at most 249 letters, digits, ``.``, ``_`` and ``-``, and is neither
+    ``.`` nor ``..``.
     """
 
 
 class OffsetOutOfRange(BrokerError):
     """The position is outside the log and ``auto_offset_reset`` is ``none``.
 
-    Seek the partition to go on; the others are read meanwhile.
+    Seek the partition to continue. The other partitions are read meanwhile.
 
     Attributes:
-        topic: the topic, empty where the broker did not say.
-        partition: the number of its partition, -1 where the broker did not say.
-        position: the offset that the log does not have, -1 if there was none at all.
+        topic: the topic; empty if the broker did not name it.
+        partition: the number of its partition; -1 if the broker did not name it.
+        position: the offset that the log does not have; -1 if there was no position.
     """
 
-    def __init__(  # noqa: PLR0913 - what brokers tell, and what is known besides
+    def __init__(  # noqa: PLR0913 - the broker's facts, and the partition's
         self,
         message: str,
         *,
@@ -176,15 +202,15 @@ class OffsetOutOfRange(BrokerError):
 class LogTruncated(OffsetOutOfRange):
     """The log lost records that were read, and ``auto_offset_reset`` is ``none``.
 
-    That happens when a replica that lacks them becomes the leader (an unclean
-    election; KIP-320). Seek to ``diverging_offset`` to read what the log has instead.
+    A replica without these records became the leader (an unclean leader election;
+    KIP-320). Seek to ``diverging_offset`` to read what the log has instead.
 
     Attributes:
         topic: the topic.
         partition: the number of its partition.
         position: offset of the next record that would have been read.
         diverging_offset: the first offset at which the log may differ from what was
-            read, -1 if it is not known.
+            read; -1 if it is not known.
     """
 
     def __init__(
@@ -204,7 +230,7 @@ class LogTruncated(OffsetOutOfRange):
 
 
 class Fenced(BrokerError):
-    """A newer producer or group member with the same identity took our place."""
+    """A newer producer or group member with the same identity replaced this one."""
 
 
 class GroupError(BrokerError):
@@ -212,7 +238,7 @@ class GroupError(BrokerError):
 
 
 class NetworkError(KafkaError):
-    """The way to the broker failed; the message names host, step and cause."""
+    """The connection to a broker failed; the message names host, step and cause."""
 
     retriable = True
 
@@ -226,13 +252,13 @@ class BrokerNotAvailable(NetworkError):
 
 
 class AuthenticationError(NetworkError):
-    """The broker refused our credentials or the security handshake failed."""
+    """The broker refused the credentials, or the security handshake failed."""
 
     retriable = False
 
 
 class KafkaTimeout(KafkaError, TimeoutError):
-    """Time ran out."""
+    """A time limit was reached."""
 
     retriable = True
 
@@ -244,12 +270,12 @@ class RequestTimeout(KafkaTimeout):
 class DeliveryTimeout(KafkaTimeout):
     """A record was not acknowledged within ``delivery_timeout_ms``.
 
-    Whether it was written is not known when it had been sent before.
+    If it was sent, it is unknown whether it was written.
     """
 
 
 class ProtocolError(KafkaError):
-    """Bytes from the peer, or a message to it, break the protocol."""
+    """Bytes from the peer, or a message to it, violate the protocol."""
 
 
 class CorruptRecord(ProtocolError):
@@ -257,7 +283,7 @@ class CorruptRecord(ProtocolError):
 
 
 class MembershipError(KafkaError):
-    """What became of this consumer's place in its group."""
+    """The consumer's membership in its group does not allow the call."""
 
 
 class CommitFailed(MembershipError):
@@ -265,17 +291,17 @@ class CommitFailed(MembershipError):
 
 
 class RebalanceInProgress(MembershipError):
-    """The group is rebalancing; take part in it (poll), then commit again."""
+    """The group is rebalancing: poll to take part in that, then commit again."""
 
     retriable = True
 
 
 class PartitionLost(MembershipError):
-    """The partition was taken from this consumer, so it may no longer act on it."""
+    """The partition is no longer assigned to this consumer."""
 
 
 class RewindRefused(MembershipError):
-    """The owners of the partitions cannot be asked to give them up for a rewind."""
+    """Owners of the partitions cannot release them for a rewind."""
 
 
 class OffsetStoreError(KafkaError):

@@ -63,7 +63,7 @@ class AutoCommitter:
         while True:
             due = now() + self._tick
             await anyio.sleep(self._tick)
-            core.cluster.loop_was_late(now() - due)
+            core.cluster.report_late_timer(now() - due)
             if core.member is not None and self._shows_life():
                 core.member.polled(now())
             if now() >= next_commit or self._is_loss_near():

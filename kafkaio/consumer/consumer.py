@@ -16,10 +16,10 @@ from typing import Any, ClassVar, Final, Self, Unpack
 
 from kafkaio._net.transport import Dial
 from kafkaio._runtime.clock import now
-from kafkaio.client.client import Client, shared
+from kafkaio.client.client import Client, cluster_of
 from kafkaio.client.cluster import Cluster
-from kafkaio.client.signature import OptionsSignature
 from kafkaio.config import ConsumerConfig, ConsumerOptions
+from kafkaio.config.signature import OptionsSignature
 from kafkaio.consumer.arguments import most_of, seconds_of
 from kafkaio.consumer.core import Core
 from kafkaio.consumer.parallel.offers import InParallel
@@ -121,9 +121,8 @@ class Consumer(Places, InParallel):
             bootstrap_servers if isinstance(bootstrap_servers, Client) else None
         )
         if isinstance(bootstrap_servers, Client):
-            cluster, config = shared(
-                bootstrap_servers, ConsumerConfig, options, observer
-            )
+            config = ConsumerConfig.sharing(bootstrap_servers.config, options, observer)
+            cluster = cluster_of(bootstrap_servers)
         else:
             config = ConsumerConfig.of(bootstrap_servers, options)
             cluster = Cluster(config, observer)

@@ -9,7 +9,8 @@ synchronous. A crash of any of them fails whoever waits, at once and with the ca
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -19,9 +20,10 @@ from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.offsets import Commit
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.ending import Ending
+from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.thread import caller
-from kafkaio._runtime.turns import Turns
+from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio._runtime.unclosed import Home
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
@@ -34,8 +36,7 @@ from kafkaio.consumer.fetch.lookup import OffsetLookup
 from kafkaio.consumer.fetch.positioner import Positioner
 from kafkaio.consumer.group.member import GroupMember
 from kafkaio.consumer.group.rewind import Rewinder
-from kafkaio.consumer.parallel.divider import drained
-from kafkaio.consumer.presence import wait_for_partitions
+from kafkaio.consumer.reading.divider import Divider
 from kafkaio.consumer.reading.exclusive import ExclusiveReading, Insiders
 from kafkaio.consumer.reading.reader import Reader
 from kafkaio.consumer.rebalance.assignment import PartitionAssignment
@@ -66,6 +67,8 @@ _LEAVING_AT_ONCE: Final = 0.5
 #: Seconds that one without time has for it. Without any, brokers may not read what was
 #: written before the connection was closed (Kafka 2.1: every second time).
 _LEAVING_AT_LEAST: Final = 0.04
+#: How much of the time to close may be spent on work that was begun.
+_DRAINING: Final = 0.8
 #: Records handed out before the iterator looks at the clock.
 _CREDIT: Final = 64
 
@@ -111,11 +114,8 @@ class Core:
         self.lookup = OffsetLookup(cluster, isolation)
         #: Who runs the user's callbacks and handlers.
         self.insiders = Insiders()
-        callbacks = Callbacks(
-            on_assigned, on_revoked, on_lost, self.reader.fail, self.insiders
-        )
-        self.assigned = PartitionAssignment(
-            self, self.reader, cluster, config, callbacks, self.fetcher.forget
+        self.assigned = self._make_assignment(
+            Callbacks(on_assigned, on_revoked, on_lost, self.reader.fail, self.insiders)
         )
         self.fence = CommitFence(self.reader.ledger, self.assigned)
         #: Whether the user polled when it read last: None before it ever read.
@@ -130,6 +130,7 @@ class Core:
         )
         self._positioner = Positioner(
             cluster,
+            config,
             self.reader,
             self.lookup,
             None if config.group_id is None else self._fetch_committed,
@@ -139,14 +140,23 @@ class Core:
         self._autocommit = AutoCommitter(self)
         self._state = "new"
         self._fatal: BaseException | None = None
-        self.turns = Turns()
-        self._takes_part = False
+        self.time_slice = TimeSlice()
+        self._takes_part = self._is_looking = False
         self._undo: list[Callable[[], None]] = []
-        self._is_looking = False
         self.reading = ExclusiveReading()
         self._ending = Ending("kafkaio consumer: close")
         #: Whether finished records are committed without being asked to.
         self.auto_commits = config.enable_auto_commit and config.group_id is not None
+
+    def _make_assignment(self, callbacks: Callbacks) -> PartitionAssignment:
+        return PartitionAssignment(
+            self,
+            self.reader,
+            self.cluster,
+            self.config,
+            callbacks,
+            self.fetcher.forget,
+        )
 
     def _make_group_parts(self) -> None:
         committer = OffsetCommitter(self.cluster, self.config, self.identity)
@@ -199,7 +209,7 @@ class Core:
             raise ClosedError(f"the consumer is {self._state}: it starts once")
         self._state = "starting"
         self.home = Home("the consumer")
-        self.turns.start()
+        self.time_slice.start()
         try:
             limit = self.config.default_api_timeout_ms / 1000
             deadline = now() + (limit if within is None else within)
@@ -227,7 +237,7 @@ class Core:
         self, wanted: Wanted, deadline: float, within: float | None
     ) -> None:
         if wanted.partitions:
-            await wait_for_partitions(self.cluster, wanted.partitions, deadline - now())
+            await self.cluster.wait_for_partitions(wanted.partitions, deadline - now())
         self.apply(wanted)
         if wanted.is_subscription and self.member is not None:
             await self._wait_joined(self.member, within)
@@ -355,7 +365,7 @@ class Core:
             self.cluster.end_class(self.member.connection_class)
 
     async def _part(self, deadline: float) -> None:
-        await drained(self.reader.divider, deadline - now())
+        await self._drain(deadline - now())
         with anyio.CancelScope(deadline=deadline):
             self.fetcher.close_sessions()
             await self._autocommit.commit_quietly()
@@ -498,8 +508,8 @@ class Core:
         """
         with self.reading:
             self.reader.must_look()  # nobody else may take a record meanwhile
-            if self.turns.is_due:
-                await self.turns.give_way()
+            if self.time_slice.is_over:
+                await self.time_slice.give_way()
             self.step(polls=polls)
             while True:
                 self.check()
@@ -514,7 +524,7 @@ class Core:
     async def wait_for_news(self, until: float | None) -> bool:
         """Wait until there is something to look at; returns whether time is up."""
         has_news = await self._news.wait(until)
-        moment = self.turns.had_one()
+        moment = self.time_slice.renew()
         return not has_news and until is not None and moment >= until
 
     def step(self, *, polls: bool) -> None:
@@ -536,9 +546,64 @@ class Core:
         return record
 
     def _more_credit(self) -> int:
-        return 0 if self.turns.is_due else _CREDIT
+        return 0 if self.time_slice.is_over else _CREDIT
 
-    # For whoever divides the records
+    # For what divides the records
+
+    @contextmanager
+    def dividing(self, divider: Divider) -> Iterator[None]:
+        """Let the records be divided within the block; nobody else may read.
+
+        What was handed out before counts as finished. What was handed out within the
+        block and is not finished at its end is read again.
+
+        Raises:
+            UsageError: another task reads already.
+        """
+        with self.reading:
+            reader = self.reader
+            self.step(polls=False)
+            reader.set_aside()
+            reader.divider = divider
+            for tp in reader.positions:
+                divider.assigned(tp)
+            try:
+                yield
+            finally:
+                reader.sync()
+                reader.divider = None
+                reader.take_back()
+
+    def release(self, tp: TopicPartition) -> None:
+        """Release a partition that was requested back, unless the user holds it."""
+        if self.member is not None:
+            self.member.release(frozenset({tp}))
+
+    async def _drain(self, within: float) -> None:
+        # Let what several tasks work on be finished, as far as time allows.
+        divider = self.reader.divider
+        if divider is not None:
+            try:
+                with anyio.move_on_after(_DRAINING * within):
+                    await divider.drain()
+            finally:
+                divider.stop()
+
+    @property
+    def observer(self) -> Observer:
+        """Hears what happens."""
+        return self.cluster.observer
+
+    @property
+    def may_read(self) -> bool:
+        """Whether the consumer is running and something is to be read."""
+        return self.state == "running" and not self.wanted.is_nothing
+
+    def awaits_commit(self, tp: TopicPartition) -> bool:
+        """Whether finished records of a partition wait for the user to commit them."""
+        if self.auto_commits or self.committer is None:
+            return False
+        return self.reader.ledger.is_due(tp)
 
     def notify(self) -> None:
         """Wake who waits for news."""

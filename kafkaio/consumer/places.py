@@ -9,13 +9,12 @@ from kafkaio._machines.offsets import Commit
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.unclosed import Closeable
-from kafkaio.config.checks import iso_duration_ms
+from kafkaio.config.configs import iso_duration_ms
 from kafkaio.consumer.arguments import offset_of, partition_of
 from kafkaio.consumer.batch import Batch
 from kafkaio.consumer.core import Core
-from kafkaio.consumer.fetch.fetcher import LogEnds
+from kafkaio.consumer.fetch.answers import LogEnds
 from kafkaio.consumer.fetch.lookup import EARLIEST, LATEST
-from kafkaio.consumer.presence import wait_for_partitions
 from kafkaio.errors import ClosedError, PartitionLost, RequestTimeout, UsageError
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
@@ -233,7 +232,7 @@ class Places(Closeable):
 
     def _ends_told(self, partition: TopicPartition) -> LogEnds | None:
         (tp,) = self._assigned([partition])
-        return self._core.fetcher.ends.get(tp)
+        return self._core.fetcher.ends_of(tp)
 
     def _place(self, tp: TopicPartition) -> int:
         # The position, -1 while there is none.
@@ -443,7 +442,7 @@ class Places(Closeable):
             else:
                 raise UsageError(f"{place!r} is no place to rewind to")
         core, wanted = self._core, [*offsets, *resets]
-        await wait_for_partitions(core.cluster, wanted, deadline - now())
+        await core.cluster.wait_for_partitions(wanted, deadline - now())
         found = await core.lookup.places(resets, within=deadline - now())
         return offsets | {tp: OffsetAndMetadata(at) for tp, at in found.items()}
 
@@ -477,7 +476,7 @@ class Places(Closeable):
         core = self._core
         core.check(is_parting_ok=True)
         deadline = now() + within
-        await wait_for_partitions(core.cluster, times, within)
+        await core.cluster.wait_for_partitions(times, within)
         return await core.lookup.offsets(times, within=deadline - now())
 
     async def _ends(

@@ -1,19 +1,17 @@
-"""Asking leaders where leader epochs end in their logs (KIP-320)."""
+"""Where leader epochs end in the logs of their leaders (KIP-320)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from kafkaio._machines.reactions import Step, reaction
-from kafkaio.client.cluster import Cluster
-from kafkaio.consumer.fetch.asking import Round, ask_leader
-from kafkaio.errors import NetworkError, UnsupportedVersion
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.client.destinations import Leader
+from kafkaio.client.fanout import Answer, Operation, Results, Terms
+from kafkaio.consumer.fetch.lookup import Cluster, name_of
+from kafkaio.errors import UnsupportedVersion
 from kafkaio.protocol.messages.offset_for_leader_epoch import (
-    EpochEndOffset,
     OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
@@ -39,54 +37,64 @@ class EpochEnd(NamedTuple):
 
 
 class EpochLookup:
-    """Looks the ends of leader epochs up.
+    """Looks up where leader epochs end.
 
     Args:
         cluster: the way to the cluster.
+        timeout: seconds that a lookup may take.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, timeout: float) -> None:
         self._cluster = cluster
-        self._request_timeout = cluster.config.request_timeout_ms / 1000
+        self._timeout = timeout
 
     async def ask(
-        self, leader: int, epochs: Mapping[TopicPartition, int]
-    ) -> Round[EpochEnd]:
-        """Ask a leader where these epochs end in its partitions.
+        self, epochs: Mapping[TopicPartition, int]
+    ) -> Results[TopicPartition, EpochEnd | None]:
+        """Ask each partition's leader once where these epochs end.
 
         Returns:
             Per partition the end of the epoch; None where the broker cannot tell: it
             is older than 2.3, where consumers were not allowed to ask.
         """
-        result = Round[EpochEnd]()
-        views = {tp: self._cluster.view.partition(tp) for tp in epochs}
-        leaders = {tp: -1 if v is None else v.leader_epoch for tp, v in views.items()}
-        response = await ask_leader(
-            self._cluster,
-            leader,
-            OffsetForLeaderEpochRequest,
-            lambda _: _request(epochs, leaders),
-            self._request_timeout,
-            (result, epochs),
+        # The leader epochs that the requests name, which the answers hold for.
+        leaders: dict[TopicPartition, int] = {}
+
+        def build(
+            items: Sequence[TopicPartition], _: Terms
+        ) -> OffsetForLeaderEpochRequest:
+            for tp in items:
+                view = self._cluster.view.partition(tp)
+                leaders[tp] = -1 if view is None else view.leader_epoch
+            return _request({tp: epochs[tp] for tp in items}, leaders)
+
+        def read(
+            response: OffsetForLeaderEpochResponse, _: Sequence[TopicPartition]
+        ) -> Iterator[Answer[TopicPartition, EpochEnd | None]]:
+            for topic in response.topics:
+                for item in topic.partitions:
+                    tp = TopicPartition(topic.topic, item.partition)
+                    is_known = item.leader_epoch >= 0 and item.end_offset >= 0
+                    end = item.end_offset if is_known else -1
+                    found = EpochEnd(item.leader_epoch, end, leaders.get(tp, -1))
+                    yield Answer(tp, found, item.error_code)
+
+        operation: Operation[
+            TopicPartition, EpochEnd | None, OffsetForLeaderEpochResponse
+        ] = Operation(
+            what="validate the position in",
+            request=OffsetForLeaderEpochRequest,
+            destination=Leader,
+            build=build,
+            read=read,
+            name=name_of,
         )
-        if response is None:
-            untold = [
-                tp
-                for tp, e in result.failed.items()
-                if isinstance(e, UnsupportedVersion)
-            ]
-            for tp in untold:
-                del result.failed[tp]
-                result.found[tp] = None
-            return result
-        answered = {
-            TopicPartition(topic.topic, item.partition): item
-            for topic in response.topics
-            for item in topic.partitions
-        }
-        for tp in epochs:
-            _judge(tp, answered.get(tp), leaders[tp], result)
-        return result
+        results = await self._cluster.ask_once(operation, epochs, self._timeout)
+        for tp, error in list(results.failed.items()):
+            if isinstance(error, UnsupportedVersion):
+                del results.failed[tp]
+                results.found[tp] = None
+        return results
 
 
 def _request(
@@ -105,23 +113,3 @@ def _request(
     return OffsetForLeaderEpochRequest(
         replica_id=_CONSUMER, topics=list(topics.values())
     )
-
-
-def _judge(
-    tp: TopicPartition,
-    item: EpochEndOffset | None,
-    leader_epoch: int,
-    result: Round[EpochEnd],
-) -> None:
-    name = f"{tp.topic}-{tp.partition}"
-    if item is None:
-        result.again[tp] = NetworkError(f"the answer leaves {name} out")
-        return
-    what = reaction(ApiKey.OFFSET_FOR_LEADER_EPOCH, item.error_code)
-    if what.step is Step.SUCCESS:
-        is_known = item.leader_epoch >= 0 and item.end_offset >= 0
-        end = item.end_offset if is_known else -1
-        result.found[tp] = EpochEnd(item.leader_epoch, end, leader_epoch)
-        return
-    error = broker_error(item.error_code, f"validating the position in {name}")
-    (result.again if what.retry else result.failed)[tp] = error

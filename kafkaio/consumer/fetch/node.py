@@ -1,19 +1,28 @@
-"""One broker's fetch loop: wait, decide, fetch, hand over; and again."""
+"""One broker's fetch loop: choose, fetch, have the answer judged; and again.
+
+The loop keeps one fetch session with its broker (KIP-227), in which a request names
+only what changed since the one before. A session's epoch counts its requests, so that
+a request that may or may not have arrived ends it: the next fetch opens a new one.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Collection
+from typing import Final, Protocol
 
-from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.fetch_session import FetchPlan, FetchSession, FetchTarget
+from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.positions import FetchPoint
 from kafkaio._machines.reactions import reaction
 from kafkaio._net.connection import Connection
-from kafkaio._runtime.clock import now, roll
+from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.client.retry import Attempts, RetryPolicy
+from kafkaio.config import ConsumerConfig
+from kafkaio.consumer.fetch.answers import FetchAnswers
 from kafkaio.consumer.fetch.messages import (
     FIRST_VERSION_BY_ID,
     LAST_VERSION_BY_NAME,
@@ -22,7 +31,8 @@ from kafkaio.consumer.fetch.messages import (
     fetch_request,
     is_small,
 )
-from kafkaio.consumer.fetch.side_fetch import CatchUp
+from kafkaio.consumer.fetch.side_fetch import Connections, SideFetch
+from kafkaio.consumer.fetch.targets import FetchTargets
 from kafkaio.errors import KafkaError, KafkaTimeout, NetworkError
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.messages.fetch import (
@@ -32,55 +42,88 @@ from kafkaio.protocol.messages.fetch import (
 )
 from kafkaio.types import TopicPartition
 
-if TYPE_CHECKING:
-    from kafkaio.consumer.fetch.fetcher import Fetcher
-
-__all__ = ["NodeFetcher"]
+__all__ = ["BrokerFetcher", "Cluster"]
 
 #: The wait of a fetch that leaves a full partition out: short at first, so that the
 #: partition is fetched again before the user has read it empty.
 _SHORT_WAIT_MS: Final = 20
 
 
-class NodeFetcher:
-    """Fetches from one broker until the broker is gone.
+class Cluster(Connections, Protocol):
+    """What a broker's loop needs of the cluster."""
+
+    @property
+    def view(self) -> ClusterView:
+        """What is known of the cluster now."""
+        ...
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """How long to wait between attempts."""
+        ...
+
+
+class BrokerFetcher:
+    """Fetches from one broker until the broker is not part of the cluster any more.
 
     Args:
-        fetcher: decides what to fetch and judges what comes back.
         node_id: the broker.
+        cluster: the way to it.
+        config: the consumer's options.
+        targets: chooses what to fetch.
+        answers: judges what comes back.
+        connection_class: the connection to fetch on.
+        on_free: called when the room that a fetch had reserved is free.
+        on_end: called with the broker when the loop ends.
 
     Attributes:
         node_id: the broker.
-        reserved: bytes that the fetch in flight may bring.
+        reserved: bytes that the fetch in flight may bring; 0 while there is none.
         count: how many fetches were sent.
         asked: what the last of them asked for.
         asked_at: when it was sent.
         has_ended: whether the loop is over.
-        beside: fetches what the fetch in flight misses.
+        side: fetches what the fetch in flight misses.
     """
 
-    def __init__(self, fetcher: Fetcher, node_id: int) -> None:
+    def __init__(  # noqa: PLR0913
+        self,
+        node_id: int,
+        cluster: Cluster,
+        config: ConsumerConfig,
+        targets: FetchTargets,
+        answers: FetchAnswers,
+        *,
+        connection_class: ConnectionClass,
+        on_free: Callable[[], None],
+        on_end: Callable[[int], None],
+    ) -> None:
         self.node_id = node_id
         self.reserved = 0
         self.count = 0
         self.asked: Collection[FetchPoint] = ()
         self.asked_at = 0.0
         self.has_ended = False
-        self.beside = CatchUp(fetcher, self)
-        self._fetcher = fetcher
+        self.side = SideFetch(self, cluster, config, targets, answers)
+        self._cluster = cluster
+        self._config = config
+        self._targets = targets
+        self._answers = answers
+        self._connection_class = connection_class
+        self._on_free = on_free
+        self._on_end = on_end
         self._wakeup = Wakeup()
         self._session = FetchSession()
         self._connection: Connection | None = None
-        config = fetcher.config
-        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
-        self._failures = 0
+        self._attempts = Attempts(f"fetch from broker {node_id}", cluster.retry_policy)
+        # Which partition comes first in the next fetch without a session.
         self._turn = 0
         self._short_wait_ms = _SHORT_WAIT_MS
         self._progress = -1
 
     def __repr__(self) -> str:
         state = f"fetching {self.reserved} bytes" if self.is_fetching else "idle"
-        return f"<NodeFetcher {self.node_id} {state} | {self._session}>"
+        return f"<BrokerFetcher {self.node_id} {state} | {self._session}>"
 
     @property
     def is_fetching(self) -> bool:
@@ -93,17 +136,17 @@ class NodeFetcher:
 
     async def run(self) -> None:
         """Fetch until the broker is not part of the cluster any more."""
-        fetcher = self._fetcher
+        targets = self._targets
         try:
             while True:
-                if not fetcher.room():  # cheaper to ask than what is wanted
+                if not targets.room():  # cheaper to ask than which partitions
                     await self._wakeup.wait(None)
                     continue
-                wanted, is_short = fetcher.wanted(self.node_id)
+                wanted, is_short = targets.from_broker(self.node_id)
                 if not wanted:
-                    if self._is_gone():
+                    if self.node_id not in self._cluster.view.brokers:
                         return
-                    await self._wakeup.wait(fetcher.next_retry())
+                    await self._wakeup.wait(targets.next_retry())
                     continue
                 try:
                     await self._fetch(wanted, is_short=is_short)
@@ -111,33 +154,30 @@ class NodeFetcher:
                     await self._on_failure(error, wanted)
         finally:
             self.has_ended = True
-            self.beside.wake()
-            fetcher.ended(self.node_id)
-
-    def _is_gone(self) -> bool:
-        return self.node_id not in self._fetcher.cluster.view.brokers
+            self.side.wake()
+            self._on_end(self.node_id)
 
     async def _fetch(
         self, wanted: dict[FetchPoint, FetchTarget], *, is_short: bool
     ) -> None:
-        fetcher = self._fetcher
+        targets, config = self._targets, self._config
         if self._connection is None or not self._connection.is_ready:
-            self._session.reset()  # a session is not bound to it, but its answer was
+            # The session outlives the connection, but an answer may be lost with it.
+            self._session.reset()
             self._connection = None
-            cluster = fetcher.cluster
-            self._connection = await cluster.connection(
-                self.node_id, fetcher.connection_class
+            self._connection = await self._cluster.connection(
+                self.node_id, self._connection_class
             )
             # Opening took its time: what is wanted may have changed.
-            wanted, is_short = fetcher.wanted(self.node_id)
-        room = fetcher.room()
+            wanted, is_short = targets.from_broker(self.node_id)
+        room = targets.room()
         if not wanted or not room:
             return
         plan = self._plan(self._connection, wanted)
         room = min(room, sum(target.max_bytes for target in plan.wanted.values()))
         limits = self._limits(room, is_short=is_short)
         cap = None if plan.by_id else LAST_VERSION_BY_NAME
-        timeout = (fetcher.config.request_timeout_ms + limits.max_wait_ms) / 1000
+        timeout = (config.request_timeout_ms + limits.max_wait_ms) / 1000
         self.reserved = room
         self.count += 1
         self.asked = wanted.keys()
@@ -156,30 +196,31 @@ class NodeFetcher:
                 self._session.reset()
                 raise
             if arrival.is_left:
-                found = self.believed(plan, response)
-                await fetcher.answered(arrival.points, found, response)
+                found = self.parts_of(plan, response)
+                await self._answers.judge(arrival.points, found, response)
         finally:
             self.reserved = 0
-            fetcher.wake()  # others may have waited for the room that it kept
-        self._failures = 0
+            self._on_free()  # others may have waited for the room that it kept
+        if self._attempts.failures:
+            self._attempts.succeeded()
         if response.error_code:
             self._session.failed(response.error_code)
             await self._on_top_level(response.error_code, plan)
 
     def take(self, arrival: _Arrival, response: FetchResponse) -> bool:
-        """Judge an answer where it arrives; False where that would take too long."""
+        """Judge an answer where it arrives; False if that would take too long."""
         if response.error_code:
-            return True  # the loop reads it
+            return True  # the fetch loop acts on it
         if not is_small(response):
             return False
-        found = self.believed(arrival.plan, response)
-        self._fetcher.answered_at_once(arrival.points, found, response)
+        found = self.parts_of(arrival.plan, response)
+        self._answers.judge_at_once(arrival.points, found, response)
         return True
 
-    def believed(
+    def parts_of(
         self, plan: FetchPlan, response: FetchResponse
     ) -> dict[TopicPartition, PartitionData]:
-        """What an answer tells of the partitions; nothing where it fits no request."""
+        """What an answer has of each partition; empty if it fits no request."""
         found = answers(plan, response)
         return found if self._session.acked(plan, response.session_id, found) else {}
 
@@ -192,17 +233,17 @@ class NodeFetcher:
             target.topic_id.int for target in targets.values()
         )
         if self._session.epoch == 0:
-            # Without a session the broker serves in our order: take turns. With one
-            # it does that by itself.
+            # Without a session the broker serves the partitions in our order, so they
+            # take turns here. With one the broker sees to that.
             targets = _rotated(targets, self._turn)
             self._turn += 1
         return self._session.build(targets, by_id=by_id)
 
     def _limits(self, room: int, *, is_short: bool) -> FetchLimits:
-        config = self._fetcher.config
+        config = self._config
         wait_ms = config.fetch_max_wait_ms
         if is_short:
-            progress = self._fetcher.progress()
+            progress = self._targets.progress()
             if progress != self._progress:
                 self._short_wait_ms = _SHORT_WAIT_MS
             else:
@@ -220,30 +261,18 @@ class NodeFetcher:
     async def _on_failure(
         self, error: KafkaError, wanted: dict[FetchPoint, FetchTarget]
     ) -> None:
-        fetcher = self._fetcher
         self._connection = None
-        fetcher.failed(point.tp.topic for point in wanted)
-        await self._pause(error)
+        self._answers.failed(point.tp.topic for point in wanted)
+        await self._attempts.pause(error)
 
     async def _on_top_level(self, code: int, plan: FetchPlan) -> None:
         if reaction(ApiKey.FETCH, code).refresh_metadata:
-            self._fetcher.failed(tp.topic for tp in plan.wanted)
-        if plan.is_full:  # otherwise a full one goes out at once
-            await self._pause(None)
-
-    async def _pause(self, error: KafkaError | None) -> None:
-        delay = self._backoff.delay(self._failures, roll())
-        self._failures += 1
-        if error is not None:
-            self._fetcher.cluster.observer.retrying(
-                f"fetch from broker {self.node_id}", self._failures, delay, error
-            )
-        until = now() + delay
-        while now() < until:
-            await self._wakeup.wait(until)
+            self._answers.failed(tp.topic for tp in plan.wanted)
+        if plan.is_full:  # otherwise a full one is sent at once
+            await self._attempts.pause(None)
 
     def close_session(self) -> None:
-        """Let the broker forget the session, if it hears of it; it would expire too."""
+        """Tell the broker to drop the session; without that it would expire."""
         plan = self._session.build_close()
         connection = self._connection
         if plan is None or connection is None or not connection.is_ready:
@@ -257,26 +286,26 @@ class NodeFetcher:
 
 
 class _Arrival:
-    """Hears of the answer to one fetch; see `kafkaio._net.connection.Reply`.
+    """Takes the answer to one fetch; see `kafkaio._net.connection.Reply`.
 
-    Whoever reads is woken before the loop is, which then sends the next fetch: a
-    record does not wait for that.
+    A small answer is judged right where it arrives. So a waiting reader is woken
+    before the fetch loop is, and a record does not wait until the next fetch is sent.
     """
 
     __slots__ = ("_node", "ended", "is_left", "plan", "points")
 
     def __init__(
-        self, node: NodeFetcher, plan: FetchPlan, wanted: Collection[FetchPoint]
+        self, node: BrokerFetcher, plan: FetchPlan, wanted: Collection[FetchPoint]
     ) -> None:
         self.plan = plan
         self.points = {point.tp: point for point in wanted}
         self.ended: asyncio.Future[FetchResponse] = _new_future()
-        #: Whether the answer came, and is still to be judged.
+        #: Whether the answer has come and is still to be judged, by the fetch loop.
         self.is_left = False
         self._node = node
 
     def done(self) -> bool:
-        """Whether the loop was cancelled."""
+        """Whether the fetch loop was cancelled."""
         return self.ended.done()
 
     def set_result(self, response: FetchResponse) -> None:

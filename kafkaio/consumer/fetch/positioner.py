@@ -1,12 +1,15 @@
-"""The task that finds a position for every partition that has none, and proves it.
+"""The task that finds a position for every partition that has none, and validates it.
 
-Committed offsets are looked up first, all in one request. What has none is reset: each
-leader is asked for all its partitions at once, and beside the others, so that one that
-is slow delays no other's partitions. Those that fail together are asked for again
-together. A partition without a known leader waits for metadata, and not for a time.
+Committed offsets are looked up first, all in one request. A partition without one is
+reset by ``auto_offset_reset``: each leader is asked for all of its partitions in one
+request, and the leaders at the same time, so that a slow one delays no partition of
+another. Partitions that fail together are asked for again together. A partition
+without a known leader waits for metadata instead of a back-off.
 
 A position that was found under another leader than the partition has now is validated
-the same way: the leader is asked whether its log has what was read (KIP-320).
+the same way (KIP-320): the leader is asked where the epoch of the last record read ends
+in its log. If that is before the position, records that were read are not in the log
+any more, and the position goes back.
 """
 
 from __future__ import annotations
@@ -14,24 +17,26 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from kafkaio._machines.backoff import Backoff
-from kafkaio._machines.positions import Reset, Token, Unvalidated
+from kafkaio._machines.offsets import OffsetLedger
+from kafkaio._machines.positions import Positions, Reset, Token, Unvalidated
 from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.client.cluster import Cluster
-from kafkaio.consumer.fetch.asking import Round
+from kafkaio.client.fanout import Results
+from kafkaio.config import ConsumerConfig
+from kafkaio.consumer.fetch import lookup
 from kafkaio.consumer.fetch.epochs import EpochEnd, EpochLookup
 from kafkaio.consumer.fetch.lookup import OffsetLookup
-from kafkaio.consumer.reading.reader import Reader
 from kafkaio.errors import KafkaError, KafkaTimeout, MembershipError
 from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 __all__ = ["FetchCommitted", "Positioner"]
 
-#: Looks committed offsets up: None where there is none.
+#: Looks committed offsets up, within some seconds; None where there is none.
 FetchCommitted = Callable[
     [Collection[TopicPartition], float],
     Awaitable[Mapping[TopicPartition, OffsetAndMetadata | None]],
@@ -42,11 +47,49 @@ T = TypeVar("T")
 _WHAT: Final = "look-up of positions"
 
 
+class Cluster(lookup.Cluster, Protocol):
+    """What the positioner needs of the cluster."""
+
+    @property
+    def observer(self) -> Observer:
+        """Hears what happens."""
+        ...
+
+    def request_refresh(self, *topics: str) -> None:
+        """Ask for fresh metadata."""
+
+    def learned_epoch(self, tp: TopicPartition, epoch: int) -> bool:
+        """Note a leader epoch; a newer one asks for metadata."""
+        ...
+
+
+class Reader(Protocol):
+    """What the positioner needs of the reader.
+
+    Attributes:
+        positions: which partitions need a position.
+        ledger: learns of the positions found.
+    """
+
+    positions: Positions
+    ledger: OffsetLedger
+
+    def fail(self, error: BaseException) -> None:
+        """Raise an error from the user's next step."""
+
+    def must_look(self) -> None:
+        """Have the user's next step see a partition that nothing can be read of."""
+
+    def truncated(self, tp: TopicPartition) -> None:
+        """Say that the log lost records of a partition that were handed out."""
+
+
 class Positioner:
     """Looks up committed offsets first, then what the reset policy asks for.
 
     Args:
         cluster: the way to the cluster.
+        config: the consumer's options.
         reader: knows which partitions need a position.
         lookup: asks leaders for offsets.
         committed: looks committed offsets up; None without a group.
@@ -54,9 +97,10 @@ class Positioner:
         start_soon: starts a task in the background.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         cluster: Cluster,
+        config: ConsumerConfig,
         reader: Reader,
         lookup: OffsetLookup,
         committed: FetchCommitted | None,
@@ -66,16 +110,15 @@ class Positioner:
         self._cluster = cluster
         self._reader = reader
         self._lookup = lookup
-        self._epochs = EpochLookup(cluster)
+        self._epochs = EpochLookup(cluster, config.request_timeout_ms / 1000)
         self._committed = committed
         self._on_found = on_found
         self._start_soon = start_soon
         self._wakeup = Wakeup()
-        # Leaders with a question under way, by kind.
+        # Leaders that are being asked, by kind of question.
         self._busy: set[tuple[str, int]] = set()
         # The view of the cluster whose gaps were asked about.
         self._asked_view = -1
-        config = cluster.config
         self._timeout = config.request_timeout_ms / 1000
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
 
@@ -92,14 +135,14 @@ class Positioner:
                 await self._load_committed(unpositioned)
                 self._on_found()
             for leader, wanted in self._by_leader(positions.resetting(now())).items():
-                self._ask("reset", leader, partial(self._reset, leader, wanted))
-            for leader, unproven in self._by_leader(self._unproven()).items():
-                self._ask("validate", leader, partial(self._validate, leader, unproven))
+                self._ask("reset", leader, partial(self._reset, wanted))
+            for leader, unvalidated in self._by_leader(self._unvalidated()).items():
+                self._ask("validate", leader, partial(self._validate, unvalidated))
             if not unpositioned:
                 await self._wakeup.wait(positions.next_retry(now()))
 
     def _ask(self, kind: str, leader: int, question: Child) -> None:
-        # One question of a kind at a time; who comes later is asked about next.
+        # One question of a kind at a time: partitions that come later wait.
         if (kind, leader) in self._busy:
             return
         self._busy.add((kind, leader))
@@ -114,17 +157,17 @@ class Positioner:
 
         self._start_soon(ask, f"{kind} positions at broker {leader}")
 
-    def _unproven(self) -> dict[TopicPartition, Unvalidated]:
-        # What was read under the leader of now is in its log: nobody is asked.
+    def _unvalidated(self) -> dict[TopicPartition, Unvalidated]:
+        # What was read under the present leader is in its log: nobody need be asked.
         positions = self._reader.positions
         left: dict[TopicPartition, Unvalidated] = {}
-        for tp, unproven in positions.validating(now()).items():
+        for tp, unvalidated in positions.validating(now()).items():
             view = self._cluster.view.partition(tp)
             leader_epoch = -1 if view is None else view.leader_epoch
-            if view is None or leader_epoch not in {-1, unproven.epoch}:
-                left[tp] = unproven
+            if view is None or leader_epoch not in {-1, unvalidated.epoch}:
+                left[tp] = unvalidated
                 continue
-            positions.validated(tp, unproven.token, leader_epoch)
+            positions.validated(tp, unvalidated.token, leader_epoch)
             self._on_found()
         return left
 
@@ -141,7 +184,7 @@ class Positioner:
             else:
                 by_leader[leader][tp] = wanted
         if leaderless and self._asked_view != cluster.number:
-            # Every new view wakes us, and is asked about anew.
+            # Each new view wakes this task, and its gaps are asked about once.
             self._asked_view = cluster.number
             self._cluster.request_refresh(*sorted(leaderless))
         return by_leader
@@ -151,7 +194,7 @@ class Positioner:
         try:
             offsets = await self._committed(list(tokens), self._timeout)
         except KafkaError as error:
-            # A member that was thrown out asks again when it has joined again.
+            # A member that was removed asks again when it has joined again.
             if not isinstance(error, KafkaTimeout | MembershipError):
                 passes = error.retriable
                 for tp in [] if passes else list(tokens)[:1]:
@@ -177,9 +220,8 @@ class Positioner:
             reader.ledger.positioned(tp, found.offset, epoch, committed=True)
 
     async def _reset(
-        self, leader: int, wanted: Mapping[TopicPartition, tuple[Token, Reset]]
+        self, wanted: Mapping[TopicPartition, tuple[Token, Reset]]
     ) -> None:
-        del leader  # who leads which is looked up anew
         result = await self._lookup.resets(
             {tp: reset for tp, (_, reset) in wanted.items()}, within=self._timeout
         )
@@ -188,7 +230,7 @@ class Positioner:
     def _take(
         self,
         wanted: Mapping[TopicPartition, tuple[Token, Reset]],
-        result: Round[OffsetAndTimestamp],
+        result: Results[TopicPartition, OffsetAndTimestamp | None],
     ) -> None:
         reader = self._reader
         left: dict[TopicPartition, Token] = {}
@@ -201,9 +243,10 @@ class Positioner:
         self._not_found(left, result)
 
     def _not_found(
-        self, tokens: Mapping[TopicPartition, Token], result: Round[T]
+        self, tokens: Mapping[TopicPartition, Token], result: Results[TopicPartition, T]
     ) -> None:
-        # The user hears what asking again cannot mend; it is asked for again anyway.
+        # The user gets the errors that asking again cannot mend; but the partitions are
+        # asked for again, in case somebody mends the cause.
         failures: dict[tuple[TopicPartition, Token], KafkaError] = {}
         for tp, token in tokens.items():
             error = result.failed.get(tp)
@@ -215,27 +258,23 @@ class Positioner:
             failures[tp, token] = error
         self._retry(failures)
 
-    async def _validate(
-        self, leader: int, wanted: Mapping[TopicPartition, Unvalidated]
-    ) -> None:
-        epochs = {tp: unproven.epoch for tp, unproven in wanted.items()}
-        result = await self._epochs.ask(leader, epochs)
+    async def _validate(self, wanted: Mapping[TopicPartition, Unvalidated]) -> None:
+        epochs = {tp: unvalidated.epoch for tp, unvalidated in wanted.items()}
+        result = await self._epochs.ask(epochs)
         left: dict[TopicPartition, Token] = {}
-        for tp, unproven in wanted.items():
+        for tp, unvalidated in wanted.items():
             if tp in result.found:
-                self._on_epoch_end(tp, unproven, result.found[tp])
+                self._on_epoch_end(tp, unvalidated, result.found[tp])
             else:
-                left[tp] = unproven.token
-        if result.again:
-            self._cluster.request_refresh(*sorted({tp.topic for tp in result.again}))
+                left[tp] = unvalidated.token
         self._not_found(left, result)
 
     def _on_epoch_end(
-        self, tp: TopicPartition, unproven: Unvalidated, end: EpochEnd | None
+        self, tp: TopicPartition, unvalidated: Unvalidated, end: EpochEnd | None
     ) -> None:
-        reader, token = self._reader, unproven.token
-        if end is None or end.offset >= unproven.offset:
-            # Whose leader cannot tell is taken at its word, whichever leader it is.
+        reader, token = self._reader, unvalidated.token
+        if end is None or end.offset >= unvalidated.offset:
+            # A broker older than 2.3 cannot tell: the position is taken as valid.
             view = self._cluster.view.partition(tp)
             asked = -1 if view is None else view.leader_epoch
             epoch = asked if end is None else end.leader_epoch
@@ -250,14 +289,12 @@ class Positioner:
             reader.ledger.positioned(tp, end.offset, end.epoch, committed=False)
         else:
             reader.ledger.unpositioned(tp)
-        if reader.divider is not None:
-            reader.divider.assigned(tp)  # what was handed out is of another log
-        reader.tell()
+        reader.truncated(tp)
 
     def _retry(
         self, failures: Mapping[tuple[TopicPartition, Token], KafkaError]
     ) -> None:
-        # One roll of the dice: what failed together is due again together.
+        # One random number for all: what failed together is asked for together.
         moment, dice = now(), roll()
         told: set[int] = set()
         for (tp, token), error in failures.items():

@@ -5,22 +5,26 @@ finds nothing waits there for ``fetch_max_wait_ms``. A partition that is assigne
 resumed, moved by a seek or given its position meanwhile is not part of that fetch,
 and would have to wait for its answer although its records are there. So it is fetched
 once beside it: without a session, without a wait, on the connection for short
-requests. As soon as it brings nothing more, the next fetch of the loop has it.
+requests. From then on the loop's next fetch asks for it.
 
-What such a fetch may bring is not part of the byte budget, but small: as much as one
-partition's limit, and only while the buffers have that much room.
+The bytes of a side fetch are not reserved in the byte budget. They are few: as much as
+one partition's limit, and only while the buffers have that much room.
 """
 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection
+from typing import Final, Protocol
 
 from kafkaio._machines.fetch_session import FetchPlan, FetchTarget
 from kafkaio._machines.positions import FetchPoint
+from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.config import ConsumerConfig
+from kafkaio.consumer.fetch.answers import FetchAnswers
 from kafkaio.consumer.fetch.messages import (
     FIRST_VERSION_BY_ID,
     LAST_VERSION_BY_NAME,
@@ -28,80 +32,123 @@ from kafkaio.consumer.fetch.messages import (
     answers,
     fetch_request,
 )
+from kafkaio.consumer.fetch.targets import FetchTargets
 from kafkaio.errors import KafkaTimeout, NetworkError
+from kafkaio.protocol.message import ZERO_UUID
 from kafkaio.protocol.messages.fetch import FetchRequest
-from kafkaio.protocol.schema import ZERO_UUID
 
-if TYPE_CHECKING:
-    from kafkaio.consumer.fetch.fetcher import Fetcher
-    from kafkaio.consumer.fetch.node import NodeFetcher
-
-__all__ = ["CatchUp"]
+__all__ = ["Connections", "FetchLoop", "SideFetch"]
 
 #: Together with the session id 0: a fetch outside of any session (KIP-227).
 _NO_SESSION: Final = 0
 _NO_EPOCH: Final = -1
 
-#: Seconds after which a fetch without an answer is one that waits: a broker with data
-#: at hand is quicker, and what was missed is part of the next fetch anyway.
+#: Seconds after which a fetch without an answer is taken to wait at the broker. One
+#: that has data answers sooner, and the next fetch asks for what this one missed.
 _GRACE: Final = 0.005
 
 
-class CatchUp:
-    """Fetches what the loop of one broker missed.
+class Connections(Protocol):
+    """Opens connections."""
 
-    Args:
-        fetcher: decides what to fetch and judges what comes back.
-        node: the broker's loop.
+    async def connection(
+        self, node_id: int, connection_class: ConnectionClass, /
+    ) -> Connection:
+        """A connection to a broker, opened if there is none."""
+        ...
+
+
+class FetchLoop(Protocol):
+    """What a side fetch looks at of the loop that it stands beside.
+
+    Attributes:
+        node_id: the broker.
+        count: how many fetches were sent.
+        asked: what the last of them asked for.
+        asked_at: when it was sent.
+        has_ended: whether the loop is over.
     """
 
-    def __init__(self, fetcher: Fetcher, node: NodeFetcher) -> None:
-        self._fetcher = fetcher
-        self._node = node
+    node_id: int
+    count: int
+    asked: Collection[FetchPoint]
+    asked_at: float
+    has_ended: bool
+
+    @property
+    def is_fetching(self) -> bool:
+        """Whether a fetch is in flight."""
+        ...
+
+
+class SideFetch:
+    """Fetches what the fetch in flight to one broker misses.
+
+    Args:
+        loop: the broker's loop.
+        cluster: opens the connection.
+        config: the consumer's options.
+        targets: chooses what to fetch.
+        answers: judges what comes back.
+    """
+
+    def __init__(
+        self,
+        loop: FetchLoop,
+        cluster: Connections,
+        config: ConsumerConfig,
+        targets: FetchTargets,
+        answers: FetchAnswers,
+    ) -> None:
+        self._loop = loop
+        self._cluster = cluster
+        self._config = config
+        self._targets = targets
+        self._answers = answers
         self._wakeup = Wakeup()
-        # The loop's fetch that was waiting last, and what was fetched beside it.
+        # The number of the loop's fetch that was in flight last, and what was
+        # fetched beside it.
         self._beside = -1
         self._done: set[FetchPoint] = set()
 
     def wake(self) -> None:
-        """Other partitions may be fetched than before, or the broker is gone."""
+        """Look again: other partitions can be fetched, or the loop has ended."""
         self._wakeup.notify()
 
     async def run(self) -> None:
-        """Fetch beside the loop until that ends."""
-        while not self._node.has_ended:
+        """Fetch beside the loop until the loop ends."""
+        while not self._loop.has_ended:
             missed = self._missed()
             if not missed:
                 await self._wakeup.wait(None)
                 continue
-            waits_from = self._node.asked_at + _GRACE
+            waits_from = self._loop.asked_at + _GRACE
             if now() < waits_from:
                 await self._wakeup.wait(waits_from)
                 continue
-            # Should it fail, the loop's next fetch has them.
+            # If it fails, the loop's next fetch asks for them.
             self._done |= missed.keys()
             with contextlib.suppress(NetworkError, KafkaTimeout):
                 await self._fetch(missed)
 
     def _missed(self) -> dict[FetchPoint, FetchTarget]:
-        node = self._node
-        if not node.is_fetching or not self._fetcher.has_room_beside():
+        loop = self._loop
+        if not loop.is_fetching or not self._targets.has_room_beside():
             return {}
-        if node.count != self._beside:
-            self._beside = node.count
+        if loop.count != self._beside:
+            self._beside = loop.count
             self._done.clear()
-        wanted, _ = self._fetcher.wanted(node.node_id)
+        wanted, _ = self._targets.from_broker(loop.node_id)
         return {
             point: target
             for point, target in wanted.items()
-            if point not in node.asked and point not in self._done
+            if point not in loop.asked and point not in self._done
         }
 
     async def _fetch(self, missed: dict[FetchPoint, FetchTarget]) -> None:
-        fetcher = self._fetcher
-        config = fetcher.config
-        connection = await fetcher.cluster.connection(
-            self._node.node_id, ConnectionClass.SHARED
+        config = self._config
+        connection = await self._cluster.connection(
+            self._loop.node_id, ConnectionClass.SHARED
         )
         targets = {point.tp: target for point, target in missed.items()}
         version = connection.versions.usable(FetchRequest)
@@ -124,4 +171,4 @@ class CatchUp:
         points = {point.tp: point for point in missed}
         found = answers(plan, response)
         if not response.error_code and found.keys() <= points.keys():
-            await fetcher.answered(points, found, response)
+            await self._answers.judge(points, found, response)

@@ -1,26 +1,37 @@
-"""One assigned partition, for one task that works on its own pace.
+"""A lane: the records of one assigned partition, for one task at its own pace.
 
-A lane is one assignment. It is asked to end when the group wants the partition back or
-the consumer closes; it is over when its body is known to have nothing to do with the
-partition any more. `Track` is what the consumer keeps of it, `Lane` what the user has.
+A lane belongs to one assignment of its partition. It goes through three states:
+
+* running: records are handed out;
+* ending: the group has requested the partition back or the consumer closes. The
+  lane's iteration ends, and the partition is kept until the body is done with it;
+* over: the body has nothing to do with the partition any more, or the partition is
+  lost. Then the partition is released.
+
+That a body is done is known at the end of its ``async with lane:``, when it closes the
+lane, or when its iteration has ended and everything it took is committed. `Track` is
+what the consumer keeps of a lane, `Lane` is what the user has of it: nothing that the
+consumer keeps refers to the `Lane`, so that a lane that the user drops is collected,
+and is over by that.
 """
 
 from __future__ import annotations
 
 import asyncio
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.thread import caller
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.consumer.arguments import most_of, seconds_of
 from kafkaio.consumer.batch import Batch, Piece, size_of
+from kafkaio.consumer.parallel.ports import Dividing
 from kafkaio.errors import PartitionLost, UsageError
 from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
 
 if TYPE_CHECKING:
-    from kafkaio.consumer.parallel.lanes import Lanes
+    from kafkaio.consumer.threaded.handoff import Moment
 
 __all__ = ["Lane", "LaneBatches", "LaneCommit", "Track"]
 
@@ -28,49 +39,84 @@ __all__ = ["Lane", "LaneBatches", "LaneCommit", "Track"]
 LaneCommit: TypeAlias = Record | Batch | int | OffsetAndMetadata
 
 
+class LaneOwner(Protocol):
+    """What a lane needs of what divides the partitions among lanes.
+
+    Attributes:
+        max_records: most records of a batch by default.
+    """
+
+    max_records: int
+
+    def over(self, track: Track) -> None:
+        """Release or hand on a partition: the body of its lane is done with it."""
+
+    def awaits_commit(self, tp: TopicPartition) -> bool:
+        """Whether finished records of a partition wait for the user to commit them."""
+        ...
+
+    async def commit(
+        self,
+        track: Track,
+        what: LaneCommit | None,
+        within: float | None,
+        moment: Moment | None = None,
+    ) -> None:
+        """Commit for a lane, as `Lane.commit` says."""
+
+
 class Track:
     """A lane, as the consumer sees it.
 
     Args:
-        lanes: the consumer's lanes.
+        owner: divides the partitions among lanes.
+        consumer: whose records they are.
         tp: the partition.
         number: the number of its assignment.
     """
 
-    def __init__(self, lanes: Lanes, tp: TopicPartition, number: int | None) -> None:
-        self.lanes = lanes
+    def __init__(
+        self,
+        owner: LaneOwner,
+        consumer: Dividing,
+        tp: TopicPartition,
+        number: int | None,
+    ) -> None:
+        self.owner = owner
+        self.reader = consumer.reader
         self.tp = tp
         self.number = number
+        self._consumer = consumer
         #: Asked to end.
         self.is_ending = False
         #: The body has nothing to do with the partition any more.
         self.is_over = False
-        #: The partition is gone, and was not given up by the body.
+        #: The partition was taken before the body was done.
         self.is_lost = False
         #: Within an ``async with``; and the task that entered it.
         self.is_entered = False
         self._inside: asyncio.Task[object] | None = None
         #: Something was handed out.
         self.has_taken = False
-        #: The body knows that there is nothing more to come.
+        #: The body was told that the iteration has ended.
         self.is_told = False
         self.is_waiting = False
-        #: The task that was the first to take something, or the last that waited.
+        #: The task that was the first to take something, or the last to wait.
         self.taker: asyncio.Task[object] | None = None
-        #: The turns of the loop, which a body with records at hand must leave.
-        self.turns = lanes.core.turns
+        #: Tells a body that has records at hand when to let the event loop go on.
+        self.time_slice = consumer.time_slice
         self._wakeup = Wakeup()
 
     def wake(self) -> None:
-        """There is something new for the body, if it waits."""
+        """Have the body look again, if it waits."""
         self._wakeup.notify()
 
     def enter(self, task: asyncio.Task[object] | None) -> None:
-        """A task begins an ``async with``."""
+        """Note that a task entered an ``async with``."""
         self.is_entered, self._inside = True, task
 
     def leave(self, task: asyncio.Task[object] | None) -> bool:
-        """A task is done with everything. Returns whether it was at work here."""
+        """Note that a task closes the consumer; whether it is the body of this lane."""
         if self._inside is task:
             self.is_entered = False
         return task in {self._inside, self.taker}
@@ -82,46 +128,47 @@ class Track:
         self.wake()
 
     def lose(self) -> None:
-        """The partition is gone."""
+        """End the lane: the partition is not assigned any more."""
         self.is_lost = not self.is_over
         self.is_ending = self.is_over = True
         self.wake()
 
     def settle(self) -> None:
-        """See whether the body is through, once it was asked to end."""
+        """End the lane if it was asked to end and its body is done."""
         if self.is_ending and not (self.is_over or self._is_at_work()):
             self.finish()
 
     def finish(self) -> None:
-        """The body has nothing to do with the partition any more."""
+        """End the lane: the body has nothing to do with the partition any more."""
         if not self.is_over:
             self.is_over = True
-            self.lanes.over(self)
+            self.owner.over(self)
 
     def _is_at_work(self) -> bool:
         if self.is_entered:
             return True
-        return self.has_taken and not (self.is_told and self.lanes.is_committed(self))
+        if not self.has_taken:
+            return False
+        return not self.is_told or self.owner.awaits_commit(self.tp)
 
     def step(self) -> None:
-        """The body asks for more: what it has taken is finished.
+        """Take the request for more: what was taken before is finished.
 
         Raises:
-            StopAsyncIteration: there is nothing more to come.
+            StopAsyncIteration: the lane has ended.
         """
-        lanes = self.lanes
         if not self.is_over:
-            lanes.core.reader.ledger.finish_of(self.tp)
+            self.reader.ledger.finish_of(self.tp)
         if self.is_ending or self.is_over:
             self.is_told = True
             self.settle()
             raise StopAsyncIteration
-        lanes.core.check()
-        lanes.core.reader.raise_errors()
+        self._consumer.check()
+        self.reader.raise_errors()
 
     def take(self, limit: int) -> Piece | None:
         """Take what is at hand, up to the end of a fetched batch."""
-        piece = self.lanes.core.reader.take_of(self.tp, limit, raw=False)
+        piece = self.reader.take_of(self.tp, limit, raw=False)
         if not self.has_taken and piece is not None:
             self.has_taken = True
             self.taker = caller()
@@ -134,7 +181,7 @@ class Track:
             OffsetOutOfRange: there is no position, and no policy to find one.
             UsageError: another task waits for it.
         """
-        self.lanes.core.reader.raise_stranded(self.tp)
+        self.reader.raise_stranded(self.tp)
         self.taker = caller()
         if self.is_waiting:
             raise UsageError("another task reads this lane")
@@ -149,20 +196,20 @@ class Lane:
     """The records of one assigned partition, as ``Consumer.partitions`` gives it.
 
     ``async for record in lane`` has them one at a time, `batches` many. Asking for
-    more finishes what was taken before. The iteration ends when the group asks for the
-    partition back, when it was lost, and when the consumer closes.
+    more finishes what was taken before. The iteration ends when the group requests the
+    partition back, when the partition was lost, and when the consumer closes.
 
-    Until the lane is over, the partition is not given back, up to the group's
-    deadline. It is over
+    The partition is not released until the lane is over, or until the group's
+    deadline. A lane is over
 
-    * at the end of ``async with lane:``, by whatever way; by `close`; or when the task
-      in it closes the consumer;
+    * at the end of ``async with lane:``, however it is left; by `close`; or when the
+      task in it closes the consumer;
     * without these: when the iteration has ended and what was taken is committed
-      (at once with ``enable_auto_commit``, which commits before the partition goes);
-    * when nothing was ever taken from it, or nobody refers to it any more.
+      (at once with ``enable_auto_commit``, which commits before the release);
+    * when nothing was ever taken from it, or nothing refers to it any more.
 
-    A lane that is over while the partition is still assigned (the body left its loop)
-    is followed by another one, which begins at the first record not finished.
+    A lane that is over while its partition is still assigned (the body left its loop)
+    is followed by another lane, which begins at the first record not finished.
 
     Only one task may read a lane at a time.
     """
@@ -218,7 +265,7 @@ class Lane:
         self._track.finish()
 
     async def close(self) -> None:
-        """The body is through with the partition; waits for nothing."""
+        """End the lane: the body is done with the partition. Waits for nothing."""
         self._track.finish()
 
     def __aiter__(self) -> Self:
@@ -233,8 +280,8 @@ class Lane:
             UsageError: another task reads this lane.
         """
         track = self._track
-        if track.turns.is_due:
-            await track.turns.give_way()
+        if track.time_slice.is_over:
+            await track.time_slice.give_way()
         while True:
             track.step()
             piece = track.take(1)
@@ -245,14 +292,13 @@ class Lane:
     def batches(
         self, *, max_records: int | None = None, max_wait: float = 0.0
     ) -> LaneBatches:
-        """Iterate over batches instead; asking for the next finishes the one before.
+        """Iterate over batches; asking for the next one finishes the one before.
 
         Args:
             max_records: most records of a batch, ``max_poll_records`` by default.
             max_wait: seconds to wait for that many, once there are any.
         """
-        default = self._track.lanes.core.config.max_poll_records
-        most = most_of(max_records, default)
+        most = most_of(max_records, self._track.owner.max_records)
         return LaneBatches(self, self._track, most, max_wait)
 
     async def commit(
@@ -260,12 +306,12 @@ class Lane:
         what: LaneCommit | None = None,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> None:
-        """Commit for this partition; returns when the coordinator has it.
+        """Commit for this partition; return when the group coordinator has it.
 
         Args:
-            what: a record or batch of it that is done, or the offset to read next; or
-                None for everything that this lane has handed out: calling it says
-                that all of that is done.
+            what: a record or batch of the partition that is done, or the offset to
+                read next. None means that everything that this lane has handed out
+                is done.
             timeout: seconds, ``default_api_timeout_ms`` by default.
 
         Raises:
@@ -274,7 +320,7 @@ class Lane:
             KafkaError: as ``Consumer.commit`` does.
         """
         track = self._track
-        await track.lanes.commit(track, what, timeout)
+        await track.owner.commit(track, what, timeout)
 
 
 class LaneBatches:
@@ -301,11 +347,11 @@ class LaneBatches:
     async def __anext__(self) -> Batch:
         """The next batch. If cancelled, nothing was taken."""
         track, until = self._track, None
-        if track.turns.is_due:
-            await track.turns.give_way()
+        if track.time_slice.is_over:
+            await track.time_slice.give_way()
         while True:
             track.step()
-            at_hand = track.lanes.core.reader.buffers.at_hand(track.tp)
+            at_hand = track.reader.buffers.at_hand(track.tp)
             if at_hand and until is None:
                 until = now() + self._max_wait
             is_due = until is not None and now() >= until
@@ -334,7 +380,7 @@ class LaneBatches:
 
 
 def offset_after(tp: TopicPartition, what: LaneCommit) -> OffsetAndMetadata:
-    """The offset to commit for what is done.
+    """Return the offset to commit for what is done.
 
     Raises:
         UsageError: it is of another partition.
@@ -350,12 +396,12 @@ def offset_after(tp: TopicPartition, what: LaneCommit) -> OffsetAndMetadata:
 
 
 def check_current(track: Track, batch: LaneCommit | None) -> None:
-    """Refuse what belongs to an older assignment.
+    """Raise if the lane, or a batch, is of an assignment that has ended.
 
     Raises:
         PartitionLost: the partition is not the lane's any more.
     """
-    current = track.lanes.core.reader.ledger.number(track.tp)
+    current = track.reader.ledger.number(track.tp)
     is_old = isinstance(batch, Batch) and batch.assignment != current
     if is_old or current is None or current != track.number:
         raise PartitionLost(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Self
 
 from kafkaio._runtime.thread import when_done
 from kafkaio.client.broadcast import Broadcast
-from kafkaio.consumer.parallel.divider import let_go, shared
 from kafkaio.consumer.parallel.lane import (
     Lane,
     LaneCommit,
@@ -17,30 +16,37 @@ from kafkaio.consumer.parallel.lane import (
     check_current,
     offset_after,
 )
+from kafkaio.consumer.parallel.ports import LanesPort
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
-    from kafkaio.consumer.core import Core
     from kafkaio.consumer.threaded.handoff import Moment
 
 __all__ = ["LaneIterator", "Lanes"]
 
 
 class Lanes:
-    """The lanes of one consumer, from the first that is asked for until it closes.
+    """Divides a consumer's records by partition, from the first lane until it closes.
 
     Args:
-        core: the consumer's inner works.
+        consumer: whose records they are.
+        max_records: most records of a lane's batch by default.
+        timeout: seconds that a lane's commit may take by default.
     """
 
-    def __init__(self, core: Core) -> None:
-        self.core = core
+    def __init__(
+        self, consumer: LanesPort, *, max_records: int, timeout: float
+    ) -> None:
+        self.max_records = max_records
+        self._consumer = consumer
+        self._reader = consumer.reader
+        self._timeout = timeout
         self._tracks: dict[TopicPartition, Track] = {}
-        # Those that no iterator has given to the user.
+        # Lanes that no iterator has given to the user yet.
         self._fresh: deque[Track] = deque()
         self._changed = Broadcast()
         self._has_started = self._is_draining = False
-        # Tasks that have left their bodies, by closing the consumer.
+        # Tasks that closed the consumer from within a body.
         self._gone = set[asyncio.Task[object] | None]()
         self._context = ExitStack()
         self._progress = 0
@@ -58,13 +64,13 @@ class Lanes:
             ClosedError: the consumer is not running.
         """
         if not self._has_started:
-            self.core.check()
-            self._context.enter_context(shared(self.core, self))
+            self._consumer.check()
+            self._context.enter_context(self._consumer.dividing(self))
             self._has_started = True
-            self.core.spawn(self._run, "lanes")
+            self._consumer.spawn(self._run, "lanes")
 
     async def next(self) -> Track:
-        """The next lane; waits until there is one.
+        """Return the next lane; wait until there is one.
 
         Raises:
             StopAsyncIteration: the consumer closes.
@@ -73,25 +79,25 @@ class Lanes:
         while not self._fresh:
             if self._is_draining:
                 raise StopAsyncIteration
-            self.core.check()
-            self.core.reader.raise_errors()
+            self._consumer.check()
+            self._reader.raise_errors()
             if not self._tracks:
-                self.core.check_wanted()
+                self._consumer.check_wanted()
             await self._changed.wait()
         return self._fresh.popleft()
 
     async def _run(self) -> None:
         try:
             while True:
-                await self.core.wait_for_news(None)
+                await self._consumer.wait_for_news(None)
                 self._spread()
         finally:
             self._wake_all()
             self._context.close()
 
     def _spread(self) -> None:
-        core, reader = self.core, self.core.reader
-        if reader.has_failed or core.state != "running" or core.wanted.is_nothing:
+        reader = self._reader
+        if reader.has_failed or not self._consumer.may_read:
             self._wake_all()
             return
         for buffer in reader.buffers.ready:
@@ -104,19 +110,19 @@ class Lanes:
         for track in self._tracks.values():
             track.wake()
 
-    # What the consumer tells
+    # The reader tells (see `kafkaio.consumer.reading.divider.Divider`)
 
     def assigned(self, tp: TopicPartition) -> None:
-        """There is a new lane."""
+        """Make a new lane."""
         if self._is_draining:
             return
-        track = Track(self, tp, self.core.reader.ledger.number(tp))
+        track = Track(self, self._consumer, tp, self._reader.ledger.number(tp))
         self._tracks[tp] = track
         self._fresh.append(track)
         self._changed.tell()
 
     def revoke_requested(self, tp: TopicPartition) -> None:
-        """The lane is to end."""
+        """Ask the lane to end."""
         if tp in self._tracks:
             self._tracks[tp].end()
 
@@ -125,23 +131,23 @@ class Lanes:
         return tp not in self._tracks or self._tracks[tp].is_over
 
     def unassigned(self, tp: TopicPartition) -> None:
-        """The lane ends, if it has not."""
+        """End the lane if it has not ended: the partition is gone."""
         track = self._tracks.pop(tp, None)
         if track is not None:
             self._withdraw(track)
             track.lose()
 
     def sync(self) -> None:
-        """The lanes tell the ledger themselves."""
+        """Do nothing: lanes tell the ledger with each step."""
 
     def committed(self) -> None:
-        """Perhaps that was what a lane had to do yet."""
+        """End the lanes whose bodies had only this commit to wait for."""
         for track in list(self._tracks.values()):
             track.settle()
 
     def shows_life(self) -> bool:
-        """Whether a lane went on, or one waits for records, or none is at work."""
-        before, self._progress = self._progress, self.core.reader.progress
+        """Whether a lane took records, waits for some, or none is at work."""
+        before, self._progress = self._progress, self._reader.progress
         at_work = [track for track in self._tracks.values() if track.has_taken]
         return (
             before != self._progress
@@ -167,7 +173,7 @@ class Lanes:
             await self._changed.wait()
 
     def left(self, task: asyncio.Task[object] | None) -> None:
-        """A task is done with the lanes that it is in."""
+        """End the lanes that this task is in: it closes the consumer."""
         self._is_draining = True
         self._gone.add(task)
         for track in self._tracks.values():
@@ -182,33 +188,28 @@ class Lanes:
         return not (taker is None or taker in self._gone or taker.done())
 
     def stop(self) -> None:
-        """The bodies are the user's: they end with their next step."""
+        """Do nothing: the bodies are the user's tasks, and end at their next step."""
 
-    # What lanes tell
+    # Lanes tell
 
     def over(self, track: Track) -> None:
-        """A lane's body is through."""
+        """Release a lane's partition, or hand it to another lane."""
         tp = track.tp
         self._changed.tell()
         if self._tracks.get(tp) is not track or self._is_draining:
             return
         if track.is_ending:
             self._withdraw(track)
-            let_go(self.core, tp)
+            self._consumer.release(tp)
             return
-        # The partition is still ours: somebody else may go on with it.
+        # The partition is still assigned: another lane goes on with it.
         track.is_ending = True
-        self.core.reader.take_back(tp)
+        self._reader.take_back(tp)
         self.assigned(tp)
 
-    def is_committed(self, track: Track) -> bool:
-        """Whether all that was finished is, or will be before the partition goes."""
-        core = self.core
-        return (
-            core.auto_commits
-            or core.committer is None
-            or not core.reader.ledger.is_due(track.tp)
-        )
+    def awaits_commit(self, tp: TopicPartition) -> bool:
+        """Whether finished records of a partition wait for the user to commit them."""
+        return self._consumer.awaits_commit(tp)
 
     async def commit(
         self,
@@ -218,21 +219,19 @@ class Lanes:
         moment: Moment | None = None,
     ) -> None:
         """Commit for a lane, as ``Lane.commit`` says."""
-        core = self.core
-        if within is None:
-            within = core.config.default_api_timeout_ms / 1000
-        if not track.is_lost:  # else that is what to tell
-            core.check(is_parting_ok=True)
+        ledger = self._reader.ledger
+        within = self._timeout if within is None else within
+        if not track.is_lost:  # otherwise check_current says so
+            self._consumer.check(is_parting_ok=True)
         after = None if what is None else offset_after(track.tp, what)
         check_current(track, what)
         if after is None:
-            # Once it is over, another lane may have the partition, and work on it.
+            # After it is over, another lane may be at work on the partition.
             if not track.is_over:
-                core.reader.acknowledge({track.tp}, moment)
-            await core.commit(core.reader.ledger.finished({track.tp}), within)
+                self._reader.acknowledge({track.tp}, moment)
+            await self._consumer.commit(ledger.finished({track.tp}), within)
         else:
-            commit = core.reader.ledger.commit_of({track.tp: after})
-            await core.commit(commit, within)
+            await self._consumer.commit(ledger.commit_of({track.tp: after}), within)
 
     def _withdraw(self, track: Track) -> None:
         if track in self._fresh:
@@ -246,7 +245,7 @@ class LaneIterator:
         lanes: the consumer's lanes.
     """
 
-    #: Held, so that a consumer that is iterated over is not taken for forgotten.
+    #: Held so that a consumer is not collected while it is iterated over.
     consumer: object = None
 
     def __init__(self, lanes: Lanes) -> None:

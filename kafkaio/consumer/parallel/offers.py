@@ -43,7 +43,12 @@ class InParallel:
         what all lanes have handed out.
         """
         if self._lanes is None:
-            self._lanes = Lanes(self._core)
+            config = self._core.config
+            self._lanes = Lanes(
+                self._core,
+                max_records=config.max_poll_records,
+                timeout=config.default_api_timeout_ms / 1000,
+            )
         iterator = LaneIterator(self._lanes)
         iterator.consumer = self
         return iterator

@@ -1,9 +1,16 @@
 """``Consumer.run``: a handler for each record, many at a time.
 
-One task, the caller's, keeps the schedule filled; up to ``concurrency`` workers take
-records from it. A worker is a task for as long as there is work, not for one record:
-a record costs the handler's own coroutine and nothing else. Each worker has a cancel
-scope, by which the handler of a partition that was lost is cancelled.
+The caller's task keeps the schedule filled; up to ``concurrency`` worker tasks take
+records from it. A worker lives as long as there is work, not for one record: a record
+costs the handler's own coroutine and nothing else. Each worker has a cancel scope, by
+which the handler of a lost partition is cancelled.
+
+The schedule (`kafkaio._machines.schedule`) says which record may be begun: with
+``ordering="key"`` the records of one key in one partition run one after the other, in
+the order of their offsets, also while one of them waits to be tried again. A partition
+counts as finished up to its first record that is not. When the group requests a
+partition back, nothing more of it is begun, and it is released when everything up to
+the last record that was begun is finished, so that the next owner repeats nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +19,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from types import CoroutineType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
@@ -22,31 +29,28 @@ from kafkaio._machines.schedule import Job, Schedule
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
-from kafkaio.consumer.parallel.divider import let_go, shared
+from kafkaio.consumer.parallel.ports import RunPort
 from kafkaio.errors import ClosedError, UsageError
 from kafkaio.types import Record, TopicPartition
-
-if TYPE_CHECKING:
-    from kafkaio.consumer.core import Core
 
 __all__ = ["Handler", "OnDead", "Runner", "work_of"]
 
 #: Works on one record.
 Handler: TypeAlias = Callable[[Record], Awaitable[object]]
-#: Takes a record whose handler has failed for good; it is finished when that returns.
+#: Takes a record whose handler failed for good, which is finished when it returns.
 OnDead: TypeAlias = Callable[[Record, Exception], Awaitable[object]]
 
 
 class _NotAwaitable(UsageError, TypeError):
-    """A handler is no coroutine function: no record can be worked on."""
+    """A handler is no coroutine function, so that no record can be worked on."""
 
 
 def work_of(handler: Handler, record: Record) -> Awaitable[object]:
     """Call a handler.
 
     Raises:
-        UsageError: it gave nothing to wait for, a TypeError, too.
-        Exception: what it raised at once.
+        UsageError: it returned nothing to wait for; also a TypeError.
+        Exception: what it raised before it returned a coroutine.
     """
     work = handler(record)
     if type(work) is not CoroutineType and not isawaitable(work):
@@ -70,7 +74,7 @@ class Runner:
     """One call of ``Consumer.run``.
 
     Args:
-        core: the consumer's inner works.
+        consumer: whose records they are.
         handler: the user's.
         schedule: says what may be begun.
         concurrency: most handlers at a time.
@@ -80,7 +84,7 @@ class Runner:
 
     def __init__(
         self,
-        core: Core,
+        consumer: RunPort,
         handler: Handler,
         schedule: Schedule,
         *,
@@ -88,17 +92,17 @@ class Runner:
         retry: Retry | None,
         on_dead: OnDead | None,
     ) -> None:
-        self._core = core
-        self._reader = core.reader
+        self._consumer = consumer
+        self._reader = consumer.reader
         self._handler = handler
         self._schedule = schedule
         self._concurrency = concurrency
         self._retry = retry
         self._on_dead = on_dead
-        self._convert = core.reader.deserialize
+        self._convert = consumer.reader.deserialize
         self._workers: list[_Worker] = []
         self._idle: list[_Worker] = []
-        # One worker at most was woken and has not looked yet: it wakes the next.
+        # At most one worker was woken and has not run yet: it wakes the next.
         self._is_waking = False
         self._failure: Exception | None = None
         self._is_draining = self._is_over = False
@@ -114,7 +118,7 @@ class Runner:
         Raises:
             Exception: what a handler raised, or a reader would.
         """
-        with shared(self._core, self):
+        with self._consumer.dividing(self):
             try:
                 async with anyio.create_task_group() as group:
                     self._group = group
@@ -126,28 +130,28 @@ class Runner:
         if self._failure is not None:
             raise self._failure
 
-    # What the consumer tells
+    # The reader tells (see `kafkaio.consumer.reading.divider.Divider`)
 
     @property
     def has_order(self) -> bool:
-        """Records are finished in any order."""
+        """No: records are finished in any order."""
         return False
 
     def assigned(self, tp: TopicPartition) -> None:
-        """Take records of it in from now on."""
+        """Take records of a partition from now on."""
         if not self._is_draining:
             self._schedule.open(tp)
 
     def revoke_requested(self, tp: TopicPartition) -> None:
-        """Let it go when all up to the last record that was begun is finished."""
+        """Release a partition when all of it that was begun is finished."""
         self._schedule.drain(tp)
 
     def may_go(self, tp: TopicPartition) -> bool:
-        """Whether all of it that was begun is finished."""
+        """Whether all of a partition that was begun is finished."""
         return self._schedule.is_drained(tp)
 
     def unassigned(self, tp: TopicPartition) -> None:
-        """It is gone: a handler that works on it still works in vain."""
+        """Cancel the handlers of a partition that is gone: they work in vain."""
         self._schedule.close(tp)
         for worker in self._workers:
             job = worker.job
@@ -168,7 +172,7 @@ class Runner:
         self._touched.clear()
 
     def committed(self) -> None:
-        """Nothing waits for commits."""
+        """Do nothing: no handler waits for a commit."""
 
     def shows_life(self) -> bool:
         """Whether a handler has ended, or none was at work."""
@@ -176,11 +180,11 @@ class Runner:
         return went_on or not self._schedule.running
 
     def begin_draining(self) -> None:
-        """Begin nothing after the last record that was begun."""
+        """Begin no further record: the consumer closes."""
         self._is_draining = True
         for tp in self._schedule.partitions:
             self._schedule.drain(tp)
-        self._core.notify()
+        self._consumer.notify()
 
     async def drain(self) -> None:
         """Wait until all up to the last record that was begun is finished."""
@@ -188,7 +192,7 @@ class Runner:
             await self._over.wait()
 
     def left(self, task: asyncio.Task[object] | None) -> None:
-        """Nothing: who is in a handler does not close the consumer."""
+        """Do nothing: a handler is refused to close the consumer."""
 
     def stop(self) -> None:
         """Cancel the handlers that are still at work."""
@@ -205,19 +209,19 @@ class Runner:
             self._fail(error)
 
     async def _fill(self) -> None:
-        core, schedule = self._core, self._schedule
+        consumer, schedule = self._consumer, self._schedule
         while self._failure is None:
             if not self._is_draining:
-                core.check()
-                core.reader.look()
+                consumer.check()
+                self._reader.look()
                 if not schedule.in_hand:
-                    core.check_wanted()
+                    consumer.check_wanted()
                 self._take_in()
             elif not schedule.in_hand:
                 return
             schedule.wake(now())
             self._wake_worker()
-            await core.wait_for_news(schedule.next_wake())
+            await consumer.wait_for_news(schedule.next_wake())
 
     def _take_in(self) -> None:
         reader, schedule = self._reader, self._schedule
@@ -246,7 +250,7 @@ class Runner:
 
     async def _work(self, worker: _Worker) -> None:
         self._is_waking = False
-        with self._core.insiders.entered():
+        with self._consumer.insiders.entered():
             await self._serve(worker)
 
     async def _serve(self, worker: _Worker) -> None:
@@ -256,7 +260,7 @@ class Runner:
                     await self._take_jobs(worker)
                     if not scope.cancel_called:
                         await self._rest(worker)
-            # The partition it worked for was lost; there are others.
+            # Its handler's partition was lost; there are other partitions.
             worker.scope = anyio.CancelScope()
 
     async def _rest(self, worker: _Worker) -> None:
@@ -269,9 +273,9 @@ class Runner:
         self._is_waking = False
 
     async def _take_jobs(self, worker: _Worker) -> None:
-        turns, schedule = self._core.turns, self._schedule
+        time_slice, schedule = self._consumer.time_slice, self._schedule
         handler, convert = self._handler, self._convert
-        # Handlers that do not wait leave a cancellation no turn to stop them.
+        # A handler that never waits gives a cancellation no chance to stop it.
         while self._failure is None and (job := schedule.next()) is not None:
             if schedule.ready and not self._is_waking:
                 self._wake_worker()
@@ -289,8 +293,8 @@ class Runner:
             worker.job = None
             if worker.scope.cancel_called:
                 return  # its handler would not be cancelled: the next one must not be
-            if turns.is_due:
-                await turns.give_way()
+            if time_slice.is_over:
+                await time_slice.give_way()
 
     def _finished(self, job: Job) -> None:
         self._went_on = True
@@ -299,15 +303,15 @@ class Runner:
         has_capacity = schedule.finished(job)
         self._touched.add(tp)
         if has_capacity:
-            self._core.notify()
+            self._consumer.notify()
         elif not job.assignment.takes_more:
-            self._let_go(tp)
+            self._release(tp)
 
-    def _let_go(self, tp: TopicPartition) -> None:
+    def _release(self, tp: TopicPartition) -> None:
         if self._schedule.is_drained(tp):
-            self._core.notify()
+            self._consumer.notify()
             if not self._is_draining:
-                let_go(self._core, tp)
+                self._consumer.release(tp)
 
     async def _failed(self, worker: _Worker, job: Job, error: Exception) -> None:
         schedule, delay = self._schedule, None
@@ -326,12 +330,12 @@ class Runner:
             await self._bury(worker, job, self._on_dead, error)
 
     def _try_again(self, job: Job, delay: float, error: Exception) -> None:
-        self._core.cluster.observer.retrying(
+        self._consumer.observer.retrying(
             f"the handler of {_place(job.record)}", job.attempts, delay, error
         )
         self._went_on = True
         self._schedule.retry(job, now() + delay)
-        self._core.notify()
+        self._consumer.notify()
 
     async def _bury(
         self, worker: _Worker, job: Job, on_dead: OnDead, error: Exception

@@ -22,7 +22,6 @@ from kafkaio._machines.positions import FetchPoint, Positions, Reset
 from kafkaio._records.batch import Handout
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.batch import Batch, Piece, size_of
-from kafkaio.consumer.parallel.divider import Divider
 from kafkaio.consumer.reading.buffers import (
     Buffers,
     Failure,
@@ -31,6 +30,7 @@ from kafkaio.consumer.reading.buffers import (
     PartitionBuffer,
 )
 from kafkaio.consumer.reading.deserializing import deserializing
+from kafkaio.consumer.reading.divider import Divider
 from kafkaio.consumer.reading.opening import open_batch, placed
 from kafkaio.consumer.reading.stranded import stranded
 from kafkaio.errors import CorruptRecord
@@ -113,6 +113,12 @@ class Reader:
         """There is something that the next step must look at."""
         self.must_look()
         self._on_news()
+
+    def truncated(self, tp: TopicPartition) -> None:
+        """Say that the log lost records of a partition that were handed out."""
+        if self.divider is not None:
+            self.divider.assigned(tp)  # what was handed out is of another log
+        self.tell()
 
     def add(self, tp: TopicPartition, fetched: Fetched) -> None:
         """Buffer what was fetched of an assigned partition."""

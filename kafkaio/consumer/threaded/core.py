@@ -91,7 +91,7 @@ class _Way:
         """Call a function there, and block until it has answered."""
         if self._thread.is_inside or not self._thread.is_running:
             return work()
-        return self._thread.ask(work)
+        return self._thread.call_blocking(work)
 
 
 class ThreadedConsumer(Consumer, in_thread=True):
@@ -165,7 +165,7 @@ class ThreadedConsumer(Consumer, in_thread=True):
                 if inspect.isawaitable(outcome):
                     await outcome
 
-            await thread.call_home(run)
+            await thread.call_owner(run)
 
         return at_home
 
@@ -278,7 +278,12 @@ class ThreadedConsumer(Consumer, in_thread=True):
         Each record of a lane crosses by itself; its batches cross as a whole.
         """
         if self._lanes is None:
-            self._lanes = Lanes(self._core)
+            config = self._core.config
+            self._lanes = Lanes(
+                self._core,
+                max_records=config.max_poll_records,
+                timeout=config.default_api_timeout_ms / 1000,
+            )
         return LanesAcross(self, self._lanes)
 
     async def run(self, handler: Handler, **options: Any) -> None:
@@ -288,7 +293,7 @@ class ThreadedConsumer(Consumer, in_thread=True):
         """
 
         async def cross(record: Record) -> None:
-            await self.thread.call_home(lambda: work_of(handler, record))
+            await self.thread.call_owner(lambda: work_of(handler, record))
 
         if (dead_letter := options.get("dead_letter")) is not None:
             options["dead_letter"] = _dead_across(self.thread, dead_letter)
@@ -388,6 +393,6 @@ class ThreadedConsumer(Consumer, in_thread=True):
 
 def _dead_across(thread: LoopThread, dead_letter: OnDead) -> OnDead:
     async def cross(record: Record, error: Exception) -> None:
-        await thread.call_home(lambda: dead_letter(record, error))
+        await thread.call_owner(lambda: dead_letter(record, error))
 
     return cross

@@ -209,7 +209,7 @@ class _OfLane(_Reading[T]):
         # Other lanes are at work.
         self._kept.clear()
         self._consumer.window.turn_back(self._crossing)
-        reader = self._track.lanes.core.reader
+        reader = self._track.reader
         reader.sync()
         if self._track.tp in reader.positions and not self._track.is_over:
             reader.take_back(self._track.tp)
@@ -243,7 +243,7 @@ class _LaneAcross(_OfLane[Record], Lane):
         self, *, max_records: int | None = None, max_wait: float = 0.0
     ) -> LaneBatches:
         """Iterate over batches instead, as `Lane.batches` says."""
-        default = self._track.lanes.core.config.max_poll_records
+        default = self._track.owner.max_records
         most = most_of(max_records, default)
         return _LaneBatchesAcross(self._consumer, self, self._track, most, max_wait)
 
@@ -254,7 +254,7 @@ class _LaneAcross(_OfLane[Record], Lane):
     ) -> None:
         """Commit for this partition, as `Lane.commit` says."""
         track, moment = self._track, self._consumer.window.moment()
-        commit = partial(track.lanes.commit, track, what, timeout, moment)
+        commit = partial(track.owner.commit, track, what, timeout, moment)
         await self._consumer.call(commit)
 
 

@@ -65,7 +65,7 @@ async def test_a_record_does_not_wait_until_the_next_fetch_is_sent(
     async with make(assign=[ONE], auto_offset_reset="earliest") as consumer:
         for n in range(3):
             await asyncio.sleep(0.1)  # the fetch waits for data
-            node = consumer._core.fetcher._nodes[0]
+            node = consumer._core.fetcher._loops[0]
             sent = node.count
             fill(logs, count=1)
             assert (await anext(consumer)).offset == n
@@ -96,7 +96,7 @@ async def test_a_large_answer_is_worked_on_in_slices(
     monkeypatch: pytest.MonkeyPatch,
 ):
     # As if every partition of an answer took longer than a slice.
-    monkeypatch.setattr("kafkaio.consumer.fetch.fetcher._SLICE", -1.0)
+    monkeypatch.setattr("kafkaio.consumer.fetch.answers._SLICE", -1.0)
     monkeypatch.setattr("kafkaio.consumer.fetch.messages._SMALL", -1)
     orders = [TopicPartition("orders", n) for n in range(3)]
     for tp in orders:
@@ -492,7 +492,7 @@ async def test_a_removed_broker_is_forgotten(
         cluster.stop(2)
         cluster.move_leader("orders", 2, 1)
         await asyncio.sleep(10)
-        assert list(consumer._core.fetcher._nodes) == [1]
+        assert list(consumer._core.fetcher._loops) == [1]
         fill(logs, ORDERS[2], 1)
         assert await offsets(consumer, 1) == [0]
 

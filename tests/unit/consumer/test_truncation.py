@@ -188,9 +188,7 @@ async def test_a_refusal_for_good_reaches_the_user(
         await values(consumer, 1)
         elect(cluster, logs)
         logs.refusals[ONE] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        with pytest.raises(
-            AuthorizationError, match="validating the position in one-0"
-        ):
+        with pytest.raises(AuthorizationError, match="validate the position in one-0"):
             await values(consumer, 1)
         logs.refusals.clear()
         assert await values(consumer, 1) == [b"new"]

@@ -1,0 +1,155 @@
+"""Checks of arguments that producers, consumers and clients have in common.
+
+A wrong argument raises `ArgumentTypeError` or `ArgumentValueError`, before anything is
+sent or changed. The message begins with the name of the argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kafkaio.errors import ArgumentTypeError, ArgumentValueError
+from kafkaio.types import OffsetAndMetadata, TopicPartition
+
+__all__ = [
+    "check_partition",
+    "check_topic",
+    "count_of",
+    "offset_of",
+    "partition_of",
+    "seconds_of",
+    "topics_of",
+    "type_name",
+]
+
+
+def check_topic(topic: object) -> None:
+    """Check the name of a topic; whether it is legal is for the broker to say.
+
+    Raises:
+        ArgumentTypeError: it is no str.
+        ArgumentValueError: it is empty.
+    """
+    if not isinstance(topic, str):
+        raise ArgumentTypeError(f"topic must be str, not {type_name(topic)}")
+    if not topic:
+        raise ArgumentValueError("topic must not be empty")
+
+
+def topics_of(topics: str | Iterable[str]) -> tuple[str, ...]:
+    """Return the names of topics, each once: one, or any number of them.
+
+    Raises:
+        ArgumentTypeError: they are no collection, or one of them is no str.
+        ArgumentValueError: one of them is empty.
+    """
+    names: object = [topics] if isinstance(topics, str) else topics
+    if isinstance(names, bytes) or not isinstance(names, Iterable):
+        raise ArgumentTypeError(
+            f"topics must be str or a collection of str, not {type_name(topics)}"
+        )
+    found = list(names)
+    for name in found:
+        check_topic(name)
+    return tuple(dict.fromkeys(found))
+
+
+def check_partition(partition: object) -> None:
+    """Check the number of a partition.
+
+    Raises:
+        ArgumentTypeError: it is no int.
+        ArgumentValueError: it is negative.
+    """
+    if not _is_int(partition):
+        raise ArgumentTypeError(
+            f"partition must be int or None, not {type_name(partition)}"
+        )
+    if partition < 0:  # type: ignore[operator]  # an int
+        raise ArgumentValueError(f"partition must not be negative: {partition}")
+
+
+def partition_of(partition: object) -> TopicPartition:
+    """Return a pair of topic and number as a TopicPartition.
+
+    Raises:
+        ArgumentTypeError: it is no such pair.
+        ArgumentValueError: the topic is empty, or the number negative.
+    """
+    if not isinstance(partition, tuple) or len(partition) != 2:
+        raise ArgumentTypeError(f"{partition!r} is no TopicPartition")
+    topic, number = partition
+    if not isinstance(topic, str) or not _is_int(number):
+        raise ArgumentTypeError(f"{partition!r} is no TopicPartition")
+    if not topic or number < 0:
+        raise ArgumentValueError(f"there is no partition {number} of a topic {topic!r}")
+    return TopicPartition(topic, number)
+
+
+def offset_of(offset: object) -> OffsetAndMetadata:
+    """Return an offset with what is committed beside it.
+
+    A negative offset is not refused: the caller knows what it means.
+
+    Raises:
+        ArgumentTypeError: it is neither an int nor an OffsetAndMetadata of an int.
+    """
+    where: object = OffsetAndMetadata(offset) if _is_int(offset) else offset  # type: ignore[arg-type]
+    if (
+        not isinstance(where, OffsetAndMetadata)
+        or not _is_int(where.offset)
+        or not _is_str(where.metadata)
+        or not _is_int(where.leader_epoch)
+    ):
+        raise ArgumentTypeError(
+            f"{offset!r} is no offset: give an int, or an OffsetAndMetadata of an int"
+        )
+    return where
+
+
+def count_of(name: str, count: object, default: int) -> int:
+    """Return a number of things, of which there must be one at least.
+
+    Raises:
+        ArgumentTypeError: it is neither an int nor None.
+        ArgumentValueError: it is less than 1.
+    """
+    if count is None:
+        return default
+    if type(count) is not int:
+        raise ArgumentTypeError(f"{name} must be int or None, not {count!r}")
+    if count < 1:
+        raise ArgumentValueError(f"{name}={count} must be at least 1")
+    return count
+
+
+def seconds_of(name: str, seconds: object, least: float = 0.0) -> float:
+    """Return a time limit in seconds, which may be infinite.
+
+    Args:
+        name: the argument's name, for messages.
+        seconds: what was given.
+        least: the least number that is accepted.
+
+    Raises:
+        ArgumentTypeError: it is no number.
+        ArgumentValueError: it is less than ``least``, or not a number (NaN).
+    """
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise ArgumentTypeError(f"{name} must be a number of seconds, not {seconds!r}")
+    if not seconds >= least:  # true of NaN, too
+        raise ArgumentValueError(f"{name}={seconds} must be {least:g} seconds or more")
+    return seconds
+
+
+def type_name(value: object) -> str:
+    """Return the name of a value's type, for messages."""
+    return type(value).__name__
+
+
+def _is_str(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

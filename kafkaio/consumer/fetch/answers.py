@@ -1,0 +1,292 @@
+"""What the answer to a fetch says of each partition, and what follows from it.
+
+An answer is judged partition by partition: data goes to the buffers, an error has the
+reaction that `kafkaio._machines.reactions` lists. An answer for a position that was
+left meanwhile (a seek, a new assignment) is dropped. Checksums are not computed here
+but when a batch is read, so that its bytes come near the processor once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Protocol
+
+from kafkaio._dataclass import dataclass
+from kafkaio._machines.backoff import Backoff
+from kafkaio._machines.metadata import Endpoint
+from kafkaio._machines.positions import FetchPoint
+from kafkaio._machines.reactions import Reaction, Step, reaction
+from kafkaio._machines.read_committed import ReadCommitted, ReadUncommitted
+from kafkaio._records.batch import (
+    Decompressor,
+    LegacyBatch,
+    RecordBatch,
+    first_batch_size,
+    read_batches,
+)
+from kafkaio._runtime.clock import now, roll
+from kafkaio.config import ConsumerConfig
+from kafkaio.consumer.fetch.targets import FetchTargets, Records
+from kafkaio.consumer.reading.buffers import Failure, Fetched, Frame, Sieve
+from kafkaio.errors import CorruptRecord, KafkaError, RecordTooLarge
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.messages.fetch import FetchResponse, PartitionData
+from kafkaio.types import TopicPartition
+
+__all__ = ["FetchAnswers", "LeaderHints", "LogEnds"]
+
+#: Seconds that an answer is worked on before the loop gets a turn.
+_SLICE: Final = 0.001
+
+
+class LeaderHints(Protocol):
+    """What an answer may teach about leaders."""
+
+    def request_refresh(self, *topics: str) -> None:
+        """Ask for fresh metadata."""
+
+    def apply_leader_hint(
+        self,
+        tp: TopicPartition,
+        leader_id: int,
+        leader_epoch: int,
+        endpoints: Iterable[Endpoint] = (),
+    ) -> bool:
+        """Take over a leader that the answer names; whether that was news."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnds:
+    """What a fetch told of a partition's log.
+
+    Attributes:
+        log_start: offset of the first record kept, -1 if unknown.
+        high_watermark: offset after the last record that consumers may see.
+        last_stable: offset before which every transaction has ended.
+    """
+
+    log_start: int
+    high_watermark: int
+    last_stable: int
+
+
+class FetchAnswers:
+    """Judges what fetches bring.
+
+    Args:
+        cluster: learns of leaders that moved.
+        config: the consumer's options.
+        records: takes what was fetched.
+        targets: learns of batches that did not fit, and of followers to read from.
+        on_moved: called when a partition is to be fetched from another broker.
+
+    Attributes:
+        ends: what the last answer told of each partition's log.
+        stale: how many partitions' data was dropped because their position was left.
+    """
+
+    def __init__(
+        self,
+        cluster: LeaderHints,
+        config: ConsumerConfig,
+        records: Records,
+        targets: FetchTargets,
+        on_moved: Callable[[], None],
+    ) -> None:
+        self.ends: dict[TopicPartition, LogEnds] = {}
+        self.stale = 0
+        self._cluster = cluster
+        self._config = config
+        self._records = records
+        self._targets = targets
+        self._on_moved = on_moved
+        self._decompressor = Decompressor()
+        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self._reads_committed = config.isolation_level == "read_committed"
+
+    def forget(self, tp: TopicPartition) -> None:
+        """Drop what is known of a partition that is not assigned any more."""
+        self.ends.pop(tp, None)
+
+    def failed(self, topics: Iterable[str]) -> None:
+        """A broker did not answer: perhaps others lead its partitions by now."""
+        self._cluster.request_refresh(*sorted(set(topics)))
+
+    async def judge(
+        self,
+        points: Mapping[TopicPartition, FetchPoint],
+        found: Mapping[TopicPartition, PartitionData],
+        response: FetchResponse,
+    ) -> None:
+        """Judge an answer, and give the event loop its turns in between.
+
+        A large answer takes milliseconds. What happens to a partition while the loop
+        runs other tasks is noticed when its turn comes.
+
+        Args:
+            points: what was asked for.
+            found: what the answer has.
+            response: the answer.
+        """
+        frame = _frame_of(found)
+        end = now() + _SLICE
+        for tp, data in found.items():
+            if now() >= end:
+                await asyncio.sleep(0)
+                end = now() + _SLICE
+            self._judge(points[tp], data, frame, response)
+
+    def judge_at_once(
+        self,
+        points: Mapping[TopicPartition, FetchPoint],
+        found: Mapping[TopicPartition, PartitionData],
+        response: FetchResponse,
+    ) -> None:
+        """Judge a small answer, as `judge` does, without a turn of the loop."""
+        frame = _frame_of(found)
+        for tp, data in found.items():
+            self._judge(points[tp], data, frame, response)
+
+    def _judge(
+        self,
+        point: FetchPoint,
+        data: PartitionData,
+        frame: Frame,
+        response: FetchResponse,
+    ) -> None:
+        if not self._records.positions.accepts(point):
+            self.stale += 1
+        elif data.error_code:
+            self._on_error(point, data, response)
+        else:
+            self._on_data(point, data, frame)
+
+    # ---- data ----------------------------------------------------------------------
+
+    def _on_data(self, point: FetchPoint, data: PartitionData, frame: Frame) -> None:
+        tp = point.tp
+        self.ends[tp] = LogEnds(
+            data.log_start_offset, data.high_watermark, data.last_stable_offset
+        )
+        if data.records:
+            self._on_records(point, data, frame)
+        elif data.preferred_read_replica >= 0:
+            until = now() + self._config.metadata_max_age_ms / 1000
+            self._targets.prefer_replica(tp, data.preferred_read_replica, until)
+            self._on_moved()
+
+    def _on_records(self, point: FetchPoint, data: PartitionData, frame: Frame) -> None:
+        assert data.records is not None
+        batches: list[RecordBatch | LegacyBatch] = []
+        failure: Failure | None = None
+        try:
+            batches.extend(self._read(data))
+            needed = 0 if batches else self._needed(point, data)
+        except CorruptRecord as error:
+            at = batches[-1].next_offset if batches else point.offset
+            error.add_note(f"{point.tp.topic}-{point.tp.partition} at offset {at}")
+            failure, needed = Failure(error, point), 0
+        if needed:
+            failure = self._grow(point, needed)
+        elif batches:
+            self._targets.shrink(point.tp)
+        if batches or failure is not None:
+            fetched = Fetched(batches, self._sieve(data), frame, failure)
+            self._records.add(point.tp, fetched)
+
+    def _read(self, data: PartitionData) -> Iterable[RecordBatch | LegacyBatch]:
+        return read_batches(
+            data.records or b"",
+            check_crcs=False,  # checked when the batch is read
+            decompressor=self._decompressor,
+        )
+
+    def _needed(self, point: FetchPoint, data: PartitionData) -> int:
+        # Only a part of the first batch came: how many bytes would bring it whole.
+        known = first_batch_size(data.records or b"")
+        return 2 * self._targets.max_bytes(point.tp) if known is None else known
+
+    def _grow(self, point: FetchPoint, needed: int) -> Failure | None:
+        limit = self._config.max_response_size
+        if needed < limit:
+            self._targets.grow(point.tp, needed)
+            return None
+        error = RecordTooLarge(
+            f"the batch of {point.tp.topic}-{point.tp.partition} at offset "
+            f"{point.offset} takes {needed} bytes, more than max_response_size={limit}"
+        )
+        return Failure(error, point)
+
+    def _sieve(self, data: PartitionData) -> Sieve:
+        if not self._reads_committed:
+            return ReadUncommitted()
+        return ReadCommitted(
+            (aborted.producer_id, aborted.first_offset)
+            for aborted in data.aborted_transactions or ()
+        )
+
+    # ---- errors --------------------------------------------------------------------
+
+    def _on_error(
+        self, point: FetchPoint, data: PartitionData, response: FetchResponse
+    ) -> None:
+        tp = point.tp
+        from_replica = self._targets.leave_replica(tp)
+        what = reaction(ApiKey.FETCH, data.error_code)
+        if what.step is Step.RESET_POSITION:
+            if not from_replica:  # the leader's log may have what a follower lacks
+                self._on_out_of_range(point)
+        elif what.retry or what.step is Step.RESET_SESSION:
+            self._retry(point, data, response, what)
+        else:
+            error = broker_error(
+                data.error_code, f"fetching {tp.topic}-{tp.partition} failed"
+            )
+            self._raise_later(point, error)
+
+    def _raise_later(self, point: FetchPoint, error: KafkaError) -> None:
+        self._delay(point)
+        self._add_failure(Failure(error, point))
+
+    def _on_out_of_range(self, point: FetchPoint) -> None:
+        if self._records.positions[point.tp].position == point.offset:
+            self._records.reset_position(point.tp)
+            return
+        # There is data to read before it.
+        self._add_failure(Failure(None, point))
+
+    def _add_failure(self, failure: Failure) -> None:
+        fetched = Fetched([], ReadUncommitted(), Frame(0), failure)
+        self._records.add(failure.point.tp, fetched)
+
+    def _retry(
+        self,
+        point: FetchPoint,
+        data: PartitionData,
+        response: FetchResponse,
+        what: Reaction,
+    ) -> None:
+        if what.refresh_metadata:
+            self._cluster.request_refresh(point.tp.topic)
+            leader = data.current_leader
+            if self._cluster.apply_leader_hint(
+                point.tp,
+                leader.leader_id,
+                leader.leader_epoch,
+                response.node_endpoints,
+            ):
+                self._on_moved()
+                return
+        self._delay(point)
+
+    def _delay(self, point: FetchPoint) -> None:
+        positions = self._records.positions
+        delay = self._backoff.delay(positions[point.tp].attempts, roll())
+        positions.retry_later(point.tp, point.token, now() + delay)
+
+
+def _frame_of(found: Mapping[TopicPartition, PartitionData]) -> Frame:
+    return Frame(sum(len(data.records or b"") for data in found.values()))

@@ -1,0 +1,249 @@
+"""What to fetch from each broker next, and how many bytes it may bring.
+
+Two limits bound how far fetching runs ahead of the reader. The byte budget
+(``fetch_buffer_bytes``) is shared by all brokers: while it is used up nothing is
+fetched, and there is plenty to read. A partition that has its share of the budget
+buffered is left out alone, so that it cannot hold the others back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from kafkaio._machines.fetch_session import FetchTarget
+from kafkaio._machines.metadata import ClusterView
+from kafkaio._machines.positions import FetchPoint, Positions
+from kafkaio._runtime.clock import now
+from kafkaio.config import ConsumerConfig
+from kafkaio.consumer.reading.buffers import Buffers, Fetched
+from kafkaio.protocol.message import ZERO_UUID
+from kafkaio.types import TopicPartition
+
+__all__ = ["Cluster", "FetchTargets", "InFlight", "Records"]
+
+#: A partition may have this many answers' worth of bytes buffered.
+_DEPTH: Final = 2
+#: Answers that share the budget, at least.
+_ANSWERS: Final = 5
+
+
+class Cluster(Protocol):
+    """What choosing needs of the cluster."""
+
+    @property
+    def view(self) -> ClusterView:
+        """What is known of the cluster now."""
+        ...
+
+
+class Records(Protocol):
+    """Which partitions are read and from where, and what was fetched of them.
+
+    A `kafkaio.consumer.reading.reader.Reader` is one. Whatever else reads ranges of
+    partitions can be one, too: fetching needs neither a consumer nor a group.
+
+    Attributes:
+        positions: where the next fetch of each partition begins.
+        buffers: what was fetched and not taken yet.
+        wake_below: ``on_room`` is called when no more bytes than that are unread.
+        on_room: called when there is room for more.
+    """
+
+    positions: Positions
+    buffers: Buffers
+    wake_below: int
+
+    @property
+    def progress(self) -> int:
+        """A number that grows whenever the user takes something."""
+        ...
+
+    def add(self, tp: TopicPartition, fetched: Fetched) -> None:
+        """Buffer what was fetched of a partition."""
+
+    def reset_position(self, tp: TopicPartition) -> None:
+        """Follow the reset policy: the position is outside the log."""
+
+
+class InFlight(Protocol):
+    """What choosing needs of a broker's fetch loop.
+
+    Attributes:
+        reserved: bytes that the fetch in flight may bring; 0 while there is none.
+    """
+
+    reserved: int
+
+
+class FetchTargets:
+    """Chooses the partitions of the next fetch from a broker, and its size.
+
+    Args:
+        cluster: tells who leads which partition.
+        config: the consumer's options.
+        records: what is read, and what is buffered of it.
+        loops: the brokers' fetch loops, by node id; changed by whoever runs them.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ConsumerConfig,
+        records: Records,
+        loops: Mapping[int, InFlight],
+    ) -> None:
+        self._cluster = cluster
+        self._config = config
+        self._records = records
+        self._loops = loops
+        # How many brokers lead assigned partitions.
+        self._brokers = 0
+        # Larger limits for partitions whose next batch did not fit.
+        self._max_bytes: dict[TopicPartition, int] = {}
+        # The last target of each partition, and what it was made of.
+        self._asked: dict[
+            TopicPartition, tuple[FetchPoint, ClusterView, FetchTarget]
+        ] = {}
+        # Followers that brokers told us to read from (KIP-392), and until when.
+        self._replicas: dict[TopicPartition, tuple[int, float]] = {}
+
+    def forget(self, tp: TopicPartition) -> None:
+        """Drop what is known of a partition that is not assigned any more."""
+        self._max_bytes.pop(tp, None)
+        self._asked.pop(tp, None)
+        self._replicas.pop(tp, None)
+
+    # ---- which broker --------------------------------------------------------------
+
+    def count_brokers(self) -> None:
+        """Count anew how many brokers share the budget."""
+        nodes = {self.node_of(tp) for tp in self._records.positions}
+        self._brokers = len(nodes - {None})
+
+    def node_of(self, tp: TopicPartition) -> int | None:
+        """The broker to fetch a partition from; None where it has no leader."""
+        replica = self._replicas.get(tp)
+        if replica is not None:
+            node_id, until = replica
+            if now() < until and node_id in self._cluster.view.brokers:
+                return node_id
+            del self._replicas[tp]
+        return self._cluster.view.leader(tp)
+
+    def prefer_replica(self, tp: TopicPartition, node_id: int, until: float) -> None:
+        """Fetch a partition from a follower up to a moment (KIP-392)."""
+        self._replicas[tp] = node_id, until
+
+    def leave_replica(self, tp: TopicPartition) -> bool:
+        """Fetch a partition from its leader again; whether it was not before."""
+        return self._replicas.pop(tp, None) is not None
+
+    # ---- which partitions ----------------------------------------------------------
+
+    def from_broker(self, node_id: int) -> tuple[dict[FetchPoint, FetchTarget], bool]:
+        """What to fetch from a broker now.
+
+        Returns:
+            The partitions, and whether one was left out because its share is full.
+        """
+        buffers = self._records.buffers
+        points = [
+            point
+            for point in self._records.positions.fetchable(now())
+            if self.node_of(point.tp) == node_id and not buffers.has_failed(point.tp)
+        ]
+        share = self._share()
+        open_points = [p for p in points if buffers.size_of(p.tp) < share]
+        is_short = len(open_points) < len(points)
+        if is_short:
+            self._wait_for_room()
+        view = self._cluster.view
+        return {p: self._target(p, view) for p in open_points}, is_short
+
+    def next_retry(self) -> float | None:
+        """When the next partition that waits after an error is due."""
+        return self._records.positions.next_retry(now())
+
+    def progress(self) -> int:
+        """A number that grows when the user takes something."""
+        return self._records.progress
+
+    def _share(self) -> int:
+        partitions = max(1, len(self._records.positions))
+        budget = self._config.fetch_buffer_bytes // partitions
+        return max(1, min(_DEPTH * self._config.max_partition_fetch_bytes, budget))
+
+    def _target(self, point: FetchPoint, view: ClusterView) -> FetchTarget:
+        # Of many partitions few move from one fetch to the next.
+        tp = point.tp
+        size = self.max_bytes(tp)
+        asked = self._asked.get(tp)
+        if asked is not None:
+            for_point, seen, target = asked
+            if for_point is point and seen is view and target.max_bytes == size:
+                return target
+        partition = view.partition(tp)
+        epoch = -1 if partition is None else partition.leader_epoch
+        topic_id = view.topic_id(tp.topic) or ZERO_UUID
+        target = FetchTarget(point.offset, size, epoch, topic_id)
+        self._asked[tp] = point, view, target
+        return target
+
+    # ---- how many bytes ------------------------------------------------------------
+
+    def max_bytes(self, tp: TopicPartition) -> int:
+        """Most bytes of a partition that one fetch asks for."""
+        return self._max_bytes.get(tp, self._config.max_partition_fetch_bytes)
+
+    def grow(self, tp: TopicPartition, max_bytes: int) -> None:
+        """Ask for more of a partition: its next batch did not fit."""
+        self._max_bytes[tp] = max_bytes
+
+    def shrink(self, tp: TopicPartition) -> None:
+        """Ask for as much as usual of a partition: its batch has come."""
+        self._max_bytes.pop(tp, None)
+
+    def room(self) -> int:
+        """Bytes that the next fetch may bring; 0 while there is too little room.
+
+        A fetch keeps its room until it is answered, which may take long. So each
+        broker that leads a partition gets no more than its share, also those that
+        are not fetched from yet; and one more is left for a broker to come.
+        """
+        room = self._free_room()
+        if not room and self._records.buffers.compact():
+            room = self._free_room()
+        if not room:
+            self._wait_for_room()
+        return room
+
+    def _free_room(self) -> int:
+        budget = self._config.fetch_buffer_bytes
+        reserved = [loop.reserved for loop in self._loops.values() if loop.reserved]
+        free = budget - self._records.buffers.size - sum(reserved)
+        brokers = max(self._brokers, len(self._loops), 1)
+        idle = max(brokers - len(reserved), 1)
+        # Not too little either: what a fetch costs grows with the partitions asked for.
+        least = max(
+            1,
+            min(self._config.max_partition_fetch_bytes, budget // (4 * brokers)),
+            budget // (8 * brokers),
+        )
+        room = free // (idle + 1)
+        if room < least:
+            room = free // idle
+        if room < least:
+            return 0
+        # Memory is used again sooner where several answers share the budget.
+        return min(room, self._config.fetch_max_bytes, max(least, budget // _ANSWERS))
+
+    def has_room_beside(self) -> bool:
+        """Whether one partition's worth may come beside a fetch in flight."""
+        free = self._config.fetch_buffer_bytes - self._records.buffers.size
+        return free >= self._config.max_partition_fetch_bytes
+
+    def _wait_for_room(self) -> None:
+        # Not with every batch that is taken: half an answer's worth is enough.
+        step = self._config.max_partition_fetch_bytes // 2
+        self._records.wake_below = max(0, self._records.buffers.unread - step)

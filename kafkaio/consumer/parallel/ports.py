@@ -1,0 +1,83 @@
+"""What dividing the records of a consumer needs of the consumer."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from kafkaio._machines.offsets import Commit
+from kafkaio._runtime.observer import Observer
+from kafkaio._runtime.supervisor import Child
+from kafkaio._runtime.time_slice import TimeSlice
+from kafkaio.consumer.reading.divider import Divider
+from kafkaio.consumer.reading.exclusive import Insiders
+from kafkaio.consumer.reading.reader import Reader
+from kafkaio.types import TopicPartition
+
+__all__ = ["Dividing", "LanesPort", "RunPort"]
+
+
+class Dividing(Protocol):
+    """What every way to divide records needs.
+
+    Attributes:
+        reader: what records are taken from.
+        time_slice: tells a task that never waits when to let the event loop go on.
+    """
+
+    reader: Reader
+    time_slice: TimeSlice
+
+    def dividing(self, divider: Divider) -> AbstractContextManager[None]:
+        """Let the records be divided within the block; nobody else may read."""
+        ...
+
+    def release(self, tp: TopicPartition) -> None:
+        """Release a partition that was requested back, unless the user holds it."""
+
+    def check(self, *, is_parting_ok: bool = False) -> None:
+        """Raise unless the consumer is running, or also closing."""
+
+    def check_wanted(self) -> None:
+        """Raise if nothing is to be read."""
+
+    async def wait_for_news(self, until: float | None) -> bool:
+        """Wait until there is something to look at; whether time is up."""
+        ...
+
+
+class RunPort(Dividing, Protocol):
+    """What `Consumer.run` needs beside that.
+
+    Attributes:
+        insiders: the tasks that run the user's code.
+    """
+
+    insiders: Insiders
+
+    @property
+    def observer(self) -> Observer:
+        """Hears what happens."""
+        ...
+
+    def notify(self) -> None:
+        """Wake whoever is in `wait_for_news`."""
+
+
+class LanesPort(Dividing, Protocol):
+    """What `Consumer.partitions` needs beside that."""
+
+    @property
+    def may_read(self) -> bool:
+        """Whether the consumer is running and something is to be read."""
+        ...
+
+    def spawn(self, child: Child, name: str) -> None:
+        """Run a task for as long as the consumer is open."""
+
+    def awaits_commit(self, tp: TopicPartition) -> bool:
+        """Whether finished records of a partition wait for the user to commit them."""
+        ...
+
+    async def commit(self, commit: Commit, within: float) -> None:
+        """Commit offsets, in the order of the calls."""
