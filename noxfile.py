@@ -1,8 +1,15 @@
-"""Every check that CI runs, by the name CI calls it: `nox -s lint types unit`."""
+"""Every check by its name: `nox` runs what decides whether a change lands.
+
+What is slow and deep runs at night: `nox -s nightly`, or a part of it,
+`nox -s "nightly(differential)"`. `nox -l` lists all sessions.
+"""
 
 import json
 import shutil
 import subprocess
+import sysconfig
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import nox
@@ -13,6 +20,8 @@ nox.options.sessions = [
     "lint",
     "imports",
     "types",
+    "docs",
+    "codegen",
     "unit",
     "crowded",
     "oldest",
@@ -22,14 +31,34 @@ nox.options.sessions = [
     "integration",
 ]
 
-#: The newest and the oldest Kafka are part of every run; the rest on demand.
-KAFKA_VERSIONS = ["4.3", "2.1"]
-MORE_KAFKA_VERSIONS = ["4.0", "3.9", "2.8"]
-PURE = "kafkaio/_machines/*,kafkaio/protocol/primitives.py"
+#: The newest and the oldest Kafka are part of every run, and the marker of what runs on
+#: them (see tests/integration/every_change.py); all run everything at night.
+KAFKA_VERSIONS = {"4.3": "newest_kafka", "2.1": "oldest_kafka"}
+ALL_KAFKA_VERSIONS = ["4.3", "4.0", "3.9", "2.8", "2.1"]
+#: What has to be covered in every branch; generated modules are not measured.
+PURE = "kafkaio/_machines/*,kafkaio/protocol/*"
+#: Percent of the branches of all of kafkaio.
+COVERED = 95
 
 
 #: Installs as a machine without a C compiler would, which is also quicker.
 WITHOUT_COMPILER = {"KAFKAIO_NO_EXTENSION": "1"}
+
+
+def install(session: nox.Session, extras: str = "") -> None:
+    """Install the checkout with the compiled codec, which is built once for a change.
+
+    It lies in the source tree, where an editable install finds it. To build it takes
+    half a minute, which each session would spend.
+    """
+    records = Path("kafkaio/_records")
+    built = records / f"_speedups{sysconfig.get_config_var('EXT_SUFFIX')}"
+    sources = [Path("setup.py"), *records.glob("*.pyx"), *records.glob("*.pxi")]
+    newest = max(path.stat().st_mtime for path in sources)
+    if not built.exists() or built.stat().st_mtime < newest:
+        session.install("cython>=3.1", "setuptools>=77")
+        session.run("python", "setup.py", "-q", "build_ext", "--inplace")
+    session.install("-e", f".{extras}", env=WITHOUT_COMPILER)
 
 
 def groups(session: nox.Session, *names: str) -> None:
@@ -57,13 +86,46 @@ def imports(session: nox.Session) -> None:
     session.run("lint-imports", "--no-cache")
 
 
+#: What is typed beside the package. The tests of the embedded broker read its answers
+#: attribute by attribute, so that a wrong annotation of a message shows there.
+TYPED = [
+    *("examples", "tests/typing", "tests/sim", "tests/support", "tests/torture"),
+    *("tests/unit/sim", "tests/unit/support", "tests/unit/testing"),
+]
+
+
 @nox.session
 def types(session: nox.Session) -> None:
-    """Prove the inside with mypy, and what users see of it."""
+    """Prove the inside with mypy, and with pyright that users see every type."""
     session.install("-e", ".[kafka]", env=WITHOUT_COMPILER)
     groups(session, "types")
     session.run("mypy")
-    session.run("mypy", "tests/typing", "examples", "tests/unit/testing")
+    session.run("mypy", *TYPED)
+    # Pyright does not follow the finder of an editable install.
+    session.run(
+        *("pyright", "--verifytypes", "kafkaio", "--ignoreexternal"),
+        env={"PYTHONPATH": str(Path.cwd())},
+    )
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the docs; every broken cross-reference is an error."""
+    session.install("-e", ".[kafka]", env=WITHOUT_COMPILER)
+    groups(session, "docs")
+    session.run("sphinx-build", "-nW", "--keep-going", "docs", "docs/_build/html")
+
+
+@nox.session
+def codegen(session: nox.Session) -> None:
+    """Check that what is generated from Kafka's jar is current.
+
+    `nox -s codegen -- --write` writes it.
+    """
+    session.install("-e", ".[kafka]", env=WITHOUT_COMPILER)
+    groups(session, "lint")
+    is_to_write = "--write" in session.posargs
+    session.run("python", "-m", "codegen", *([] if is_to_write else ["--check"]))
 
 
 #: Half the time on two cores; each worker collects for itself, so a few are enough.
@@ -73,20 +135,34 @@ WORKERS = ["-n", "auto", "--maxprocesses", "4", "--dist", "worksteal"]
 BROKERS = ["-n", "2", "--dist", "loadfile"]
 
 
+#: What touches records, and so the codec.
+RECORD_TESTS = [
+    "tests/unit/arrow",
+    "tests/unit/consumer/test_stream.py",
+    "tests/unit/producer",
+    "tests/unit/records",
+    "tests/unit/testing/clients",
+    "tests/unit/testing/log",
+]
+
+
 @nox.session
-@nox.parametrize("codec", ["python", "compiled"])
+@nox.parametrize("codec", ["compiled", "python"])
 def unit(session: nox.Session, codec: str) -> None:
-    """Pure machines, and the client against scripted brokers: nothing sleeps."""
-    build = {} if codec == "compiled" else WITHOUT_COMPILER
-    session.install("-e", ".[kafka]", env=build)
+    """Pure machines, and the client against scripted brokers: nothing sleeps.
+
+    The codec in Python runs what touches records; the rest of it at night.
+    """
+    tests = ["tests/unit", "tests/meta"] if codec == "compiled" else RECORD_TESTS
+    run_unit(session, codec, *tests, *session.posargs)
+
+
+def run_unit(session: nox.Session, codec: str, *tests: str) -> None:
+    """Run unit tests on one codec; both are there, and are compared in some tests."""
+    install(session, "[kafka]")
     groups(session, "test")
     env = {"KAFKAIO_CODEC": codec, "PYTHONASYNCIODEBUG": "1"}
-    tests = ["pytest", *WORKERS, "tests/unit", "tests/meta", *session.posargs]
-    if codec == "python":
-        session.run(*tests, env=env)
-    else:  # both codecs' code is in this session, and measuring costs half of the time
-        session.run("coverage", "run", "-m", *tests, env=env)
-        session.notify("coverage")
+    session.run("pytest", *WORKERS, *tests, env=env)
 
 
 #: What another Python, or another version of a dependency, could break.
@@ -225,9 +301,9 @@ def sanitize(session: nox.Session) -> None:
 @nox.session
 def simulated(session: nox.Session) -> None:
     """Minutes of simulation: a few seeds, and bugs put in on purpose."""
-    session.install("-e", ".")
+    install(session)
     groups(session, "test")
-    session.run("pytest", "tests/sim", *session.posargs)
+    session.run("pytest", *WORKERS, "tests/sim", *session.posargs)
 
 
 @nox.session
@@ -236,58 +312,50 @@ def simulate(session: nox.Session) -> None:
 
     A thousand seeds: `nox -s simulate -- --scenario rebalance --seeds 1000 --jobs 2`.
     """
-    session.install("-e", ".")
-    session.run("python", "-m", "kafkaio.testing.simulation", *session.posargs)
+    run_simulation(session, *session.posargs)
 
 
-@nox.session
-def coverage(session: nox.Session) -> None:
-    """Every branch of what decides; most of the rest."""
-    session.install("coverage[toml]")
-    session.run("coverage", "combine", success_codes=[0, 1])
-    session.run("coverage", "report", f"--include={PURE}", "--fail-under=100")
-    session.run("coverage", "report", "--fail-under=85")
+def run_simulation(session: nox.Session, *arguments: str) -> None:
+    """Run the simulation's own command."""
+    install(session)
+    groups(session, "test")
+    session.run("python", "-m", "tests.sim", *arguments)
 
 
-def on_real_kafka(session: nox.Session, kafka: str) -> None:
-    """A real Apache Kafka: KAFKAIO_BOOTSTRAP, a container, or its jars on a JVM."""
-    session.install("-e", ".[kafka]")
+def on_brokers(session: nox.Session, *arguments: str, **which: str) -> None:
+    """Run the suite that needs a broker; the variables say which."""
+    install(session, "[kafka]")
     groups(session, "test", "lint")  # what is generated is formatted by ruff
-    on_brokers(session, KAFKAIO_KAFKA_VERSION=kafka)
-
-
-def on_brokers(session: nox.Session, **which: str) -> None:
-    """The suite that needs a broker; the variables say which."""
-    tests = ["pytest", *BROKERS, "tests/integration", *session.posargs]
+    tests = ["pytest", *BROKERS, "tests/integration", *arguments]
     session.run(*tests, env={"PYTHONASYNCIODEBUG": "1", **which})
 
 
+def on_real_kafka(session: nox.Session, kafka: str, *arguments: str) -> None:
+    """Run it on Apache Kafka: KAFKAIO_BOOTSTRAP, a container, or its jars on a JVM."""
+    on_brokers(session, *arguments, KAFKAIO_KAFKA_VERSION=kafka)
+
+
 @nox.session
-@nox.parametrize("kafka", KAFKA_VERSIONS)
+@nox.parametrize("kafka", list(KAFKA_VERSIONS))
 def integration(session: nox.Session, kafka: str) -> None:
-    """The whole suite on the newest and on the oldest Kafka there is support for."""
-    on_real_kafka(session, kafka)
+    """What only a real Kafka can judge, on the newest and on the oldest.
+
+    All the rest of the suite runs on the embedded broker, and at night on every Kafka.
+    """
+    on_real_kafka(session, kafka, "-m", KAFKA_VERSIONS[kafka], *session.posargs)
 
 
 @nox.session
 def embedded(session: nox.Session) -> None:
-    """The same suite on the embedded broker, Java's clients and tools included."""
-    session.install("-e", ".[kafka]")
-    groups(session, "test")
-    on_brokers(session, KAFKAIO_KAFKA="embedded")
-
-
-@nox.session
-@nox.parametrize("kafka", MORE_KAFKA_VERSIONS)
-def versions(session: nox.Session, kafka: str) -> None:
-    """The same suite on the versions between."""
-    on_real_kafka(session, kafka)
+    """The whole suite on the embedded broker, Java's clients and tools included."""
+    # No JVM of a broker takes the processor, so that there is room for a third worker.
+    on_brokers(session, "-n", "3", *session.posargs, KAFKAIO_KAFKA="embedded")
 
 
 @nox.session
 def power_cut(session: nox.Session) -> None:
     """A writer of log files, killed a thousand times: nothing flushed is lost."""
-    session.install("-e", ".[kafka]")
+    install(session, "[kafka]")
     groups(session, "test")
     env = {"KAFKAIO_KILLS": "1000"}
     tests = ["tests/integration/test_log_files.py", "-k", "killed", "--timeout=3600"]
@@ -297,15 +365,21 @@ def power_cut(session: nox.Session) -> None:
 @nox.session
 def torture(session: nox.Session) -> None:
     """A group whose members and brokers die: `nox -s torture -- --kill-brokers`."""
-    session.install("-e", ".[kafka]")
+    run_torture(session, list(session.posargs))
+
+
+def run_torture(session: nox.Session, *plans: list[str]) -> None:
+    """Run one torture after the other, each with arguments of its own."""
+    install(session, "[kafka]")
     groups(session, "test")
-    session.run("python", "-m", "tests.torture", *session.posargs)
+    for arguments in plans:
+        session.run("python", "-m", "tests.torture", *arguments)
 
 
 @nox.session
 def full_speed(session: nox.Session) -> None:
     """Partitions that are handed over beside others: minutes on a quiet machine."""
-    session.install("-e", ".[kafka]")
+    install(session, "[kafka]")
     groups(session, "test")
     env = {"KAFKAIO_FULL_SPEED": "1"}
     tests = ["tests/integration/test_full_speed.py", "-s"]
@@ -315,40 +389,64 @@ def full_speed(session: nox.Session) -> None:
 @nox.session
 def differential(session: nox.Session) -> None:
     """The embedded broker and a real one: two hundred scripts of each kind."""
-    session.install("-e", ".[kafka]")
+    install(session, "[kafka]")
     groups(session, "test")
-    env = {"KAFKAIO_SEEDS": "0-199"}
-    session.run(
-        "pytest", "tests/integration/test_differential.py", *session.posargs, env=env
-    )
+    tests = ["tests/integration/test_differential.py", *session.posargs]
+    session.run("pytest", *tests, env={"KAFKAIO_SEEDS": "0-199"})
 
 
 @nox.session
-def codegen(session: nox.Session) -> None:
-    """Regenerate the messages from Kafka's jar; a difference is a failure."""
-    session.install("-e", ".[kafka]", env=WITHOUT_COMPILER)
-    groups(session, "lint")
-    session.run("python", "-m", "codegen")
-    session.run(
-        "git",
-        "diff",
-        "--exit-code",
-        "kafkaio/protocol/messages",
-        "kafkaio/protocol/error_codes.py",
-        external=True,
-    )
+def coverage(session: nox.Session) -> None:
+    """Every branch of what decides, and nearly all of the rest.
 
-
-@nox.session
-def docs(session: nox.Session) -> None:
-    """Every broken cross-reference is an error."""
-    session.install("-e", ".[kafka]", env=WITHOUT_COMPILER)
-    groups(session, "docs")
-    session.run("sphinx-build", "-nW", "--keep-going", "docs", "docs/_build/html")
+    Measured by the unit tests of the compiled codec and by the suite on the embedded
+    broker together.
+    """
+    install(session, "[kafka]")
+    groups(session, "test", "lint")
+    session.run("coverage", "erase")
+    env = {"KAFKAIO_CODEC": "compiled", "KAFKAIO_KAFKA": "embedded"}
+    unit = [*WORKERS, "tests/unit", "tests/meta"]
+    for tests in (unit, [*BROKERS, "tests/integration"]):
+        session.run("coverage", "run", "-m", "pytest", *tests, env=env)
+    session.run("coverage", "combine")
+    session.run("coverage", "report", f"--include={PURE}", "--fail-under=100")
+    session.run("coverage", "report", f"--fail-under={COVERED}")
 
 
 @nox.session
 def bench(session: nox.Session) -> None:
     """Microbenchmarks of the record codec: ratios, not absolute times."""
-    session.install("-e", ".")
+    install(session)
     session.run("python", "benchmarks/micro_records.py", *session.posargs)
+
+
+#: Five minutes of each, Java's members among ours.
+TORTURES = [
+    ["--protocol", protocol, "--java", "4", "--kill-brokers"]
+    for protocol in ("consumer", "classic", "mixed")
+]
+#: What runs at night, in parts of less than an hour.
+NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
+    **{
+        f"matrix-{version}": partial(on_real_kafka, kafka=version)
+        for version in ALL_KAFKA_VERSIONS
+    },
+    "differential": differential,
+    "simulation-faults": lambda s: run_simulation(s, "--hours", "100", "--jobs", "2"),
+    "simulation-rebalances": lambda s: run_simulation(
+        s, "--scenario", "rebalance", "--seeds", "1000", "--jobs", "2"
+    ),
+    "torture": lambda s: run_torture(s, *TORTURES),
+    "codec-python": lambda s: run_unit(s, "python", "tests/unit"),
+    "coverage": coverage,
+    "power-cut": power_cut,
+    "sanitize": sanitize,
+}
+
+
+@nox.session
+@nox.parametrize("part", [nox.param(name, id=name) for name in NIGHTLY])
+def nightly(session: nox.Session, part: str) -> None:
+    """What is slow and deep: `nox -s nightly`, or `nox -s "nightly(torture)"`."""
+    NIGHTLY[part](session)

@@ -25,7 +25,7 @@ def sources() -> dict[str, str]:
         f"messages/{module}.py": emit_messages.message_module(group)
         for module, group in groups.items()
     }
-    files["messages/__init__.py"] = emit_messages.package_init(messages)
+    files["messages/__init__.py"] = emit_messages.package_init(groups)
     files["api_keys.py"] = emit_codes.api_keys(raw, messages)
     files["error_codes.py"] = emit_codes.error_codes()
     return _formatted(files)

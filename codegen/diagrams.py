@@ -13,6 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, TypeVar
 
+from codegen.pages import with_part
 from kafkaio._machines.membership import ledger
 from kafkaio._machines.membership.classic import states as classic
 from kafkaio._machines.membership.kip848 import states as kip848
@@ -78,12 +79,7 @@ def diagrams() -> dict[str, str]:
 def updated(page: str) -> str:
     """The page with up-to-date diagrams."""
     for name, text in diagrams().items():
-        begin, end = f"<!-- diagram: {name} -->", "<!-- end -->"
-        before, found, rest = page.partition(begin)
-        _, closed, after = rest.partition(end)
-        if not found or not closed:
-            raise SystemExit(f"the page has no place for the diagram {name!r}")
-        page = f"{before}{begin}\n{text}\n{end}{after}"
+        page = with_part(page, "diagram", name, text)
     return page
 
 

@@ -54,7 +54,7 @@ __all__ = ["ApiKey", "request_type"]
 
 
 class ApiKey(IntEnum):
-    """Every API key that Kafka has given out, also of APIs it has since removed."""
+    """Every API key that Kafka has assigned, those of removed APIs included."""
 
 {members}
 
@@ -65,7 +65,7 @@ _REQUESTS = {{
 
 
 def request_type(api_key: int) -> type[Request[Response]]:
-    """Return the request class of an API, importing its module when first asked.
+    """Return the request class of an API; its module is imported on first use.
 
     Raises:
         ProtocolError: if no API has that key, or Kafka removed the API.

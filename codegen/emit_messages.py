@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from codegen.facts import PRIMITIVES, FieldFact, MessageFact, StructFact, snake
-from codegen.names import class_names
+from codegen.names import class_names, public_names
 
 __all__ = ["SECRETS", "message_module", "module_of", "package_init"]
 
@@ -54,14 +54,21 @@ def message_module(messages: list[MessageFact]) -> str:
     return "\n".join([*head, *_imports(text), "", _all(exported), "", "", text])
 
 
-def package_init(messages: list[MessageFact]) -> str:
-    """Return the source of the package: every message, imported when first named."""
-    pairs = sorted((m.name, module_of(m.name)) for m in messages)
+def package_init(groups: dict[str, list[MessageFact]]) -> str:
+    """Return the source of the package: every class, imported when first named.
+
+    Args:
+        groups: the messages of each module.
+    """
+    tops = {m.name: (module, m.name) for module, ms in groups.items() for m in ms}
+    classes = {module: class_names(messages) for module, messages in groups.items()}
+    homes = {**tops, **public_names(classes, tops)}
+    pairs = sorted(homes.items())
     imports = [
-        f"    from kafkaio.protocol.messages.{module} import {name}"
-        for name, module in pairs
+        f"    from kafkaio.protocol.messages.{module} import {_aliased(inner, name)}"
+        for name, (module, inner) in pairs
     ]
-    table = [f'    "{name}": "{module}",' for name, module in pairs]
+    table = [f'    "{name}": ("{home[0]}", "{home[1]}"),' for name, home in pairs]
     return "\n".join(
         [
             _PACKAGE_DOC,
@@ -75,33 +82,52 @@ def package_init(messages: list[MessageFact]) -> str:
             "",
             _all([name for name, _ in pairs]),
             "",
-            "_MODULES = {",
+            "#: The module of each class, and the name it has there.",
+            "_HOMES = {",
             *table,
             "}",
             "",
             "",
             "def __getattr__(name: str) -> object:",
-            "    module = _MODULES.get(name)",
-            "    if module is None:",
+            "    home = _HOMES.get(name)",
+            "    if home is None:",
             '        raise AttributeError(f"{__name__} has no message {name!r}")',
-            '    found: object = getattr(import_module(f"{__name__}.{module}"), name)',
+            '    module = import_module(f"{__name__}.{home[0]}")',
+            "    found: object = getattr(module, home[1])",
             "    globals()[name] = found",
             "    return found",
             "",
             "",
             "def __dir__() -> list[str]:",
-            "    return sorted([*globals(), *_MODULES])",
+            "    return sorted({*globals(), *_HOMES})",
             "",
         ]
     )
 
 
+def _aliased(inner: str, name: str) -> str:
+    return name if inner == name else f"{inner} as {name}"
+
+
 _PACKAGE_DOC = '''"""Kafka's messages as dataclasses, written by ``python -m codegen``.
 
+Every message, and every struct inside one, is a name of this package; its module is
+imported when it is first used::
+
+    request = messages.OffsetFetchRequest(
+        groups=[messages.OffsetFetchRequestGroup(group_id="billing", topics=None)]
+    )
+
 One module per API, named after it in snake case, holds the request, the response and
-the structs inside them. A struct keeps the name it has in Kafka's schema; if both
-messages of a module have a struct of that name, or it is the name of a message there,
-it is prefixed with the name of its message.
+the structs inside them. A struct keeps the name it has in Kafka's schema. Where that
+name is not unique, the name of the struct's message precedes it:
+
+- In a module, if both messages have a struct of that name, or it is the name of a
+  message there: ``JoinGroupRequestProtocol``.
+- In this package, if structs of several modules have that name: ``FetchPartition`` of
+  the module ``fetch`` is ``FetchRequestFetchPartition`` here, because ``share_fetch``
+  has a ``FetchPartition`` too. The class is the same, and its ``repr`` shows the name
+  that it has in its module.
 
 The classes are slotted and take keywords only, but are not frozen: decoding assigns
 the fields one by one, which is several times faster than going through a frozen
@@ -122,15 +148,16 @@ def _imports(text: str) -> list[str]:
     known = {
         "kafkaio._dataclass": ("dataclass",),
         "kafkaio.protocol.message": (
+            "ZERO_UUID",
             "Buffer",
             "Buffers",
             "Data",
+            "Field",
             "Header",
             "Request",
             "Response",
             "Struct",
         ),
-        "kafkaio.protocol.schema": ("ZERO_UUID", "Field"),
     }
     lines = ["from typing import ClassVar"]
     if "= field(" in text:

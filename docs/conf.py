@@ -18,8 +18,12 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # signatures carry them; nitpicking them twice helps nobody
 napoleon_google_docstring = True
 napoleon_use_ivar = True
+default_role = "any"  # `name` in a docstring is a reference, and has to lead somewhere
 nitpicky = True
 nitpick_ignore_regex = [
+    # References in docstrings to what has no page: of other packages, and private.
+    (r"any", r"(anyio|asyncio|collections|pyarrow|pytest|ssl|typing)\..*"),
+    (r"any", r"kafkaio\.(_|.*\._).*"),
     # Types in signatures that have no page of their own: the standard library's,
     # type variables, and the private halves of public names.
     (r"py:(class|obj|data|exc|func|meth|attr)", r"(?!kafkaio\.).*"),

@@ -1,11 +1,11 @@
-"""Dataclasses whose methods are made when they are first needed.
+"""Dataclasses whose methods are made when one of them is first used.
 
 The standard library compiles the methods of a dataclass when the class is defined. That
-takes up to half a millisecond, and most of the time that a module of dataclasses takes
-to load; yet of the classes that a program loads, it uses few. So `dataclass` here
-defines the class with its slots alone, and has the standard library make the methods
-when one of them is first used. From then on the class is what the standard library
-makes of it.
+takes up to half a millisecond for each class, and most of the time that a module of
+dataclasses takes to load; yet a program uses few of the classes that it loads. So
+`dataclass` here defines the class with its slots alone. When one of the methods is
+first used, the standard library makes them all, and from then on the class is the same
+as the standard library's.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(*, slots, frozen=False, kw_only=False, eq=True):
-        """Do what the standard library's does, of which it takes these options.
+        """Do the same as the standard library's decorator, with these options of it.
 
         The module must have ``from __future__ import annotations``. A mistake in the
-        definition of a field is told when the class is first used.
+        definition of a field raises when the class is first used.
         """
         if not slots:
-            raise TypeError("without slots, take the standard library's")
+            raise TypeError(
+                "use the standard library's dataclass for one without slots"
+            )
 
         def define(cls):
             return _define(cls, {"frozen": frozen, "kw_only": kw_only, "eq": eq})
@@ -36,7 +38,7 @@ else:
         return define
 
 
-#: What the standard library adds to a class.
+#: Names that the standard library adds to a class.
 _ADDED = [
     "__init__",
     "__repr__",
@@ -47,12 +49,12 @@ _ADDED = [
 if sys.version_info >= (3, 13):
     _ADDED.append("__replace__")
 _ADDED_FROZEN = ("__setattr__", "__delattr__", "__getstate__", "__setstate__")
-#: What every class has of its own.
+#: Names that every class has in its own namespace.
 _OWN = ("__dict__", "__weakref__")
 
 
 class _Unmade:
-    """Stands in a class for something that is still to be made."""
+    """Takes the place of a method or attribute that is not made yet."""
 
     __slots__ = ("_make", "_name")
 
@@ -67,9 +69,9 @@ class _Unmade:
 
 
 class _Maker:
-    """Makes what a class lacks, all at once.
+    """Makes all methods and attributes that a class lacks, at once.
 
-    Two threads may do so at the same time: they make the same.
+    Two threads may do so at the same time: both make the same.
     """
 
     __slots__ = ("_namespace", "_options", "target")
@@ -82,7 +84,7 @@ class _Maker:
         self.target = target
 
     def __call__(self, name: str) -> object:
-        """Make everything, and return what has this name."""
+        """Make everything, and return the one of this name."""
         target = self.target
         plain = type(target)(target.__name__, target.__bases__, dict(self._namespace))
         plain.__qualname__ = target.__qualname__
@@ -128,7 +130,9 @@ def _own_fields(cls: type) -> list[str]:
         if not isinstance(annotation, str):
             raise TypeError(f"the annotations of {cls.__name__} must be postponed")
         if "InitVar" in annotation or "KW_ONLY" in annotation:
-            raise TypeError(f"{cls.__name__}.{name}: take the standard library's")
+            raise TypeError(
+                f"{cls.__name__}.{name}: use the standard library's dataclass for it"
+            )
         if not annotation.startswith("ClassVar"):
             found.append(name)
     return found

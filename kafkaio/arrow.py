@@ -1,12 +1,12 @@
 """Kafka batches as Arrow tables, and Arrow tables as Kafka records.
 
-It needs pyarrow: ``pip install 'kafkaio[arrow]'``. Records go from a batch into the
-memory of a table, and from a table into a batch, without a Python object for each.
+This module needs pyarrow: ``pip install 'kafkaio[arrow]'``. Records are copied from
+batches to tables and back without a Python object for each record.
 
-A table of records has these columns; `schema` returns them.
+A table of records has these columns, which `schema` returns:
 
 =============  ==============================================  ======================
-name           type                                            null where
+name           type                                            null if
 =============  ==============================================  ======================
 ``topic``      dictionary of int32 and string                  never
 ``partition``  int32                                           never
@@ -78,52 +78,53 @@ _SCHEMA_WITH_HEADERS = pa.schema(
     [*_COLUMNS, pa.field("headers", pa.list_(_HEADER), nullable=False)]
 )
 _NO_TIME = -1
-#: What columns of bytes are read as; by name, since an older Arrow has no views.
+#: The types that columns are read as. By name, because older pyarrow has no views.
 _LAYOUTS = {
     **dict.fromkeys(("binary", "string", "fixed_size_binary"), pa.binary()),
     **dict.fromkeys(("large_binary", "large_string"), pa.large_binary()),
     **dict.fromkeys(("binary_view", "string_view"), pa.large_binary()),
     "null": pa.null(),
 }
-#: Records, and bytes of them, that memory is set aside for before they come.
+#: The most records, and bytes of them, that memory is allocated ahead for.
 _AHEAD, _BYTES_AHEAD = 2**20, 32 * 2**20
 
 
 def schema(*, headers: bool = False) -> pa.Schema:
-    """The columns of a table of records, in their order.
+    """Return the schema of a table of records.
 
     Args:
-        headers: whether the records' headers are among them.
+        headers: whether there is a column of headers.
     """
     return _SCHEMA_WITH_HEADERS if headers else _SCHEMA
 
 
 class TableBuilder:
-    """Gathers the records of many batches, of any partitions, in one table.
+    """Collects the records of many batches, of any partitions, in one table.
 
-    The records stand in the order in which their batches were added.
+    The rows are in the order in which the batches were added.
 
     Args:
-        headers: whether the table has the records' headers.
-        limit: bytes of records, as they are encoded, in one chunk of the table.
+        headers: whether the table has a column of headers.
+        limit: the most bytes of records, as they are encoded, in one chunk of the
+            table.
 
     Attributes:
-        length: records gathered so far.
+        length: number of records so far.
     """
 
     def __init__(self, *, headers: bool = False, limit: int = MOST_BYTES) -> None:
         self._headers = headers
         self._columns = ColumnsBuilder(headers=headers, limit=limit)
-        # Which partition the gathered records are of: runs of so many.
+        # The partitions of the records of this chunk, as runs: partition and length.
         self._runs: list[tuple[TopicPartition, int]] = []
         self._chunks: list[pa.RecordBatch] = []
         self.length = 0
 
     def add(self, tp: TopicPartition, batch: Batch, start_offset: int = 0) -> None:
-        """Adds a batch's records from ``start_offset`` on.
+        """Add a batch's records from ``start_offset`` on.
 
         Raises:
-            CorruptRecord: the records cannot be decoded, and none was added.
+            CorruptRecord: the records cannot be decoded; none was added.
             UsageError: the batch alone is larger than the limit.
         """
         self._add(tp, partial(batch.add_to, self._columns, *tp, start_offset))
@@ -131,9 +132,9 @@ class TableBuilder:
     def add_cursor(
         self, tp: TopicPartition, cursor: RecordCursor, count: int = 0
     ) -> None:
-        """Adds the records that a cursor has left; the cursor stays where it is.
+        """Add the records that a cursor has left, without moving the cursor.
 
-        The first call sets memory aside for ``count`` such records in all.
+        The first call allocates memory for ``count`` such records in total.
 
         Raises:
             UsageError: the records are larger than the limit.
@@ -156,7 +157,7 @@ class TableBuilder:
         self._runs.append((tp, added))
 
     def finish(self) -> pa.Table:
-        """Returns the table, and begins anew."""
+        """Return the table, and start again with an empty one."""
         if self._columns.length:
             self._close_chunk()
         chunks, self._chunks, self._runs = self._chunks, [], []
@@ -174,12 +175,12 @@ class TableBuilder:
 def batches_to_table(
     parts: Iterable[tuple[TopicPartition, Batch, int]], *, headers: bool = False
 ) -> pa.Table:
-    """Returns the records of many batches as one table.
+    """Return the records of many batches as one table.
 
     Args:
-        parts: each batch with its partition and the offset of the first record that
-            is wanted.
-        headers: whether the table has the records' headers.
+        parts: each batch with its partition and the offset of its first record to
+            include.
+        headers: whether the table has a column of headers.
 
     Raises:
         CorruptRecord: records cannot be decompressed or decoded.
@@ -255,10 +256,10 @@ def _times(numbers: pa.Array, timeless: int) -> pa.Array:
 
 
 def records_to_table(records: Sequence[Record], *, headers: bool = False) -> pa.Table:
-    """Returns records as a table; a key or value may be what a deserializer made.
+    """Return records as a table; keys and values can be deserialized objects.
 
-    The columns are those of `schema`, but that ``key`` and ``value`` have the type
-    that Arrow finds for their objects where these are not bytes.
+    The columns are those of `schema`. If keys or values are not bytes, their column has
+    the type that pyarrow infers from the objects.
     """
     columns = {
         "topic": pa.array([record.topic for record in records], _TOPIC),
@@ -299,25 +300,26 @@ def rows_from_table(
     timestamp: str | None = None,
     headers: str | None = None,
 ) -> Iterator[Rows]:
-    """Yields the rows of a table, as much at a time as lie together in memory.
+    """Yield the rows of a table, one chunk of memory at a time.
 
-    ``rows.append_to(builder, start)`` appends them to a batch, as many as fit.
+    ``rows.append_to(builder, start)`` appends as many of them to a batch as fit.
 
     Args:
         table: the table.
         now: milliseconds since the Unix epoch: the timestamp of rows without one.
         key: name of the column of keys; None for records without keys.
         value: name of the column of values; None for tombstones.
-        timestamp: name of the column of timestamps; None where there is none. Finer
-            units than milliseconds are cut.
-        headers: name of the column of headers, None where there is none: lists of
-            structs of a name and a value, or maps. A null is no headers.
+        timestamp: name of the column of timestamps; None for no such column. Units
+            finer than milliseconds are truncated.
+        headers: name of the column of headers: lists of structs of a name and a value,
+            or maps; a null means no headers. None for no such column.
 
     Raises:
         KeyError: the table has no such column.
-        UsageError: a key or value column is neither binary nor text, a timestamp
-            column is neither timestamps nor integers, or a column of headers is
-            anything else, or has a header whose name is null or no UTF-8.
+        TypeError: the table is not a pyarrow Table or RecordBatch.
+        UsageError: a key or value column is neither binary nor text; a timestamp
+            column has neither timestamps nor integers; a column of headers has another
+            type, or a name that is null or not UTF-8.
     """
     for chunk in _chunks(table, key, value, timestamp, headers):
         times: int | memoryview = now
@@ -339,19 +341,21 @@ def records_from_table(
     value: str | None = "value",
     timestamp: str | None = None,
 ) -> Iterator[NewRecord]:
-    """Yields the rows of a table as records for ``Producer.send_many``.
+    """Yield the rows of a table as records for ``Producer.send_many``.
 
-    `rows_from_table` is the way without an object per record.
+    `rows_from_table` makes no object per record, and is faster.
 
     Args:
         table: the table.
         key: name of the column of keys; None for records without keys.
         value: name of the column of values; None for tombstones.
-        timestamp: name of the column of timestamps; None, or null in a row, lets the
-            producer set it. Finer units than milliseconds are cut.
+        timestamp: name of the column of timestamps, in any unit; units finer than
+            milliseconds are truncated. With None, or null in a row, the producer sets
+            the timestamp.
 
     Raises:
         KeyError: the table has no such column.
+        TypeError: the table is not a pyarrow Table or RecordBatch.
         UsageError: a column has a type that cannot be sent.
     """
     for chunk in _chunks(table, key, value, timestamp):
@@ -368,17 +372,17 @@ def records_from_table(
 def split_by_key(
     table: pa.Table, key: str, partition_count: int
 ) -> list[tuple[int, pa.Table]]:
-    """Splits a table by the partitions that its keys belong to, as Java computes them.
+    """Split a table by the partitions of its keys, computed as in Java.
 
     The rows of a partition keep their order.
 
     Returns:
         The partitions that have rows, ascending, each with its rows. Rows without a
-        key come first, under -1.
+        key come first, with partition -1.
 
     Raises:
         KeyError: the table has no such column.
-        UsageError: its column is neither binary nor text.
+        UsageError: the column is neither binary nor text.
     """
     found = pa.chunked_array(
         [
@@ -387,7 +391,7 @@ def split_by_key(
         ],
         pa.int32(),
     )
-    order = pc.sort_indices(found)  # which keeps the order of equal ones
+    order = pc.sort_indices(found)  # a stable sort
     sorted_table = table.take(order)
     counts = {
         pair["values"]: pair["counts"] for pair in pc.value_counts(found).to_pylist()
@@ -403,10 +407,10 @@ def _chunks(
     table: pa.Table | pa.RecordBatch, *names: str | None
 ) -> Iterator[pa.RecordBatch]:
     if not isinstance(table, pa.Table | pa.RecordBatch):
-        raise TypeError(f"a table is a Table or RecordBatch of pyarrow: {type(table)}")
+        raise TypeError(f"not a Table or RecordBatch of pyarrow: {type(table)}")
     for name in names:
         if name is not None and table.schema.get_field_index(name) < 0:
-            raise KeyError(f"the table has no column {name!r}, or several of the name")
+            raise KeyError(f"the table has no column {name!r}, or several of this name")
     chunks = table.to_batches() if isinstance(table, pa.Table) else [table]
     return (chunk for chunk in chunks if chunk.num_rows)
 
@@ -424,8 +428,8 @@ def _milliseconds(chunk: pa.RecordBatch, name: str) -> pa.Array:
         column = column.cast(pa.timestamp("ms", tz=column.type.tz), safe=False)
     elif not pa.types.is_integer(column.type):
         raise UsageError(
-            f"column {name!r} is {column.type}; timestamps are of Arrow's type, or "
-            "integers that count milliseconds"
+            f"column {name!r} is {column.type}; timestamps must be of Arrow's type for"
+            " them, or integers in milliseconds"
         )
     try:
         return column.cast(pa.int64())
@@ -444,10 +448,10 @@ def _header_view(chunk: pa.RecordBatch, name: str) -> HeaderView | None:
     entry = getattr(column.type, "value_type", None)
     if entry is None or not pa.types.is_struct(entry) or entry.num_fields != 2:
         raise UsageError(
-            f"column {name!r} is {kind}; headers are lists of structs of a name and a "
-            "value, or maps"
+            f"column {name!r} is {kind}; headers must be lists of structs of a name and"
+            " a value, or maps"
         )
-    # A null list, whatever lies under it, is left out by both.
+    # Both skip null lists, even if there are values under them.
     lengths = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int64())
     names, values = column.flatten().flatten()
     if names.null_count:
@@ -457,10 +461,10 @@ def _header_view(chunk: pa.RecordBatch, name: str) -> HeaderView | None:
         names.validate(full=True)
     except pa.ArrowInvalid as error:
         raise UsageError(
-            f"column {name!r} has a header whose name is no UTF-8: {error}"
+            f"column {name!r} has a header whose name is not UTF-8: {error}"
         ) from error
     view = _view(names.cast(pa.large_binary()))
-    assert view is not None  # which only a column of nulls has not
+    assert view is not None  # it is None for the null type only
     return HeaderView(
         _memory(pc.cumulative_sum(lengths)), view, _view(_as_bytes(values, name))
     )
@@ -476,9 +480,9 @@ def _bytes(chunk: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _as_bytes(column: pa.Array, name: str) -> pa.Array:
-    # As binary or large_binary; null where there is no value at all.
+    # As binary or large_binary; as null if the column has no values at all.
     if pa.types.is_dictionary(column.type):
-        # Arrow itself decodes none of views, nor more than 2 GiB of rows.
+        # Arrow's own decoding supports neither views nor more than 2 GiB of values.
         words = _as_bytes(column.dictionary, name).cast(pa.large_binary())
         return words.take(column.indices)
     layout = _LAYOUTS.get(str(column.type).partition("[")[0])

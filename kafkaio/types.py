@@ -1,4 +1,4 @@
-"""Values that users and every layer share: frozen, slotted, free of behaviour."""
+"""Values that users and every layer share: immutable, and without behaviour."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from abc import ABCMeta
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from enum import IntEnum
-from importlib import import_module
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from kafkaio._dataclass import dataclass
@@ -26,9 +25,9 @@ __all__ = [
     "TopicPartition",
 ]
 
-#: One record header: a name and a value, which may be absent.
+#: One record header: a name, and a value that may be None.
 Header: TypeAlias = tuple[str, bytes | None]
-#: What callers may pass as headers; a mapping keeps its order.
+#: What callers can pass as headers; a mapping keeps its order.
 Headers: TypeAlias = Sequence[Header] | Mapping[str, bytes | None]
 
 
@@ -47,35 +46,23 @@ class TimestampType(IntEnum):
     LOG_APPEND = 1  #: the broker, when it appended the record
 
 
-def restore_record(*fields: object) -> Record:
-    """Make a record anew from its fields: what pickles and copies of it call.
-
-    It is of the class that this process has for records, compiled or not, whichever
-    of them was pickled.
-    """
-    # By name, because what makes records stands above this module.
-    door = import_module("kafkaio._records._impl")
-    record: Record = door.restore_record(fields)
-    return record
-
-
 @dataclass(frozen=True, slots=True)
 class Record(metaclass=ABCMeta):
     """A record as a consumer receives it.
 
-    Where kafkaio has its compiled codec, ``kafkaio.Record`` is a compiled class with
-    the same fields and behaviour, registered as a subclass of this one, and equal
-    records of the two are equal. Records are hashable, and can be copied and pickled;
-    they own their bytes, so that keeping one keeps no more than itself.
+    With the compiled codec, ``kafkaio.Record`` is a compiled class with the same fields
+    and behaviour. It is registered as a subclass of this one, and records of the two
+    classes with equal fields are equal. Records are hashable, and can be copied and
+    pickled. A record owns its bytes: keeping it does not keep the batch it came in.
 
     Attributes:
         topic: name of the topic.
         partition: number of the partition.
         offset: position in the partition's log.
-        timestamp: milliseconds since the Unix epoch, -1 where there is none.
-        key: key bytes, None where the record has no key.
+        timestamp: milliseconds since the Unix epoch, -1 if there is none.
+        key: key bytes, None if the record has no key.
         value: value bytes, None for a tombstone.
-        headers: name and value pairs in the order they were written.
+        headers: pairs of name and value in the order in which they were written.
         timestamp_type: who set the timestamp.
         leader_epoch: epoch of the leader that appended the record, -1 if unknown.
     """
@@ -95,19 +82,6 @@ class Record(metaclass=ABCMeta):
         """The partition that the record came from."""
         return TopicPartition(self.topic, self.partition)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return restore_record, (
-            self.topic,
-            self.partition,
-            self.offset,
-            self.timestamp,
-            self.key,
-            self.value,
-            self.headers,
-            self.timestamp_type,
-            self.leader_epoch,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class NewRecord:
@@ -116,7 +90,7 @@ class NewRecord:
     Attributes:
         value: value bytes, None for a tombstone.
         key: key bytes, None for a record without a key.
-        headers: name and value pairs.
+        headers: pairs of name and value, or a mapping.
         timestamp: milliseconds since the Unix epoch, None for now.
         partition: the partition to write to, None to let the partitioner choose.
     """
@@ -135,10 +109,10 @@ class RecordMetadata:
     Attributes:
         topic: name of the topic.
         partition: number of the partition.
-        offset: position in the log, -1 with ``acks=0`` and for a batch that the
-            broker recognised as one it had already written.
-        timestamp: milliseconds since the Unix epoch; the broker's where the topic
-            uses log append time.
+        offset: position in the log. -1 with ``acks=0``, and for a batch that the broker
+            recognised as one that it had already written.
+        timestamp: milliseconds since the Unix epoch; the broker's if the topic uses
+            log append time.
     """
 
     topic: str
@@ -149,11 +123,12 @@ class RecordMetadata:
 
 @dataclass(frozen=True, slots=True)
 class OffsetAndMetadata:
-    """An offset to commit: that of the next record to read.
+    """A committed offset, or one to commit: that of the next record to read.
 
     Attributes:
-        offset: offset of the next record to read (one past the last one done).
-        metadata: free text kept beside the offset, at most 4,096 bytes by default.
+        offset: offset of the next record to read: one more than that of the last
+            record that is finished.
+        metadata: text stored with the offset; brokers accept 4,096 bytes by default.
         leader_epoch: epoch of the record before ``offset``, -1 if unknown.
     """
 
@@ -179,14 +154,14 @@ class OffsetAndTimestamp:
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A broker: as the cluster's metadata names it, or as one to send a request to.
+    """A broker of the cluster's metadata, or the broker to send a request to.
 
     Attributes:
-        node_id: the number that the cluster knows the broker by.
-        host: name or address to connect to; empty where only the number matters, as
-            in ``client.request(..., to=Broker(3))``.
+        node_id: the number of the broker in its cluster.
+        host: name or address to connect to; empty if only the number matters, as in
+            ``client.request(..., to=Broker(3))``.
         port: port to connect to, -1 with an empty host.
-        rack: rack that the broker stands in, None if it names none.
+        rack: the broker's rack, None if it has none.
     """
 
     node_id: int
@@ -197,13 +172,13 @@ class Broker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMetadata:
-    """What fences a transactional offset commit (KIP-447): the member's identity.
+    """The identity of a group member, which fences commits in transactions (KIP-447).
 
     Attributes:
         group_id: name of the group.
         generation: generation (classic) or member epoch (KIP-848), -1 if none.
-        member_id: identity that the coordinator knows the member by.
-        group_instance_id: the static member's name, if it has one.
+        member_id: the id that the group coordinator has for the member.
+        group_instance_id: the name of a static member, else None.
         topics: topics of the partitions assigned now.
     """
 
@@ -219,28 +194,30 @@ class OffsetStore(Protocol):
     """Where a group keeps its offsets, if not in Kafka: ``offset_store`` of a consumer.
 
     The consumer calls ``commit`` in the order of its commits, one at a time, and only
-    for partitions that are assigned to it when it calls. No coordinator refuses the
-    commits of a member that the group has put out without its knowledge.
+    for partitions that are assigned to it at that time. The group coordinator does not
+    see these commits, so it cannot refuse those of a member that it has removed from
+    the group and that has not noticed yet.
 
-    Of what a method raises, a `KafkaError` with ``retriable`` is tried again (a commit
-    with the next one); anything else reaches the user, as an `OffsetStoreError`
-    unless it is a `KafkaError`. Both methods may be cancelled, when time is up
-    among others; a commit that was cancelled must not take effect after a later one.
+    If a method raises a `KafkaError` with ``retriable``, the consumer repeats the call
+    (a commit with the next one). Any other exception reaches the user, as an
+    `OffsetStoreError` unless it is a `KafkaError`. Both methods can be cancelled, for
+    example when a time limit is reached. A commit that was cancelled must not take
+    effect after a later one.
     """
 
     async def load(
         self, group: GroupMetadata, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        """The offsets committed last; a partition without one is left out."""
+        """Return the offsets committed last; a partition without one is left out."""
         ...
 
     async def commit(
         self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> None:
-        """Keep the offsets; they are safe when this returns.
+        """Store the offsets; they are stored durably when the call returns.
 
         Args:
-            group: the group, and who commits for it.
+            group: the group, and the member that commits for it.
             offsets: offsets of the next records to read.
         """
         ...

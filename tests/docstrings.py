@@ -1,4 +1,4 @@
-"""The blocks of code in kafkaio's docstrings, to be run as they stand there."""
+"""The blocks of code in docstrings, to be run as they stand there."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-import kafkaio
-
-_ROOT = Path(kafkaio.__file__).parent
+_ROOT = Path(__file__).parent.parent
+#: The package, and what of the tests others are told to use.
+_FOLDERS = ("kafkaio", "tests/sim", "tests/support")
 #: A paragraph that ends in ``::``, or is nothing else, and the indented lines after it.
 _BLOCK = re.compile(r"::\n\n((?:(?:    .*)?\n)+)")
 
 
 def blocks() -> Iterator[tuple[str, str]]:
-    """Every block of every docstring outside of the protocol's messages.
+    """Every block of every docstring outside of the messages' own modules.
 
     Yields:
         Where it is, as ``module`` or ``module:Class.function``, and the code.
     """
-    for file in sorted(_ROOT.rglob("*.py")):
-        parts = file.relative_to(_ROOT.parent).with_suffix("").parts
+    files = (file for name in _FOLDERS for file in (_ROOT / name).rglob("*.py"))
+    for file in sorted(files):
+        parts = file.relative_to(_ROOT).with_suffix("").parts
         module = ".".join(parts).removesuffix(".__init__")
-        if not module.startswith("kafkaio.protocol.messages"):
+        if not module.startswith("kafkaio.protocol.messages."):
             yield from _of(ast.parse(file.read_text(encoding="utf-8")), module, ":")
 
 

@@ -1,4 +1,4 @@
-"""Tests on virtual time: see `kafkaio.testing.simulation.loop`.
+"""Tests on virtual time: see `tests.sim.loop`.
 
 To opt in, a conftest.py imports ``pytest_asyncio_loop_factories`` from here.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from kafkaio.testing.simulation.loop import VirtualClockLoop
+from tests.sim.loop import VirtualClockLoop
 
 __all__ = ["VirtualClockLoop", "pytest_asyncio_loop_factories"]
 

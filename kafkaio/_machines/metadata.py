@@ -27,12 +27,12 @@ from kafkaio._dataclass import dataclass
 from kafkaio._machines.reactions import reaction
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import ZERO_UUID
 from kafkaio.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from kafkaio.protocol.schema import ZERO_UUID
 from kafkaio.types import Broker, TopicPartition
 
 __all__ = [

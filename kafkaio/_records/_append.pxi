@@ -1,4 +1,4 @@
-# What takes records into a producer: lanes.
+# Appends a producer's records directly to open batches: see `_append.py`.
 
 from cpython.bytearray cimport PyByteArray_GET_SIZE
 from cpython.dict cimport PyDict_Next
@@ -13,16 +13,16 @@ cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept
 
 
-# A limit that needs no look: what a batch can never reach.
+# A batch never reaches this limit, so sizes need not be compared with it.
 cdef Py_ssize_t FAR = 0x7FFFFFFF
-# To ask which loop runs takes as long as to take in a record.
+# How often the running event loop is checked: a check costs as much as an append.
 cdef enum:
     RECORDS_PER_CHECK = 256
 
 
 @cython.final
 cdef class Places:
-    """Where the rows of a table went: see `kafkaio._records._append.Places`."""
+    """The places of the rows of a table: see `kafkaio._records._append.Places`."""
 
     cdef readonly list receipts
     cdef readonly bytearray slots
@@ -42,7 +42,7 @@ cdef class Places:
         self._slots = {}
 
     def add(self, Receipt receipt not None, Py_ssize_t index):
-        """Notes where the next row went."""
+        """Add the place of the next row."""
         if self.count >= self._length:
             raise UsageError(f"there are only {self._length} rows")
         self.put(self.slot_of(receipt), index)
@@ -62,19 +62,19 @@ cdef class Places:
 
 @cython.final
 cdef class Lane:
-    """One open batch that takes records."""
+    """One open batch to which records can be appended directly."""
 
     cdef RecordWriter writer
     cdef Receipt receipt
     cdef Py_ssize_t limit
-    # Whose rows it took last, and the slot of its receipt there.
+    # The places that its rows were added to last, and the slot of its receipt there.
     cdef Places places
     cdef int32_t slot
 
 
 @cython.final
 cdef class TopicLanes:
-    """The lanes of one topic."""
+    """The open batches of one topic: see `kafkaio._records._append._Topic`."""
 
     cdef list lanes
     cdef Py_ssize_t sticky
@@ -83,16 +83,20 @@ cdef class TopicLanes:
 
 
 cdef inline Lane lane_of(TopicLanes topic, Py_ssize_t partition):
-    # None where none is open; `partition` is one of the topic's.
+    # None if the partition has no open batch here. `partition` is in range.
     return <Lane>PyList_GET_ITEM(topic.lanes, partition)
 
 
-# Headers are written straight from what the caller passed: a list, tuple or dict. They
-# are read twice, once for their size and once to be written. Between the two no Python
-# code may run, for it could change the list.
+# INVARIANT: between `size_of` and `append_plain` no Python code may run.
+#
+# Headers are written directly from the caller's list, tuple or dict. They are read
+# twice: by `size_of` for their size, and by `append_plain`, which writes them into the
+# memory of that size. Python code that runs in between (another thread, the clock, the
+# check of the loop, a finalizer) could change the list, and the second pass would write
+# past the memory of the record.
 
 cdef inline Py_ssize_t headers_count(object headers) noexcept:
-    # -1 if they are not plain.
+    # The number of headers; -1 if they are not plain.
     if type(headers) is list:
         return PyList_GET_SIZE(headers)
     if type(headers) is tuple:
@@ -105,8 +109,8 @@ cdef inline Py_ssize_t headers_count(object headers) noexcept:
 cdef inline bint next_pair(
     object headers, Py_ssize_t *place, PyObject **name, PyObject **value
 ) noexcept:
-    # Finds the next name and value, which belong to `headers`. False at the end, and
-    # at what is not a pair.
+    # Finds the next name and value; both are borrowed references of `headers`. False at
+    # the end, and at an element that is not a pair.
     cdef PyObject *pair
     if type(headers) is list:
         if place[0] >= PyList_GET_SIZE(headers):
@@ -131,7 +135,7 @@ cdef inline bint next_pair(
 
 
 cdef inline const char *name_text(object name, Py_ssize_t *size) noexcept:
-    # The UTF-8 that a str keeps of itself; NULL if it has none.
+    # The UTF-8 that a str caches; NULL if it cannot be encoded.
     if PyUnicode_IS_COMPACT_ASCII(name):
         size[0] = PyUnicode_GET_LENGTH(name)
         return <const char *>PyUnicode_DATA(name)
@@ -142,7 +146,7 @@ cdef inline const char *name_text(object name, Py_ssize_t *size) noexcept:
 
 
 cdef inline const char *value_bytes(object value, Py_ssize_t *size) noexcept:
-    # -1 for None, -2 for what is not plain.
+    # The size is -1 for None, -2 for anything but bytes and bytearray.
     if type(value) is bytes:
         size[0] = PyBytes_GET_SIZE(value)
         return PyBytes_AS_STRING(value)
@@ -154,8 +158,8 @@ cdef inline const char *value_bytes(object value, Py_ssize_t *size) noexcept:
 
 
 cdef Py_ssize_t plain_headers_size(object headers, Py_ssize_t *most) noexcept:
-    # Bytes that the headers take, their count included, and in `most` what they count
-    # for where records are held against limits; -1 if they are not plain.
+    # The encoded size of the headers with their count; -1 if they are not plain. `most`
+    # is set to what they add to `BatchBuilder.size_of`, which limits are compared with.
     cdef Py_ssize_t count = headers_count(headers)
     cdef Py_ssize_t total = varint_size(zigzag(count))
     cdef Py_ssize_t place = 0
@@ -201,8 +205,8 @@ cdef inline Py_ssize_t append_plain(
     object headers,
     Py_ssize_t trailer,
 ) except -2:
-    # What `writer.append` does, of what is known to be plain; the headers take
-    # `trailer` bytes.
+    # As `writer.append`, for plain arguments. The encoded headers take `trailer` bytes,
+    # as `size_of` has found; see the invariant above.
     cdef Py_ssize_t index = writer.put_record(
         time,
         <const uint8_t *>PyBytes_AS_STRING(key) if key is not None else NULL,
@@ -218,7 +222,7 @@ cdef inline Py_ssize_t append_plain(
 
 @cython.final
 cdef class Lanes:
-    """The open batches of a producer that take records by themselves.
+    """The open batches of a producer to which records can be appended directly.
 
     See `kafkaio._records._append.Lanes`.
     """
@@ -228,7 +232,7 @@ cdef class Lanes:
     cdef Py_ssize_t _largest
     cdef bint _ignore_keys
     cdef public int64_t taken
-    # The thread that records may come from, 0 for any.
+    # The id of the thread that single records must come from, 0 for any.
     cdef unsigned long _thread
     cdef object _check
 
@@ -247,7 +251,8 @@ cdef class Lanes:
         self._thread = 0
 
     def belong(self, thread not None, check not None):
-        """Takes records from this thread alone, and asks `check` now and then."""
+        """Accept single records from the running thread only; call `check` regularly.
+        """
         self._thread = thread()
         self._check = check
 
@@ -259,7 +264,7 @@ cdef class Lanes:
         tuple batch not None,
         Py_ssize_t limit,
     ):
-        """Lets a batch take records until it is withdrawn."""
+        """Allow direct appends to a batch until it is withdrawn."""
         cdef TopicLanes lanes = self._topics.get(topic)
         cdef Lane lane = Lane.__new__(Lane)
         if lanes is None:
@@ -274,7 +279,7 @@ cdef class Lanes:
         lanes.lanes[partition] = lane
 
     def stick(self, str topic not None, Py_ssize_t partition, int64_t size):
-        """Lets records without a key go to this partition."""
+        """Append records without a key to this partition."""
         cdef TopicLanes lanes = self._topics.get(topic)
         if lanes is not None:
             if not 0 <= partition < len(lanes.lanes):
@@ -283,13 +288,13 @@ cdef class Lanes:
             lanes.sticky_left = size
 
     def withdraw(self, str topic not None, Py_ssize_t partition):
-        """Closes the lane of a batch, if it has one."""
+        """End direct appends to the batch of a partition, if they are allowed."""
         cdef TopicLanes lanes = self._topics.get(topic)
         if lanes is not None and 0 <= partition < len(lanes.lanes):
             lanes.lanes[partition] = None
 
     def unstick(self, str topic not None):
-        """Takes no more records without a key, until the next `stick`."""
+        """Append no more records without a key until the next `stick`."""
         cdef TopicLanes lanes = self._topics.get(topic)
         if lanes is None:
             return 0
@@ -299,14 +304,14 @@ cdef class Lanes:
         return taken
 
     def clear(self):
-        """Closes all lanes, and forgets the topics."""
+        """End all direct appends, and forget the topics."""
         self._topics.clear()
 
     cdef inline Py_ssize_t size_of(
         self, object value, object key, object headers, Py_ssize_t *trailer
     ) noexcept:
-        # What a record needs at the most; -1 if that is too much or it is not plain.
-        # `trailer` is what its headers take, to the byte.
+        # The size by `BatchBuilder.size_of`; -1 if it is too large or not plain.
+        # `trailer` is set to the exact encoded size of the headers.
         cdef Py_ssize_t size = ONE_RECORD
         cdef Py_ssize_t most
         if type(value) is bytes:
@@ -331,7 +336,7 @@ cdef class Lanes:
         return nanoseconds // 1_000_000
 
     def take(self, topic, value, key, headers, timestamp, partition):
-        """Takes a record in, if a lane is open for it."""
+        """Append a record to the open batch of its partition, if that is allowed."""
         return self.take_one(topic, value, key, headers, timestamp, partition)
 
     cdef inline object take_one(
@@ -356,7 +361,7 @@ cdef class Lanes:
             time = PyLong_AsLongLongAndOverflow(timestamp, &overflow)
             if overflow or not 0 <= time < MAX_INT64:
                 return None
-        # The clock was the last that may run Python code.
+        # Up to here, the clock could run Python code; from here on nothing may.
         size = self.size_of(value, key, headers, &trailer)
         if size < 0:
             return None
@@ -384,7 +389,7 @@ cdef class Lanes:
         before = lane.writer.size_bytes
         if lane.writer.count % RECORDS_PER_CHECK == 0 and self._check is not None:
             self._check()
-            # That was Python code again: the headers may be others now.
+            # The check ran Python code, so the headers may have changed.
             size = self.size_of(value, key, headers, &trailer)
             if size < 0 or lane.writer.size_bytes + size > lane.limit:
                 return None
@@ -400,7 +405,7 @@ cdef class Lanes:
         return new_delivery(lane.receipt, index, time)
 
     def take_values(self, str topic not None, list values not None, Py_ssize_t start):
-        """Takes in records of values alone, as many as fit in one open lane."""
+        """Append records of values only, as many as fit in one open batch."""
         cdef TopicLanes lanes
         cdef Lane lane
         cdef RecordWriter writer
@@ -442,7 +447,7 @@ cdef class Lanes:
         Places places not None,
         int64_t most,
     ):
-        """Takes rows in, for as long as a lane is open for the next one."""
+        """Append rows until the accumulator has to handle one."""
         cdef TopicLanes lanes = self._topics.get(topic)
         cdef Lane lane
         cdef Py_ssize_t row, at, index, before
@@ -492,7 +497,7 @@ cdef class Lanes:
         return rows.length - start
 
     def are_plain(self, list values not None):
-        """Whether all values could go through a lane as far as they are concerned."""
+        """Whether all values are bytes or None, and none of them is too large."""
         cdef Py_ssize_t trailer
         for value in values:
             if self.size_of(value, None, (), &trailer) < 0:
@@ -502,7 +507,7 @@ cdef class Lanes:
 
 @cython.final
 cdef class Enqueuer:
-    """What `kafkaio.Producer.enqueue_nowait` is: see `_append.Enqueuer`."""
+    """The implementation of `kafkaio.Producer.enqueue_nowait`: see `_append.Enqueuer`."""
 
     cdef Lanes _lanes
     cdef object _otherwise
@@ -514,7 +519,7 @@ cdef class Enqueuer:
     def enqueue(
         self, topic, value, *, key=None, headers=(), timestamp=None, partition=None
     ):
-        """Does what `kafkaio.Producer.enqueue_nowait` does."""
+        """Do what `kafkaio.Producer.enqueue_nowait` does."""
         cdef object delivery = self._lanes.take_one(
             topic, value, key, headers, timestamp, partition
         )

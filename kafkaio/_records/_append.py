@@ -1,10 +1,12 @@
-"""What takes records into a producer, in pure Python.
+"""Appends a producer's records directly to open batches: the pure twin.
 
-The *lanes* are the open batches that take records without asking anybody: the
-accumulator grants a lane for a batch with all the room that the batch may still use,
-and withdraws it before it does anything else with the batch.
+`Lanes` holds those open batches to which records can be appended without the
+accumulator. The accumulator grants a batch with a limit on its size, and withdraws it
+before it does anything else with the batch. A record that cannot be appended directly,
+for whatever reason, is left to the accumulator. So this fast path only ever appends a
+record where the accumulator would, and checks nothing that the accumulator can check.
 
-`_append.pxi` has the compiled twin. What is right is said here.
+`_append.pxi` has the compiled twin; this module defines what is right.
 """
 
 from __future__ import annotations
@@ -23,12 +25,19 @@ __all__ = ["Enqueuer", "Lanes", "Places"]
 
 _MAX_INT32 = 2**31 - 1
 _MAX_INT64 = 2**63 - 1
-# To ask which loop runs takes as long as to take in a record.
+# How often the running event loop is checked: a check costs as much as an append.
 _RECORDS_PER_CHECK = 256
 
 
 class _Topic:
-    """The lanes of one topic."""
+    """The open batches of one topic.
+
+    Attributes:
+        lanes: by partition: writer, receipt and limit of the open batch; None for none.
+        sticky: the partition of records without a key; -1 if the accumulator decides.
+        sticky_left: bytes that the sticky partition still gets.
+        sticky_taken: bytes that it got and that the accumulator was not told of yet.
+    """
 
     __slots__ = ("lanes", "sticky", "sticky_left", "sticky_taken")
 
@@ -40,16 +49,16 @@ class _Topic:
 
 
 class Places:
-    """Where rows of a table went: the receipt of each, and its index there.
+    """The places of the rows of a table: the receipt of each, and its index there.
 
     Args:
-        length: most rows that it is to be told of.
+        length: the most rows.
 
     Attributes:
         receipts: the receipts, each once.
-        slots: 32-bit integers: for each row, the place of its receipt among these.
+        slots: 32-bit integers: for each row, the index of its receipt in ``receipts``.
         indices: 32-bit integers: for each row, its index in the receipt.
-        count: rows so far.
+        count: number of rows so far.
     """
 
     __slots__ = ("_length", "_slots", "count", "indices", "receipts", "slots")
@@ -65,10 +74,10 @@ class Places:
         self._slots: dict[Receipt, int] = {}
 
     def add(self, receipt: Receipt, index: int) -> None:
-        """Note where the next row went.
+        """Add the place of the next row.
 
         Raises:
-            UsageError: there are more rows than expected.
+            UsageError: there are more rows than ``length``.
         """
         if self.count >= self._length:
             raise UsageError(f"there are only {self._length} rows")
@@ -82,20 +91,15 @@ class Places:
 
 
 class Lanes:
-    """The open batches of a producer that take records by themselves.
-
-    What they do not take, for whatever reason, is left to the accumulator, which
-    says what is wrong with it or does what is rare. So a lane takes only records that
-    the accumulator would put in the same batch, and checks nothing that it can leave
-    to it.
+    """The open batches of a producer to which records can be appended directly.
 
     Args:
         clock: the wall clock, nanoseconds since the Unix epoch.
-        largest: the largest record, by `BatchBuilder.size_of`.
-        ignore_keys: whether records with keys go where those without go.
+        largest: size of the largest record, by `BatchBuilder.size_of`.
+        ignore_keys: whether records with keys are partitioned like those without.
 
     Attributes:
-        taken: bytes taken in so far; whoever reads it may set it back to 0.
+        taken: bytes appended so far; the reader of this attribute can reset it to 0.
     """
 
     __slots__ = (
@@ -121,7 +125,7 @@ class Lanes:
         self._ignore_keys = ignore_keys
         self._topics: dict[str, _Topic] = {}
         self.taken = 0
-        # The thread that records may come from; None for any.
+        # Returns the id of the running thread, which must be _thread; None allows any.
         self._ident: Callable[[], int] | None = None
         self._thread = 0
         self._check: Callable[[], object] | None = None
@@ -136,15 +140,17 @@ class Lanes:
         batch: tuple[RecordWriter, Receipt],
         limit: int,
     ) -> None:
-        """Let a batch take records until it is withdrawn.
+        """Allow direct appends to a batch until it is withdrawn.
 
         Args:
             topic: name of its topic.
             partition: its partition.
-            partitions: how many the topic has; as in every grant until `clear`.
-            batch: the batch, which has a record already, and its receipt, whose
-                ``count`` is kept.
-            limit: bytes that the batch may reach here; what could pass it is left.
+            partitions: number of partitions of the topic; the same in every call until
+                `clear`.
+            batch: the batch, which has one record at least, and its receipt, whose
+                ``count`` is kept up to date.
+            limit: the most bytes of the batch; a record that could exceed it is left to
+                the accumulator.
         """
         lanes = self._topics.get(topic)
         if lanes is None:
@@ -152,9 +158,9 @@ class Lanes:
         lanes.lanes[partition] = (*batch, limit)
 
     def stick(self, topic: str, partition: int, size: int) -> None:
-        """Let records without a key go to this partition, until it had ``size`` bytes.
+        """Append records without a key to this partition, until it got ``size`` bytes.
 
-        Without effect for a topic without lanes.
+        No effect for a topic of which no batch was granted.
         """
         lanes = self._topics.get(topic)
         if lanes is not None:
@@ -162,16 +168,16 @@ class Lanes:
             lanes.sticky_left = size
 
     def withdraw(self, topic: str, partition: int) -> None:
-        """Close the lane of a batch, if it has one."""
+        """End direct appends to the batch of a partition, if they are allowed."""
         lanes = self._topics.get(topic)
         if lanes is not None and partition < len(lanes.lanes):
             lanes.lanes[partition] = None
 
     def unstick(self, topic: str) -> int:
-        """Take no more records without a key, until the next `stick`.
+        """Append no more records without a key until the next `stick`.
 
         Returns:
-            Bytes taken for their sake since this was last asked.
+            Bytes of such records that were appended since the last call.
         """
         lanes = self._topics.get(topic)
         if lanes is None:
@@ -181,25 +187,25 @@ class Lanes:
         return taken
 
     def clear(self) -> None:
-        """Close all lanes, and forget the topics."""
+        """End all direct appends, and forget the topics."""
         self._topics.clear()
 
     # For the producer.
 
     def belong(self, thread: Callable[[], int], check: Callable[[], object]) -> None:
-        """Take single records from this thread alone from now on.
+        """Accept single records from the running thread only.
 
         Args:
-            thread: tells which thread runs: ``threading.get_ident``.
-            check: called with every 256th record of a batch; raises if the event loop
-                that runs is the wrong one. The others may be of a wrong loop, if that
-                runs in the right thread.
+            thread: ``threading.get_ident``.
+            check: called with every 256th record of a batch; raises if the running
+                event loop is not the producer's. So a record from another event loop in
+                the same thread is not always noticed.
         """
         self._ident = thread
         self._thread = thread()
         self._check = check
 
-    def _is_for_us(self) -> bool:
+    def _is_right_thread(self) -> bool:
         return self._ident is None or self._ident() == self._thread
 
     def take(
@@ -211,12 +217,12 @@ class Lanes:
         timestamp: object,
         partition: object,
     ) -> Delivery | None:
-        """Take a record in, if a lane is open for it.
+        """Append a record to the open batch of its partition, if that is allowed.
 
         Returns:
-            Its delivery; None if no lane takes it, for whatever reason.
+            Its delivery; None if the accumulator has to handle the record.
         """
-        if type(topic) is not str or not self._is_for_us():
+        if type(topic) is not str or not self._is_right_thread():
             return None
         lanes = self._topics.get(topic)
         plain = _plain_headers(headers)
@@ -248,7 +254,7 @@ class Lanes:
         return Delivery(receipt, index, timestamp)
 
     def _partition(self, lanes: _Topic, key: object, partition: object) -> int:
-        """Where a record goes; -1 if the accumulator has to say."""
+        """The partition of a record; -1 if the accumulator has to decide."""
         count = len(lanes.lanes)
         if partition is not None:
             is_fine = type(partition) is int and 0 <= partition < count
@@ -260,16 +266,16 @@ class Lanes:
     def take_values(
         self, topic: str, values: list[object], start: int
     ) -> tuple[Receipt, int, int, int] | None:
-        """Take in records of values alone, as many as fit in one open lane.
+        """Append records of values only, as many as fit in one open batch.
 
         Args:
             topic: the topic.
             values: the values.
-            start: index of the first one to take.
+            start: index of the first value to append.
 
         Returns:
-            Their receipt, the index of the first of them there, how many were taken,
-            and their timestamp; None if no lane takes the first.
+            Their receipt, the index of the first of them there, their number, and their
+            timestamp; None if the accumulator has to handle the first.
         """
         lanes = self._topics.get(topic)
         if lanes is None or lanes.sticky < 0:
@@ -303,22 +309,22 @@ class Lanes:
         places: Places,
         most: int,
     ) -> int:
-        """Take rows in, for as long as a lane is open for the next one.
+        """Append rows until the accumulator has to handle one.
 
         Args:
             topic: the topic.
-            partition: the partition; by key, else the sticky one, if None.
-            rows: the rows; ``Rows.check`` found nothing wrong with them, and none of
-                them larger than the largest record.
-            start: the first row to take.
-            places: is told where each row went.
-            most: ``taken`` from which on no more are taken.
+            partition: the partition; None for that of the key, or the sticky one.
+            rows: the rows, which ``Rows.check`` has found valid and not larger than the
+                largest record.
+            start: the first row to append.
+            places: gets the place of each row.
+            most: stop when ``taken`` has reached it.
 
         Returns:
-            How many were taken.
+            The number of rows appended.
 
         Raises:
-            UsageError: there are no such rows.
+            UsageError: there are no such rows, or ``places`` is too short for them.
         """
         if (
             not 0 <= start <= rows.length
@@ -337,7 +343,7 @@ class Lanes:
         return rows.length - start
 
     def are_plain(self, values: list[object]) -> bool:
-        """Whether all values could go through a lane as far as they are concerned."""
+        """Whether all values are bytes or None, and none of them is too large."""
         return all(self._size_of(value, None, ()) >= 0 for value in values)
 
     def _took(self, lanes: _Topic, size: int, *, is_sticky: bool) -> None:
@@ -347,7 +353,7 @@ class Lanes:
             lanes.sticky_taken += size
 
     def _size_of(self, value: object, key: object, headers: tuple[Header, ...]) -> int:
-        """What `BatchBuilder.size_of` says; -1 if it is too much or not plain."""
+        """The size by `BatchBuilder.size_of`; -1 if it is too large or not bytes."""
         size = ONE_RECORD
         if type(value) is bytes:
             size += len(value)
@@ -363,14 +369,15 @@ class Lanes:
 
 
 class Enqueuer:
-    """What `kafkaio.Producer.enqueue_nowait` is: one call per record.
+    """The implementation of `kafkaio.Producer.enqueue_nowait`: one call per record.
 
-    It leads to the producer, which the lanes do not: background tasks hold those.
+    It refers to the producer by ``otherwise``. `Lanes` does not, because background
+    tasks refer to it, and an abandoned producer has to be freed.
 
     Args:
-        lanes: asked first.
-        otherwise: what a record is left to that no lane takes; with its arguments in
-            the order of `Lanes.take`.
+        lanes: tried first.
+        otherwise: called for a record that `Lanes.take` leaves to the accumulator, with
+            the same arguments.
     """
 
     __slots__ = ("_lanes", "_otherwise")
@@ -397,10 +404,10 @@ class Enqueuer:
 
 
 def _plain_headers(headers: object) -> tuple[Header, ...] | None:
-    """The headers as the writer takes them; None if they are not plain.
+    """The headers in the form that the writer expects; None if they are not plain.
 
-    Plain are a list, a tuple or a dict, nothing derived from these, of names that
-    UTF-8 can express and values that are bytes, bytearray or None.
+    Plain headers are a list, a tuple or a dict (no subclass), with names that UTF-8 can
+    encode and values that are bytes, bytearray or None.
     """
     if headers is None:
         return ()

@@ -7,7 +7,7 @@ from kafkaio._records._layout import MOST_BYTES, BinaryColumn, Columns, HeaderCo
 cdef Py_ssize_t COLUMN_LIMIT = MOST_BYTES
 
 
-# A bytearray that grows by half at least, so that growing costs little per record.
+# A bytearray that grows by at least half, so that growing costs little per record.
 @cython.final
 @cython.no_gc
 cdef class Bytes:
@@ -35,8 +35,8 @@ cdef class Bytes:
         return taken
 
 
-# Where the values of a column go, and how many there are. A loop over records has a
-# copy of it to itself, which the compiler can keep in registers.
+# The memory of a column, and how much of it is used. A loop over records works on a
+# local copy, which the compiler can keep in registers.
 cdef struct Target:
     uint8_t *validity
     int32_t *offsets
@@ -49,7 +49,7 @@ cdef struct Target:
 cdef inline void put_value(
     Target *column, const uint8_t *start, Py_ssize_t size
 ) noexcept nogil:
-    # There is room for it. The validity means nothing before the first null.
+    # The caller has made room. The validity is not written before the first null.
     cdef Py_ssize_t index = column.length
     if size < 0:
         if column.null_count == 0:
@@ -65,7 +65,7 @@ cdef inline void put_value(
     column.offsets[index + 1] = <int32_t>column.size
 
 
-# One column that is being gathered.
+# One column that is being filled.
 @cython.final
 @cython.no_gc
 cdef class Gathered:
@@ -80,7 +80,7 @@ cdef class Gathered:
         self._data = Bytes()
 
     cdef int reserve(self, Py_ssize_t count, Py_ssize_t size) except -1:
-        # Room for so many more values of so many bytes in all.
+        # Makes room for `count` more values of `size` bytes in total.
         cdef Py_ssize_t length = self.target.length + count
         self._validity.reserve(length // 8 + 1)
         self._offsets.reserve((length + 1) * 4)
@@ -113,7 +113,7 @@ cdef class Gathered:
 
 
 cdef inline void go_back(Gathered column, const Target *mark) noexcept:
-    # To where the column stood before a batch that turned out corrupt.
+    # Undoes what was added from a batch that turned out to be corrupt.
     column.target.length = mark.length
     column.target.size = mark.size
     column.target.null_count = mark.null_count
@@ -122,7 +122,7 @@ cdef inline void go_back(Gathered column, const Target *mark) noexcept:
 @cython.final
 @cython.no_gc
 cdef class ColumnsBuilder:
-    """Gathers the records of many batches as columns.
+    """Collects the records of many batches as columns.
 
     See `kafkaio._records._columns.ColumnsBuilder`.
     """
@@ -156,7 +156,7 @@ cdef class ColumnsBuilder:
         self._limit = min(limit, COLUMN_LIMIT // 3) if headers else limit
 
     def add(self, bytes data not None, Py_ssize_t position, Py_ssize_t count, origin):
-        """Adds the records that `decode_records` gives for the same arguments.
+        """Add the records that `decode_records` returns for the same arguments.
 
         See `kafkaio._records._columns.ColumnsBuilder.add`.
         """
@@ -194,7 +194,7 @@ cdef class ColumnsBuilder:
         if self._with_headers:
             self._header_offsets.reserve((self.length + count + 1) * 4)
             (<int32_t *>self._header_offsets.at)[0] = 0
-            # A header takes two bytes at least.
+            # A header has at least two bytes.
             self._names.reserve(size // 2, 3 * size)
             self._header_values.reserve(size // 2, size)
         return 0
@@ -213,7 +213,7 @@ cdef class ColumnsBuilder:
         return at == end
 
     cdef inline int _put(self, const Parsed *parsed) except -1:
-        # There is room for it.
+        # The caller has made room.
         (<int64_t *>self._offsets.at)[self.length] = parsed.offset
         (<int64_t *>self._timestamps.at)[self.length] = parsed.timestamp
         self._timeless += parsed.timestamp == -1
@@ -229,7 +229,7 @@ cdef class ColumnsBuilder:
         return 0
 
     def add_cursor(self, RecordCursor cursor not None):
-        """Adds the records that a cursor has left; the cursor stays where it is.
+        """Add the records that a cursor has left, without moving the cursor.
 
         See `kafkaio._records._columns.ColumnsBuilder.add_cursor`.
         """
@@ -250,7 +250,7 @@ cdef class ColumnsBuilder:
         return True
 
     cdef void _put_all(self, RecordCursor rest) noexcept:
-        # As _put for each, without headers, several times as fast.
+        # The same as _put for each record, but without headers, and several times faster.
         cdef Parsed parsed
         cdef Target keys = self._keys.target
         cdef Target values = self._values.target
@@ -268,7 +268,7 @@ cdef class ColumnsBuilder:
                 put_value(&keys, parsed.key, parsed.key_size)
                 put_value(&values, parsed.value, parsed.value_size)
                 count += 1
-            elif found == CORRUPT:  # they were found sound: this cannot be
+            elif found == CORRUPT:  # impossible: the cursor has validated them
                 break
         self.length += count
         self._timeless += timeless
@@ -276,14 +276,14 @@ cdef class ColumnsBuilder:
         self._values.target = values
 
     def reserve(self, Py_ssize_t count, Py_ssize_t size):
-        """Makes room. See `kafkaio._records._columns.ColumnsBuilder.reserve`."""
+        """Allocate memory ahead. See `kafkaio._records._columns.ColumnsBuilder.reserve`."""
         if 0 <= count and 0 <= size <= self._limit - self._size:
             self._reserve(count, 0)
-            # Most records have small keys, or none: their memory grows as it is used.
+            # Most records have small keys or none, so their memory grows on demand.
             self._values.reserve(count, size)
 
     cdef int _gather_headers(self, const uint8_t *at, Py_ssize_t size) except -1:
-        # parse_record has found them sound.
+        # parse_record has validated them.
         cdef const uint8_t *end = at + size
         cdef const uint8_t *start = NULL
         cdef uint64_t number = 0
@@ -305,7 +305,7 @@ cdef class ColumnsBuilder:
         else:
             put_value(&self._names.target, start, size)
             return 0
-        # Perhaps it is no UTF-8; then it is up to three times as long when it is.
+        # It may not be UTF-8. With U+FFFD it takes up to three times as many bytes.
         name = PyUnicode_DecodeUTF8(<const char *>start, size, "replace").encode()
         put_value(
             &self._names.target,
@@ -315,7 +315,7 @@ cdef class ColumnsBuilder:
         return 0
 
     def finish(self):
-        """Returns what was gathered, and begins anew."""
+        """Return the columns, and start again with none."""
         self._reserve(0, 0)
         headers = None
         if self._with_headers:
@@ -338,7 +338,7 @@ cdef class ColumnsBuilder:
 
 
 cdef inline int64_t int64_at(const uint8_t *place) noexcept nogil:
-    # Which others' buffers need not have aligned.
+    # By memcpy, because the buffers of other owners need not be aligned.
     cdef int64_t number
     memcpy(&number, place, sizeof(number))
     return number
@@ -403,7 +403,7 @@ cdef class Viewed:
 
 
 def column_partitions(keys not None, Py_ssize_t start, Py_ssize_t stop, int32_t count):
-    """The partition of each key among ``count``, as 32-bit integers; -1 without a key.
+    """Return the partition of each key, as 32-bit integers; -1 for rows without a key.
 
     See `kafkaio._records._columns.column_partitions`.
     """

@@ -1,7 +1,7 @@
-"""Records as columns, in the memory layout of Arrow: the pure twin.
+"""Records as columns in the memory layout of Arrow: the pure twin.
 
-The layout is that of Arrow's ``binary`` arrays: where each value begins and ends, the
-values one after the other, and a bit per value that tells it from null. Numbers are
+The layout is that of Arrow's ``binary`` arrays: the offsets at which values begin and
+end, the values one after the other, and a bit per value that is 0 for null. Numbers are
 in the byte order of the machine.
 """
 
@@ -40,14 +40,17 @@ _MAX_INT64 = 2**63 - 1
 
 
 class ColumnsBuilder:
-    """Gathers the records of many batches as columns.
+    """Collects the records of many batches as columns.
 
     Args:
         headers: whether to keep the records' headers.
-        limit: bytes of records, as they are encoded, that may be gathered.
+        limit: the most bytes of records, as they are encoded.
 
     Attributes:
-        length: records gathered so far.
+        length: number of records so far.
+
+    Raises:
+        UsageError: ``limit`` is more than columns can hold.
     """
 
     __slots__ = ("_limit", "_records", "_size", "_with_headers", "length")
@@ -56,7 +59,7 @@ class ColumnsBuilder:
         if limit > MOST_BYTES:
             raise UsageError(f"columns hold at most {MOST_BYTES} bytes, not {limit}")
         self._with_headers = headers
-        # A name that is not UTF-8 may take three times its bytes when it is mended.
+        # A name that is not UTF-8 can take three times its bytes with U+FFFD.
         self._limit = min(limit, MOST_BYTES // 3) if headers else limit
         self._clear()
 
@@ -66,15 +69,15 @@ class ColumnsBuilder:
         self.length = 0
 
     def add(self, data: bytes, position: int, count: int, origin: Origin) -> bool:
-        """Adds the records that `decode_records` gives for the same arguments.
+        """Add the records that `decode_records` returns for the same arguments.
 
         Returns:
-            False where they would pass the limit: nothing was added. Call `finish`,
-            then add them.
+            False if they would exceed the limit: nothing was added. Call `finish`, then
+            add them again.
 
         Raises:
-            CorruptRecord: as `decode_records` says. Nothing was added.
-            UsageError: these records alone pass the limit.
+            CorruptRecord: as `decode_records`. Nothing was added.
+            UsageError: these records alone exceed the limit.
         """
         size = len(data) - position
         if self._size + size > self._limit:
@@ -88,13 +91,13 @@ class ColumnsBuilder:
         return True
 
     def add_cursor(self, cursor: RecordCursor) -> bool:
-        """Adds the records that a cursor has left; the cursor stays where it is.
+        """Add the records that a cursor has left, without moving the cursor.
 
         Returns:
-            False where they might pass the limit: nothing was added.
+            False if they might exceed the limit: nothing was added.
 
         Raises:
-            UsageError: these records alone pass the limit.
+            UsageError: these records alone exceed the limit.
         """
         size = cursor.bytes_left
         if self._size + size > self._limit:
@@ -107,13 +110,14 @@ class ColumnsBuilder:
         return True
 
     def reserve(self, count: int, size: int) -> None:
-        """Makes room for so many records with so many bytes of values, or leaves it.
+        """Allocate memory ahead for ``count`` records with ``size`` bytes of values.
 
-        It saves the growing where it is known beforehand what will be added.
+        It is a hint, which saves growing: it does nothing beyond the limit, and nothing
+        in this pure codec.
         """
 
     def finish(self) -> Columns:
-        """Returns what was gathered, and begins anew."""
+        """Return the columns, and start again with none."""
         records = self._records
         headers = [record.headers for record in records] if self._with_headers else None
         columns = Columns(
@@ -152,7 +156,7 @@ def _header_columns(headers: list[tuple[Header, ...]]) -> HeaderColumns:
 
 
 class _Values:
-    """A column's values; each is checked when it is asked for."""
+    """The values of a column; each is checked when it is read."""
 
     __slots__ = ("_bits", "_data", "_first", "_offsets")
 
@@ -195,7 +199,7 @@ def _numbers(column: BytesLike, length: int) -> memoryview:
 
 
 class _Headers:
-    """The headers of rows; each row's are checked when they are asked for."""
+    """The headers of rows; those of a row are checked when they are read."""
 
     __slots__ = ("_count", "_ends", "_names", "_values")
 
@@ -222,22 +226,22 @@ class _Headers:
 
 
 class Rows:
-    """Rows of columns that are to become records, one after the other in memory.
+    """Rows of columns that are to become records.
 
     Args:
-        length: how many.
+        length: number of rows.
         timestamps: 64-bit integers, milliseconds since the Unix epoch, or one number
             for all rows.
-        keys: the keys; None where there are none.
-        values: the values; None where there are none.
-        headers: the headers; None where there are none.
+        keys: the keys; None if no row has one.
+        values: the values; None if no row has one.
+        headers: the headers; None if no row has any.
 
     Attributes:
-        length: how many.
+        length: number of rows.
         timestamps: as given.
 
     Raises:
-        UsageError: a column is too short, or its layout impossible.
+        UsageError: a column is too short, or its layout is impossible.
     """
 
     __slots__ = (
@@ -273,15 +277,14 @@ class Rows:
         self._headers = None if headers is None else _Headers(headers, length)
 
     def check(self) -> int:
-        """Look at every row, so that nothing can be wrong with one later.
+        """Check every row, so that none can fail later.
 
         Returns:
-            The most bytes that one of them can take up, by `BatchBuilder.size_of`; 0
-            if there are none.
+            The size of the largest one by `BatchBuilder.size_of`; 0 without rows.
 
         Raises:
-            UsageError: a column contradicts itself, a timestamp is negative or
-                impossible, or a header has no name.
+            UsageError: a column is inconsistent, a timestamp is negative or impossible,
+                or a header has no name.
         """
         largest = 0
         for row in range(self.length):
@@ -295,10 +298,10 @@ class Rows:
         return largest
 
     def record(self, row: int) -> PlainRecord:
-        """Return one row, as a producer takes records in.
+        """Return the timestamp, key, value and headers of one row.
 
         Raises:
-            UsageError: there is no such row, or something is wrong with it.
+            UsageError: there is no such row, or it is invalid.
         """
         if not 0 <= row < self.length:
             raise UsageError(f"there is no row {row}")
@@ -311,11 +314,11 @@ class Rows:
         """Append rows from ``start`` on to a batch until it is full.
 
         Returns:
-            How many were appended.
+            The number of rows appended.
 
         Raises:
-            UsageError: there are no such rows, a column contradicts itself, or a
-                timestamp is impossible. Rows before it were appended.
+            UsageError: there are no such rows, a column is inconsistent, or a timestamp
+                is impossible. Rows before it were appended.
         """
         if not 0 <= start <= self.length:
             raise UsageError(f"there are no rows from {start} to {self.length}")
@@ -332,10 +335,16 @@ def _possible(timestamp: int) -> int:
 
 
 def column_partitions(keys: BinaryView, start: int, stop: int, count: int) -> bytearray:
-    """The partition of each key among ``count``, as 32-bit integers; -1 without a key.
+    """Return the partition of each key, as 32-bit integers; -1 for rows without a key.
+
+    Args:
+        keys: the column of keys.
+        start: the first row.
+        stop: the row after the last one.
+        count: number of partitions.
 
     Raises:
-        UsageError: the column has no such row, or contradicts itself.
+        UsageError: the column has no such rows, or is inconsistent.
     """
     if not 0 <= start <= stop or count < 1:
         raise UsageError(f"there are no rows from {start} to {stop} for {count}")

@@ -1,7 +1,7 @@
-"""The checksum of batches, without the package that has it.
+"""The checksum of batches, CRC-32C, from the extension module of package ``crc32c``.
 
-The package ``crc32c`` reads the metadata of what is installed when it is imported,
-which takes longer than importing asyncio. Its extension module alone is enough.
+The package itself reads the metadata of installed distributions when it is imported,
+which takes longer than importing asyncio. So only its extension module is loaded.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def _load() -> Checksum:
             if hasattr(module, "crc32c"):
                 found: Checksum = module.crc32c
                 return found
-    from crc32c import crc32c as packaged  # another layout than those known
+    from crc32c import crc32c as packaged  # the package has another layout
 
     return packaged
 
 
-#: The CRC-32C of data, continuing that of what came before.
+#: ``crc32c(data, value=0)``: the CRC-32C of data, continued from a previous value.
 crc32c: Checksum = _load()

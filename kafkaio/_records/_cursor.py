@@ -1,4 +1,4 @@
-"""The pure twin of the cursor over a batch's records: it says what is right."""
+"""The cursor over a batch's records: the pure twin, which defines what is right."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ __all__ = ["RecordCursor"]
 
 
 class RecordCursor:
-    """Hands out the records of one batch, in order, when they are asked for.
+    """Iterates over the records of one batch, in order.
 
-    The whole batch is checked when the cursor is made, so that handing out never
-    fails. A cursor must not be used by two threads at a time.
+    The whole batch is checked when the cursor is created, so that the iteration cannot
+    fail. A cursor is not thread-safe.
 
     Args:
-        data: what holds the records.
+        data: holds the records.
         position: where they begin; they fill the data to its end.
-        count: how many there are.
-        origin: what they share; those before its start offset are left out.
-        batch_end: where to read on after the batch.
+        count: the number of records.
+        origin: what they have in common; records before its start offset are left out.
+        batch_end: the offset after the batch.
 
     Attributes:
-        remaining: records that are still to be handed out.
-        bytes_left: bytes that those take as they are encoded, or somewhat more.
-        next_offset: where to read on after what was handed out so far: the start
-            offset, then the offset after the last record, and after the last of the
-            batch ``batch_end``, because compaction may have taken records off it.
+        remaining: number of records that are left.
+        bytes_left: size of the records that are left as they are encoded, or more.
+        next_offset: the offset to continue from after the records taken so far. It is
+            the start offset first, then the offset after the last record taken; after
+            the batch's last record it is ``batch_end``, because compaction may have
+            removed records at the end.
 
     Raises:
         CorruptRecord: as `decode_records` says.
@@ -62,24 +63,24 @@ class RecordCursor:
         return self.remaining
 
     def take(self, limit: int) -> list[Record]:
-        """Takes the next records, at most ``limit`` of them."""
+        """Take the next records, at most ``limit``."""
         return [next(self) for _ in range(min(limit, self.remaining))]
 
     def take_keys(self, limit: int) -> list[bytes | None]:
-        """Takes the next records, at most ``limit``, and gives only their keys."""
+        """Take the next records, at most ``limit``; return only their keys."""
         return [record.key for record in self.take(limit)]
 
     def take_values(self, limit: int) -> list[bytes | None]:
-        """Takes the next records, at most ``limit``, and gives only their values."""
+        """Take the next records, at most ``limit``; return only their values."""
         return [record.value for record in self.take(limit)]
 
     def skip(self, count: int) -> None:
-        """Passes over the next records, at most ``count`` of them."""
+        """Skip the next records, at most ``count``."""
         for _ in range(min(count, self.remaining)):
             next(self)
 
     def copy(self) -> RecordCursor:
-        """Returns a cursor at the same place, which goes its own way."""
+        """Return an independent cursor at the same position."""
         other = object.__new__(RecordCursor)
         other._records = self._records[:]
         other._batch_end = self._batch_end
@@ -89,7 +90,7 @@ class RecordCursor:
         return other
 
     def cut(self, limit: int) -> RecordCursor:
-        """Takes the next records, at most ``limit``, as a cursor of their own."""
+        """Take the next records, at most ``limit``, and return a cursor over them."""
         piece = self.copy()
         piece.remaining = max(0, min(limit, self.remaining))
         piece._records = self._records[self.remaining - piece.remaining :]
@@ -98,13 +99,14 @@ class RecordCursor:
         return piece
 
     def detach(self) -> None:
-        """Keeps the bytes that are left, and nothing around them.
+        """Copy the bytes of the records that are left, and release the batch.
 
-        Before it, a cursor and those cut from it keep all that the batch came in.
+        Until then a cursor, and every cursor cut from it, keeps the whole buffer alive
+        that the batch was received in.
         """
 
     def stop(self) -> None:
-        """Ends the iteration and lets go of the batch; ``next_offset`` stays."""
+        """End the iteration and release the batch; ``next_offset`` stays."""
         self.remaining = 0
         self._records = []
 

@@ -1,10 +1,10 @@
-# Reading batches: as lists of records or fields, and by a cursor, record for record.
+# Reads batches: as lists of records or of fields, or with a cursor, record by record.
 
 cdef int begin(
     bytes data, Py_ssize_t position, Py_ssize_t count, object origin, Scan *scan
 ) except -1:
     cdef Py_ssize_t size = PyBytes_GET_SIZE(data)
-    # An exact tuple is taken apart far faster.
+    # Cython unpacks an exact tuple far faster than a named one.
     _, _, start_offset, base_offset, last_delta, base_timestamp, stamp, _, _ = tuple(
         origin
     )
@@ -20,8 +20,8 @@ cdef int begin(
 
 
 cdef refuse(bytes data, Py_ssize_t position, Py_ssize_t count, object origin):
-    # The pure twin is what says which error it is, so that both say the same. It is
-    # loaded when there is one.
+    # The pure twin raises the error, so that both have the same message. It is imported
+    # only in this case.
     from kafkaio._records._pure import decode_records as pure_decode
 
     pure_decode(data, position, count, origin)
@@ -34,7 +34,7 @@ cdef Place place_of(object origin):
 
 
 def decode_records(bytes data not None, Py_ssize_t position, Py_ssize_t count, origin):
-    """Decodes ``count`` records that fill ``data`` from ``position`` to its end.
+    """Decode ``count`` records that fill ``data`` from ``position`` to its end.
 
     See `kafkaio._records._pure.decode_records`.
     """
@@ -84,7 +84,7 @@ cdef list decode_fields(
 
 
 def decode_keys(bytes data not None, Py_ssize_t position, Py_ssize_t count, origin):
-    """The keys of the records, without the records.
+    """Decode the keys of records only.
 
     See `kafkaio._records._pure.decode_keys`.
     """
@@ -92,7 +92,7 @@ def decode_keys(bytes data not None, Py_ssize_t position, Py_ssize_t count, orig
 
 
 def decode_values(bytes data not None, Py_ssize_t position, Py_ssize_t count, origin):
-    """The values of the records, without the records.
+    """Decode the values of records only.
 
     See `kafkaio._records._pure.decode_values`.
     """
@@ -102,7 +102,7 @@ def decode_values(bytes data not None, Py_ssize_t position, Py_ssize_t count, or
 cdef Py_ssize_t validate(
     const uint8_t *at, const uint8_t *end, Py_ssize_t count, const Scan *scan
 ) noexcept nogil:
-    # How many records there are from the start offset on, -1 for corrupt ones.
+    # The number of records from the start offset on; -1 if they are corrupt.
     cdef Parsed parsed
     cdef Py_ssize_t total = 0
     cdef int found
@@ -117,9 +117,9 @@ cdef Py_ssize_t validate(
 @cython.final
 @cython.no_gc
 cdef class RecordCursor:
-    """Makes the records of one batch, one at a time, when they are asked for.
+    """Iterates over the records of one batch, in order.
 
-    See `kafkaio._records._pure.RecordCursor`.
+    See `kafkaio._records._cursor.RecordCursor`.
     """
 
     cdef Held _held
@@ -157,7 +157,7 @@ cdef class RecordCursor:
         self.next_offset = scan.start_offset if total else batch_end
 
     cdef inline bint advance(self, Parsed *parsed) noexcept nogil:
-        # Reads the next record; False where there is none.
+        # Reads the next record; False if there is none.
         cdef int found
         while self.remaining > 0:
             found = parse_record(&self._at, self._end, &self._scan, parsed)
@@ -168,12 +168,12 @@ cdef class RecordCursor:
                 else:
                     self.next_offset = self._batch_end
                 return True
-            if found == CORRUPT:  # it was found sound: this cannot be
+            if found == CORRUPT:  # impossible: __init__ has validated the records
                 self.remaining = 0
         return False
 
     cdef inline Record next_record(self):
-        # None where there is none left. Must not be called by two threads at a time.
+        # None if there is none left. Not thread-safe.
         cdef Parsed parsed
         if not self.advance(&parsed):
             return None
@@ -196,7 +196,7 @@ cdef class RecordCursor:
         return self._end - self._at
 
     def take(self, Py_ssize_t limit):
-        """Takes the next records, at most ``limit`` of them."""
+        """Take the next records, at most ``limit``."""
         cdef Parsed parsed
         cdef list records = []
         while limit > 0 and self.advance(&parsed):
@@ -205,7 +205,7 @@ cdef class RecordCursor:
         return records
 
     def take_keys(self, Py_ssize_t limit):
-        """Takes the next records, at most ``limit``, and gives only their keys."""
+        """Take the next records, at most ``limit``; return only their keys."""
         cdef Parsed parsed
         cdef list fields = []
         while limit > 0 and self.advance(&parsed):
@@ -214,7 +214,7 @@ cdef class RecordCursor:
         return fields
 
     def take_values(self, Py_ssize_t limit):
-        """Takes the next records, at most ``limit``, and gives only their values."""
+        """Take the next records, at most ``limit``; return only their values."""
         cdef Parsed parsed
         cdef list fields = []
         while limit > 0 and self.advance(&parsed):
@@ -223,7 +223,7 @@ cdef class RecordCursor:
         return fields
 
     cpdef skip(self, Py_ssize_t count):
-        """Passes over the next records, at most ``count`` of them."""
+        """Skip the next records, at most ``count``."""
         cdef Parsed parsed
         if count >= self.remaining:
             if self.remaining > 0:
@@ -234,7 +234,7 @@ cdef class RecordCursor:
             count -= 1
 
     cpdef RecordCursor copy(self):
-        """Returns a cursor at the same place, which goes its own way."""
+        """Return an independent cursor at the same position."""
         cdef RecordCursor other = RecordCursor.__new__(RecordCursor)
         other._held = self._held
         other._place = self._place
@@ -247,7 +247,7 @@ cdef class RecordCursor:
         return other
 
     cpdef RecordCursor cut(self, Py_ssize_t limit):
-        """Takes the next records, at most ``limit``, as a cursor of their own."""
+        """Take the next records, at most ``limit``, and return a cursor over them."""
         cdef RecordCursor piece = self.copy()
         piece.remaining = max(0, min(limit, self.remaining))
         self.skip(piece.remaining)
@@ -257,7 +257,7 @@ cdef class RecordCursor:
         return piece
 
     cpdef detach(self):
-        """Keeps the bytes that are left, and nothing around them."""
+        """Copy the bytes of the records that are left, and release the batch."""
         if self._held is None or self._held.is_own():
             return
         cdef Py_ssize_t size = self._end - self._at
@@ -266,7 +266,7 @@ cdef class RecordCursor:
         self._end = self._at + size
 
     def stop(self):
-        """Ends the iteration and lets go of the batch; ``next_offset`` stays."""
+        """End the iteration and release the batch; ``next_offset`` stays."""
         self.remaining = 0
         self._at = self._end = NULL
         self._held = None

@@ -1,4 +1,4 @@
-# The header before a batch's records.
+# Makes a batch of a header and records.
 
 from kafkaio._records._crc import crc32c
 
@@ -16,7 +16,7 @@ def frame_batch(
     int32_t leader_epoch,
     tuple producer not None,
 ):
-    """Returns the batch that a writer holds, header and checksum included.
+    """Return the batch of a writer's records, with header and checksum.
 
     See `kafkaio._records._frame.frame_batch`.
     """
@@ -45,6 +45,6 @@ def frame_batch(
     at = put_big_endian(at, <uint64_t>writer.count, 4)
     if size > 0:
         memcpy(at, start, <size_t>size)
-    # Nobody has seen these bytes yet, so they may still be written.
+    # Nothing else refers to this bytes object yet, so it may still be changed.
     put_big_endian(first + 17, <uint64_t>crc32c(memoryview(batch)[21:]), 4)
     return batch

@@ -1,4 +1,4 @@
-"""Putting the header before a batch's records: the pure twin."""
+"""Makes a batch of a header and records: the pure twin."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def frame_batch(
     leader_epoch: int,
     producer: tuple[int, int, int],
 ) -> bytes:
-    """Returns the batch that a writer holds, header and checksum included.
+    """Return the batch of a writer's records, with header and checksum.
 
     Args:
-        writer: holds one record at least.
-        body: the records as they are compressed; None for what the writer has.
-        attributes: of the batch; 16 bits.
-        leader_epoch: of the leader that appends it, -1 if unknown.
-        producer: id, epoch and base sequence, -1 for none.
+        writer: has one record at least.
+        body: the compressed records; None to use those of the writer uncompressed.
+        attributes: the batch's attributes, 16 bits.
+        leader_epoch: epoch of the leader that appends it, -1 if unknown.
+        producer: producer id, epoch and base sequence, -1 for none.
     """
     if body is None:
         body = writer.section()

@@ -1,4 +1,4 @@
-# The header of a batch, and the way from there to its records.
+# The header of a batch, and the cursor over its records.
 
 from kafkaio._records._layout import Origin
 from kafkaio._records.compression import Compression
@@ -18,7 +18,7 @@ cdef inline uint64_t big_endian(const uint8_t *at, int size) noexcept nogil:
 
 
 cdef class BatchHeader:
-    """What a batch says of itself before its records.
+    """The fields of a batch's header.
 
     See `kafkaio._records._header.BatchHeader`.
     """
@@ -84,22 +84,22 @@ cdef class BatchHeader:
         self.next_offset = self.last_offset + 1
 
     cdef refuse(self, data):
-        # The pure twin is what says which error it is, so that both say the same. It
-        # is loaded when there is one.
+        # The pure twin raises the error, so that both have the same message. It is
+        # imported only in this case.
         from kafkaio._records._header import BatchHeader as PureHeader
 
         PureHeader(data)
         raise CorruptRecord("a batch has an impossible header")
 
     def detach(self):
-        """Keeps its own bytes. See `PureHeader.detach`."""
+        """Copy the batch's bytes. See `kafkaio._records._header.BatchHeader.detach`."""
         if not self._held.is_own():
             self._data = bytes(self._data)
             self._held = Held(self._data)
 
     def origin(self, topic, partition, int64_t start_offset):
-        """What the batch's records share. See `PureHeader.origin`."""
-        # Around the constructor, which takes three times as long.
+        """What the batch's records have in common, for the decoder."""
+        # Without the constructor of the named tuple, which takes three times as long.
         return new_tuple(
             Origin,
             (
@@ -123,7 +123,7 @@ cdef class BatchHeader:
         partition,
         int64_t start_offset,
     ):
-        """A cursor over the records. See `PureHeader.cursor`."""
+        """Return a cursor. See `kafkaio._records._header.BatchHeader.cursor`."""
         cdef Held held = self._held if data is self._data else Held(data)
         cdef Py_ssize_t size = held.size()
         cdef const uint8_t *first = held.start()

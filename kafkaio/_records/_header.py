@@ -1,4 +1,4 @@
-"""The header of a batch of message format 2: the pure twin, which is the law."""
+"""The header of a batch of message format 2: the pure twin, which is the reference."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ _CODECS = {int(codec): codec for codec in Compression}
 
 
 class BatchHeader:
-    """What a batch says of itself before its records.
+    """The fields of a batch's header.
 
     Args:
-        data: the whole batch, header included; referred to, and not to be changed
+        data: the whole batch, header included. It is referred to, so it must not change
             before `detach`.
 
     Attributes:
-        base_offset: what the records' offset deltas count from.
-        last_offset: offset of the last record that the batch was written with;
-            compaction may since have removed it.
-        next_offset: where to read on after this batch.
+        base_offset: the offset that the records' offset deltas are added to.
+        last_offset: offset of the last record that the batch had when it was written;
+            compaction may have removed that record.
+        next_offset: the offset after the batch.
         leader_epoch: epoch of the leader that appended the batch, -1 if unknown.
         magic: number of the message format, 2.
         compression: the codec.
         timestamp_type: who set the timestamps.
         is_transactional: whether the batch is part of a transaction.
-        is_control: whether the batch is a marker and not data.
+        is_control: whether the batch holds control records, not data.
         has_delete_horizon: whether ``base_timestamp`` is the time from which
             compaction may remove the batch's tombstones.
-        base_timestamp: what the records' timestamp deltas count from.
+        base_timestamp: the timestamp that the records' timestamp deltas are added to.
         max_timestamp: the greatest timestamp, or the log append time.
         producer_id: id of the producer, -1 if none.
         producer_epoch: epoch of the producer, -1 if none.
         base_sequence: sequence number of the first record, -1 if none.
-        count: records in the batch; compaction may leave none.
+        count: number of records in the batch; compaction can leave none.
         size_bytes: size of the batch on the wire.
-        checksum: the checksum that the batch carries.
+        checksum: the checksum in the header.
 
     Raises:
-        CorruptRecord: the header contradicts itself.
+        CorruptRecord: the batch is too short, or a field has an impossible value.
     """
 
     __slots__ = (
@@ -117,12 +117,12 @@ class BatchHeader:
             raise CorruptRecord(f"a batch claims the offset {self.base_offset}")
 
     def detach(self) -> None:
-        """Keeps the batch's bytes for itself, and refers to nothing else any more."""
+        """Copy the batch's bytes, so that ``data`` is no longer referred to."""
         if not isinstance(self._data, bytes):
             self._data = bytes(self._data)
 
     def origin(self, topic: str, partition: int, start_offset: int) -> Origin:
-        """What the batch's records share, for the codecs to decode them."""
+        """What the batch's records have in common, for the decoder."""
         is_log_append = self.timestamp_type is TimestampType.LOG_APPEND
         return Origin(
             topic,
@@ -144,10 +144,10 @@ class BatchHeader:
         partition: int,
         start_offset: int,
     ) -> RecordCursor:
-        """A cursor over the records, which fill ``data`` from ``position`` on.
+        """Return a cursor over the records, which fill ``data`` from ``position`` on.
 
         Raises:
-            CorruptRecord: they cannot be decoded.
+            CorruptRecord: the records cannot be decoded.
         """
         origin = self.origin(topic, partition, start_offset)
         owned = bytes(data)

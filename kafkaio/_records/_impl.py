@@ -1,17 +1,21 @@
-"""The one door to the loops over records: compiled where they can be, else pure.
+"""Chooses the implementation of the loops over records: compiled, or pure Python.
 
-``KAFKAIO_CODEC`` decides: ``auto`` (the default) takes the compiled codec if it was
-built, ``compiled`` insists on it, ``python`` does without. Both do exactly the same.
+The environment variable ``KAFKAIO_CODEC`` decides: ``auto`` (the default) uses the
+compiled codec if it was built, ``compiled`` demands it, ``python`` ignores it. Both
+behave exactly alike. Only the chosen one is imported.
 """
 
 from __future__ import annotations
 
+import copyreg
 import importlib.util
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kafkaio._records._crc import crc32c
 from kafkaio.errors import ConfigurationError
+from kafkaio.types import Record as TypedRecord
 
 __all__ = [
     "ACCELERATED",
@@ -46,17 +50,17 @@ _COMPILED = "kafkaio._records._speedups"
 def _is_compiled_wanted(wanted: str, *, is_built: bool) -> bool:
     if wanted not in {"auto", "compiled", "python"}:
         raise ConfigurationError(
-            f"KAFKAIO_CODEC is {wanted!r}; it may be auto, compiled or python"
+            f"KAFKAIO_CODEC is {wanted!r}; it must be auto, compiled or python"
         )
     if wanted == "compiled" and not is_built:
         raise ConfigurationError(
             "KAFKAIO_CODEC is 'compiled', but kafkaio was installed without its "
-            "compiled codec; install it where a C compiler is"
+            "compiled codec; install it on a machine with a C compiler"
         )
     return is_built and wanted != "python"
 
 
-#: Whether the loops below are the compiled ones.
+#: Whether the compiled codec is used.
 ACCELERATED: bool = _is_compiled_wanted(
     os.environ.get("KAFKAIO_CODEC", "auto"),
     is_built=importlib.util.find_spec(_COMPILED) is not None,
@@ -108,14 +112,30 @@ else:
         murmur2,
     )
     from kafkaio._records._speedups import (
-        RecordStream as RecordStream,  # of kafkaio.consumer.reading.iterators
+        RecordStream as RecordStream,  # for kafkaio.consumer.reading.iterators
     )
 
 
-def restore_record(fields: tuple[Any, ...]) -> Record:
-    """Makes a record from its fields, in the order that `Record` has them."""
+def restore_record(*fields: Any) -> Record:
+    """Make a record from its fields: what pickles and copies of a record call.
+
+    The record is of the class that this process has for records, compiled or not,
+    whichever of them was pickled.
+    """
     topic, partition, offset, timestamp, key, value, *rest = fields
     if isinstance(key, bytes | None) and isinstance(value, bytes | None):
         return Record(*fields)
     record = Record(topic, partition, offset, timestamp, None, None, *rest)
     return converted(record, key, value)
+
+
+def _reduced(
+    record: TypedRecord,
+) -> tuple[Callable[..., TypedRecord], tuple[object, ...]]:
+    fields = tuple([getattr(record, name) for name in TypedRecord.__match_args__])
+    return restore_record, fields
+
+
+# Registered from here, because neither class may import what chooses between them. The
+# compiled class takes the function of its pure twin.
+copyreg.pickle(TypedRecord, _reduced)

@@ -1,18 +1,17 @@
-"""What both codecs and the batch reader share: sizes, types, small functions.
+"""Sizes, types and small functions that both codecs and the batch readers share.
 
-The compiled codec is loaded without its pure twin, so what it takes from Python stands
-here.
+The compiled codec is loaded without its pure twin, so everything that it needs from
+Python is here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from kafkaio.types import Header, TimestampType
 
 if TYPE_CHECKING:
-    from kafkaio._records._receipts import Delivery
     from kafkaio.types import RecordMetadata
 
 __all__ = [
@@ -44,13 +43,13 @@ __all__ = [
     "twin_of",
 ]
 
-#: Bytes, wherever they are.
+#: Any object that holds bytes.
 BytesLike: TypeAlias = bytes | bytearray | memoryview
 #: Bytes before the part of a batch that its length field counts.
 LENGTH_END = 12
 #: Position of the magic byte in every message format.
 MAGIC_OFFSET = 16
-#: Position of the checksum in a v2 batch, which covers all that follows it.
+#: Position of the checksum in a v2 batch; it covers everything after it.
 CRC_OFFSET = 17
 #: Position of the attributes in a v2 batch.
 ATTRIBUTES_OFFSET = 21
@@ -59,39 +58,39 @@ ATTRIBUTES_OFFSET = 21
 BATCH_HEADER = ">qiibIhiqqqhii"
 #: Size of the above.
 BATCH_HEADER_SIZE = 61
-#: Bits of a batch's attributes: the codec, who set the timestamps, whether the batch
-#: is part of a transaction, whether it is a marker, and whether its base timestamp is
-#: the time from which compaction may remove its tombstones.
+#: Bits of a batch's attributes: the codec, whether the broker set the timestamps,
+#: whether the batch is part of a transaction, whether it holds control records, and
+#: whether its base timestamp is the time from which compaction may remove tombstones.
 CODEC_MASK = 0x07
 LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
 DELETE_HORIZON = 0x40
-#: An empty record: its length, attributes, two deltas, two lengths, header count.
+#: Size of an empty record: length, attributes, two deltas, two lengths, header count.
 MIN_RECORD_SIZE = 7
-#: The most that a batch of one record takes beside key, value and headers: its header,
-#: and those fields with both deltas 0.
+#: The most bytes of a batch of one record beside its key, value and headers: the
+#: batch's header, and the fields above with both deltas 0.
 ONE_RECORD = BATCH_HEADER_SIZE + 5 + 1 + 1 + 1 + 5 + 5 + 5
-#: The most that a header takes beside the bytes of its name and value.
+#: The most bytes of a header beside its name and value.
 HEADER_OVERHEAD = 10
-#: What 32-bit offsets can count.
+#: The most bytes that 32-bit offsets can address.
 MOST_BYTES = 2**31 - 1
-#: Timestamp, key, value and headers: a record without a place in a log.
+#: Timestamp, key, value and headers: a record that has no offset yet.
 PlainRecord: TypeAlias = tuple[int, bytes | None, bytes | None, tuple[Header, ...]]
 
 
 class Origin(NamedTuple):
-    """What the records of one batch share, for the decoder to stamp on each.
+    """What the records of one batch have in common, for the decoder.
 
     Attributes:
         topic: name of the topic.
         partition: number of the partition.
         start_offset: records before it are left out.
-        base_offset: what their offset deltas count from.
-        last_offset_delta: the largest delta there may be.
-        base_timestamp: what their timestamp deltas count from.
-        log_append_time: the broker's timestamp, which replaces the producer's, or
-            None where the producer's is valid.
+        base_offset: the offset that their offset deltas are added to.
+        last_offset_delta: the largest offset delta allowed.
+        base_timestamp: the timestamp that their timestamp deltas are added to.
+        log_append_time: the broker's timestamp, which replaces those of the records;
+            None if the records keep their own.
         timestamp_type: who set the timestamps.
         leader_epoch: epoch of the leader that appended the batch.
     """
@@ -108,14 +107,14 @@ class Origin(NamedTuple):
 
 
 class BinaryColumn(NamedTuple):
-    """Values of bytes, some of them perhaps null.
+    """A column of values of bytes, some of which can be null.
 
     Attributes:
-        validity: a bit per value, the lowest of each byte first, 0 for null; None
-            where no value is null.
+        validity: one bit per value, the lowest of each byte first, 0 for null; None
+            if no value is null.
         offsets: 32-bit integers, one more than there are values: where each begins.
-        data: the values.
-        null_count: how many are null.
+        data: the values, one after the other.
+        null_count: the number of nulls.
     """
 
     validity: bytearray | None
@@ -125,7 +124,7 @@ class BinaryColumn(NamedTuple):
 
 
 class HeaderColumns(NamedTuple):
-    """The headers of records: those of all records one after the other.
+    """A column of the headers of records: those of all records, one after the other.
 
     Attributes:
         offsets: 32-bit integers, one more than there are records: where each
@@ -143,13 +142,13 @@ class Columns(NamedTuple):
     """Records as columns.
 
     Attributes:
-        length: records.
+        length: number of records.
         offsets: 64-bit integers.
         timestamps: 64-bit integers, milliseconds since the Unix epoch.
-        keys: keys.
-        values: values.
-        headers: headers, None where they were not asked for.
-        timeless: records that have no timestamp, but -1.
+        keys: the keys.
+        values: the values.
+        headers: the headers; None if they were not asked for.
+        timeless: number of records without a timestamp, which have -1.
     """
 
     length: int
@@ -162,7 +161,7 @@ class Columns(NamedTuple):
 
 
 class BinaryView(NamedTuple):
-    """A column of bytes that somebody else keeps, such as an Arrow array.
+    """A column of bytes in buffers of another owner, such as an Arrow array.
 
     Attributes:
         validity: as in `BinaryColumn`.
@@ -180,12 +179,12 @@ class BinaryView(NamedTuple):
 
 
 class HeaderView(NamedTuple):
-    """A column of headers that somebody else keeps: those of all rows, in a row.
+    """A column of headers in buffers of another owner: those of all rows together.
 
     Attributes:
-        ends: 64-bit integers: how many headers there are up to the end of each row.
+        ends: 64-bit integers: the number of headers up to the end of each row.
         names: names in UTF-8, none of them null.
-        values: values; None where all are null.
+        values: values; None if all are null.
     """
 
     ends: BytesLike
@@ -194,7 +193,7 @@ class HeaderView(NamedTuple):
 
 
 def encode_varint(number: int) -> bytes:
-    """The number as a zigzag varint."""
+    """Encode a number as a zigzag varint."""
     raw = number << 1 if number >= 0 else (-number << 1) - 1
     encoded = bytearray()
     while raw > 127:
@@ -204,21 +203,27 @@ def encode_varint(number: int) -> bytes:
     return bytes(encoded)
 
 
-def at_once(delivery: Delivery) -> Generator[object, None, RecordMetadata]:
-    """What ``await`` runs for a delivery that is done: it ends with the outcome."""
-    yield from ()  # nothing to wait for, but awaiting takes an iterator
+class _Done(Protocol):
+    def result(self) -> RecordMetadata:
+        """The outcome."""
+
+
+def at_once(delivery: _Done) -> Generator[object, None, RecordMetadata]:
+    """The iterator that ``await`` runs for a delivery whose outcome is known."""
+    yield from ()  # there is nothing to wait for, but ``await`` needs a generator
     return delivery.result()
 
 
 def twin_of(error: Exception) -> Exception:
-    """A copy of the error that the records of a batch share.
+    """Copy the error that the records of a batch share.
 
-    Raised in several tasks, one object would collect all their tracebacks, and keep
-    what these refer to: the deliveries too, which no garbage collector looks into.
+    One object that is raised in several tasks would collect all their tracebacks and
+    keep alive what these refer to, such as deliveries, which the garbage collector
+    does not track.
     """
     try:
         twin = type(error).__new__(type(error), *error.args)
-    except Exception:  # noqa: BLE001 - an exception class of the user's own making
+    except Exception:  # noqa: BLE001 - any exception class of the user can come here
         return error.with_traceback(None)
     twin.args = error.args
     vars(twin).update(vars(error))

@@ -32,7 +32,7 @@ cdef inline int32_t hashed(const uint8_t *data, Py_ssize_t size) noexcept nogil:
 cdef inline int32_t key_place(
     const uint8_t *key, Py_ssize_t size, int32_t count
 ) noexcept:
-    # Of `count` partitions, at least one.
+    # `count` is at least 1.
     return (hashed(key, size) & 0x7FFFFFFF) % count
 
 

@@ -1,4 +1,4 @@
-"""The pure twin of the hash that decides the partition of a key."""
+"""The hash that decides the partition of a key: the pure twin."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ def murmur2(data: bytes) -> int:
     return h - 0x100000000 if h & 0x80000000 else h
 
 
-# Real keys repeat, and a hit costs a tenth of a hash; the cap keeps it bounded.
+# Keys repeat, and a hit in the cache takes a tenth of the time of a hash.
 _cached_murmur2 = lru_cache(maxsize=4096)(murmur2)
 
 
 def key_partition(key: bytes, count: int) -> int:
     """Return the partition of a key among ``count`` partitions, as Java computes it.
 
-    An empty key is a key. The sign bit is cleared rather than the sign changed.
+    An empty key is hashed, too. As in Java, the sign bit of the hash is cleared (it is
+    not the absolute value).
     """
     if len(key) <= _LONGEST_CACHED_KEY:
         return (_cached_murmur2(key) & 0x7FFFFFFF) % count

@@ -1,15 +1,15 @@
-"""The loops over records in pure Python: the twin that says what is right.
-
-Nothing here is written for beauty where it costs time per record. The tricks, each
-of them measured:
-
-- varints of one and two bytes are read in place; `_long_varint` reads longer ones;
-- the varints that a record needs most are looked up in a table;
-- `Record` is frozen, so its ``__init__`` pays for nine ``object.__setattr__``. A
-  draft with the same slots is filled instead and then told its class, which takes
-  a quarter of the time.
+"""The loops over records in pure Python, which define what is right.
 
 The compiled twin must agree with this module on every input, errors included.
+
+Where it saves time per record, the code is less readable than it could be. The
+optimisations, each of them measured:
+
+- varints of one and two bytes are read in place; `_long_varint` reads longer ones;
+- the varints that are written most often are looked up in a table;
+- `Record` is frozen, so its ``__init__`` needs nine calls of ``object.__setattr__``.
+  Instead, a draft with the same slots is filled, and then its class is changed to
+  `Record`. That takes a quarter of the time.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ __all__ = [
 
 _MIN_INT64 = -(2**63)
 _MAX_INT64 = 2**63 - 1
-# A delta of one or two bytes cannot take a base between these past 64 bits.
+# A base timestamp within +-2**62 plus a delta of one or two bytes fits in 64 bits.
 _SAFE_BASE = 2**62
-# The greatest varint of two bytes, as it stands.
+# The greatest raw value of a varint of two bytes.
 _TWO_BYTES = 2**14 - 1
 
 
 class _Draft:
-    """A `Record` that can still be written."""
+    """A `Record` whose fields can be set; its class is changed to `Record` then."""
 
     __slots__ = (
         "headers",
@@ -84,10 +84,10 @@ class _Draft:
 def decode_records(
     data: bytes, position: int, count: int, origin: Origin
 ) -> list[Record]:
-    """Decodes ``count`` records that fill ``data`` from ``position`` to its end.
+    """Decode ``count`` records that fill ``data`` from ``position`` to its end.
 
-    Records before ``origin.start_offset`` are passed over: of them only the length
-    and the two deltas are read.
+    Records before ``origin.start_offset`` are skipped: only their lengths and their two
+    deltas are read.
 
     Raises:
         CorruptRecord: a length, a count, a varint, an offset or a timestamp is
@@ -115,19 +115,19 @@ def decode_records(
 def decode_keys(
     data: bytes, position: int, count: int, origin: Origin
 ) -> list[bytes | None]:
-    """The keys of the records that `decode_records` gives; it raises the same."""
+    """Decode the keys of records only; raises what `decode_records` raises."""
     return [record.key for record in decode_records(data, position, count, origin)]
 
 
 def decode_values(
     data: bytes, position: int, count: int, origin: Origin
 ) -> list[bytes | None]:
-    """The values of the records that `decode_records` gives; it raises the same."""
+    """Decode the values of records only; raises what `decode_records` raises."""
     return [record.value for record in decode_records(data, position, count, origin)]
 
 
 def converted(record: Record, key: object, value: object) -> Record:
-    """Returns the record with another key and value, which may be any objects."""
+    """Return a record with another key and value, which can be any objects."""
     draft: Any = _Draft(
         record.topic,
         record.partition,
@@ -149,10 +149,12 @@ def converted(record: Record, key: object, value: object) -> Record:
 def _decode_drafts(  # noqa: C901, PLR0912, PLR0915 - the hottest loop has few calls
     data: bytes, position: int, count: int, target: tuple[Origin, list[_Draft]]
 ) -> bool:
-    # Returns whether a timestamp delta was so wide that a sum may pass 64 bits.
-    # Every read is either of one byte, which raises IndexError past the end, or a
-    # slice, after which the position no longer matches the record's end. The end of
-    # the last record is held against the end of the data, so it covers all others.
+    # Returns whether a timestamp delta was so large that the sum can exceed 64 bits.
+    #
+    # Bounds need no checks of their own. A read of one byte past the end raises
+    # IndexError. A slice past the end is too short, and then the position differs from
+    # the end that the record's length says. Each record is compared with its length,
+    # and the end of the last one with the end of the data.
     origin, drafts = target
     topic, number, start_offset, base_offset, last_delta = origin[:5]
     base_timestamp = origin.base_timestamp
@@ -172,7 +174,7 @@ def _decode_drafts(  # noqa: C901, PLR0912, PLR0915 - the hottest loop has few c
         if raw & 1:
             raise CorruptRecord(f"a record has the length {_unzigzag(raw)}")
         end = position + (raw >> 1)
-        # 2. Attributes, which mean nothing yet, and the timestamp delta.
+        # 2. Attributes, which have no meaning yet, and the timestamp delta.
         raw = data[position + 1]
         position += 2
         if raw > 127:
@@ -182,7 +184,7 @@ def _decode_drafts(  # noqa: C901, PLR0912, PLR0915 - the hottest loop has few c
                 raw, position = _long_varint(data, position - 2)
                 is_wide |= raw >> 62 > 0
         timestamp = base_timestamp + ((raw >> 1) ^ -(raw & 1))
-        # 3. The offset delta, and whether anyone wants this record.
+        # 3. The offset delta, which decides whether the record is skipped.
         raw = data[position]
         position += 1
         if raw > 127:
@@ -261,7 +263,7 @@ def _decode_headers(data: bytes, position: int) -> tuple[tuple[Header, ...], int
         if raw & 1:
             raise CorruptRecord(f"a header name has the length {_unzigzag(raw)}")
         after = position + (raw >> 1)
-        # As Java does: a name that is not UTF-8 shows U+FFFD, it stops nobody.
+        # As in Java: a name that is not UTF-8 is decoded with U+FFFD, not refused.
         name = data[position:after].decode("utf-8", "replace")
         raw = data[after]
         position = after + 1
@@ -280,7 +282,7 @@ def _decode_headers(data: bytes, position: int) -> tuple[tuple[Header, ...], int
 
 
 def _long_varint(data: bytes, position: int) -> tuple[int, int]:
-    # Returns the number as it stands, its sign still folded in, and the next position.
+    # Returns the raw number, before zigzag decoding, and the next position.
     result = data[position]
     position += 1
     if result < 128:
@@ -308,24 +310,24 @@ def _check_timestamps(drafts: list[_Draft]) -> None:
             raise CorruptRecord(f"a record has the timestamp {draft.timestamp}")
 
 
-# Every number that takes one or two bytes and is not negative.
+# The varints of all numbers that are not negative and take one or two bytes.
 _VARINTS = tuple(encode_varint(number) for number in range(8192))
 _COUNT = len(_VARINTS)
 _NULL = encode_varint(-1)
 
 
 class RecordWriter:
-    """The record section of one batch, encoded as the records come in.
+    """The records of one batch; each is encoded when it is appended.
 
     Args:
-        target_size: bytes, header included, that the batch may reach. The first
-            record may pass it.
+        target_size: the most bytes of the batch, header included. Only the first record
+            can exceed it.
 
     Attributes:
-        count: records written so far.
+        count: number of records so far.
         size_bytes: size of the batch, header included, before compression.
-        first_timestamp: timestamp of the first record, which the others count
-            from; -1 in an empty batch.
+        first_timestamp: timestamp of the first record, to which the deltas of the
+            others are relative; -1 in an empty batch.
         max_timestamp: the greatest timestamp; -1 in an empty batch.
     """
 
@@ -353,17 +355,17 @@ class RecordWriter:
         value: bytes | None,
         headers: Headers = (),
     ) -> int:
-        """Appends a record, unless it would take the batch past its target size.
+        """Append a record, unless the batch would exceed its target size.
 
         Returns:
             The index of the record in the batch, -1 if it does not fit. The first
             record always fits.
 
         Raises:
-            UsageError: the timestamp is not in -1 to 2**63 - 1, or a header's name
-                cannot be written in UTF-8. Nothing was appended.
-            TypeError: key or value is neither bytes nor None, or a header is not
-                such a pair. Nothing was appended.
+            UsageError: the timestamp is below -1 or not below 2**63 - 1, or a header's
+                name cannot be encoded in UTF-8. Nothing was appended.
+            TypeError: key or value is neither bytes nor None, or a header is not a pair
+                of str and one of these. Nothing was appended.
         """
         index = self.count
         delta = timestamp - self.first_timestamp if index else 0
@@ -399,28 +401,30 @@ class RecordWriter:
         return index
 
     def promise(self, size: int) -> None:
-        """Says how large a batch memory may be taken for ahead of the records.
+        """Limit the memory that is allocated ahead of the records.
 
-        By default that is the target size. Memory beyond it, and beyond what the
-        records need, is returned; growing past it takes little more than is needed.
-        Here a bytearray never takes more than an eighth, whatever is promised.
+        Up to ``size``, memory grows by doubling; beyond it, it grows only a little
+        ahead of what the records need. Memory beyond ``size`` that the records do not
+        need is freed. The default is the target size.
+
+        This pure codec has no use for it: a bytearray grows by an eighth at most.
 
         Args:
-            size: bytes, header included; 0 for no more than there are.
+            size: bytes of the batch, header included; 0 for nothing ahead.
         """
 
     def append_values(
         self, timestamp: int, values: list[bytes | None], start: int = 0
     ) -> int:
-        """Appends values without keys and headers until the batch is full.
+        """Append values without keys and headers until the batch is full.
 
         Args:
-            timestamp: of each of them, milliseconds since the Unix epoch.
+            timestamp: the timestamp of all records, in milliseconds since the epoch.
             values: the values.
             start: index of the first value to append.
 
         Returns:
-            How many were appended, from ``start`` on.
+            The number of values appended, from ``start`` on.
 
         Raises:
             UsageError: the timestamp is impossible. Nothing was appended.
@@ -439,13 +443,17 @@ class RecordWriter:
         return appended
 
     def close(self) -> None:
-        """Makes every later `try_append` return -1."""
+        """Close the batch: every later `try_append` returns -1.
+
+        Raises:
+            UsageError: the batch has no record.
+        """
         if not self.count:
             raise UsageError("a batch without records cannot be closed")
         self._target_size = 0
 
     def section(self) -> bytes:
-        """The records as they are encoded so far, without the batch's header."""
+        """Return the encoded records, without the batch's header."""
         return bytes(self._section)
 
 
@@ -457,7 +465,7 @@ def _encode_size(field: bytes, what: str) -> bytes:
 
 
 def _encode_headers(headers: Headers) -> bytes:
-    # A list or tuple is told first: asking whether it is a mapping takes far longer.
+    # Lists and tuples first: isinstance with an ABC such as Mapping takes far longer.
     if not isinstance(headers, (tuple, list)) and isinstance(headers, Mapping):
         headers = tuple(headers.items())
     count = len(headers)

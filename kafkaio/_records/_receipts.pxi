@@ -1,8 +1,9 @@
-# What a producer tells of records: receipts and deliveries.
+# The outcome of a producer's records: receipts and deliveries.
 #
-# A Delivery is made for every record and may be kept by the thousand, so the garbage
-# collector is spared it. That is safe as long as no settled receipt leads back to a
-# delivery, which is why errors are raised as twins of the one that is kept.
+# There is a Delivery for every record, and users keep thousands of them, so deliveries
+# are not tracked by the garbage collector. That is safe as long as no settled receipt
+# refers back to a delivery. An exception that was raised would do so by its traceback;
+# therefore copies of the stored error are raised (`twin_of`).
 
 from kafkaio._records._layout import at_once, twin_of
 from kafkaio.types import RecordMetadata
@@ -11,7 +12,7 @@ cdef extern from *:
     """
     #include <structmember.h>
 
-    /* The place of a slot in the objects of its class, or -1. */
+    /* The offset of a slot in the objects of its class, or -1. */
     static Py_ssize_t kafkaio_slot_offset(PyObject *descriptor) {
         if (!Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) {
             return -1;
@@ -20,8 +21,8 @@ cdef extern from *:
         return member->type == T_OBJECT_EX ? member->offset : -1;
     }
 
-    /* A new object of a class of slots. Its fields are text and numbers, which lead
-       nowhere: the collector need not look at it. */
+    /* A new object of a class with slots, not tracked by the garbage collector: its
+       fields are text and numbers, which refer to nothing. */
     static PyObject *kafkaio_allocate(PyObject *type) {
         PyObject *object = ((PyTypeObject *)type)->tp_alloc((PyTypeObject *)type, 0);
         if (object != NULL && PyObject_GC_IsTracked(object)) {
@@ -30,7 +31,7 @@ cdef extern from *:
         return object;
     }
 
-    /* Takes over the reference to value; the slot was empty. */
+    /* Stores a new reference to value in an empty slot. */
     static void kafkaio_fill(PyObject *object, Py_ssize_t offset, PyObject *value) {
         Py_INCREF(value);
         *(PyObject **)((char *)object + offset) = value;
@@ -66,7 +67,7 @@ cdef object new_metadata(object topic, object partition, int64_t offset, object 
 
 @cython.final
 cdef class Receipt:
-    """What became of some records that travel together.
+    """The outcome of records that are sent in one batch.
 
     See `kafkaio._records._receipts.Receipt`.
     """
@@ -104,23 +105,23 @@ cdef class Receipt:
                 self.on_lost(self, unseen)
 
     def acknowledge(self, int64_t base_offset, int64_t log_append_time):
-        """Settles: the broker has the records."""
+        """Settle it: the broker has acknowledged the records."""
         self.base_offset = base_offset
         self.log_append_time = log_append_time
         self._settle()
 
     def fail(self, error not None):
-        """Settles: the records are given up."""
+        """Settle it: the records have failed and will not be sent again."""
         self.error = error
         self._settle()
 
     def move(self, moved not None):
-        """Settles: each record now has the receipt and index at its place here."""
+        """Settle it: record number i has the receipt and index ``moved[i]`` now."""
         self.moved = moved
         self._settle()
 
     def written(self, Py_ssize_t index, int64_t timestamp):
-        """The offset of an acknowledged record, -1 if unknown, and its timestamp."""
+        """Return the offset (-1 if unknown) and timestamp of an acknowledged record."""
         return self.offset_of(index), self.timestamp_of(timestamp)
 
     cdef inline int64_t offset_of(self, Py_ssize_t index) noexcept:
@@ -130,20 +131,20 @@ cdef class Receipt:
         return timestamp if self.log_append_time < 0 else self.log_append_time
 
     def see(self, index):
-        """Notes that somebody has learned of the error of record ``index``."""
+        """Record that the error of the record ``index`` was read."""
         if self._seen is None:
             self._seen = set()
         self._seen.add(index)
 
     def when_settled(self, waiter):
-        """Tells ``waiter`` when it is settled, which it must not be yet."""
+        """Notify ``waiter`` when the receipt, which must not be settled, is settled."""
         assert not self.is_settled
         if self._waiters is None:
             self._waiters = {}
         self._waiters[waiter] = None
 
     def forget(self, waiter):
-        """Tells ``waiter`` no more; harmless if it was told."""
+        """Do not notify ``waiter``; no effect if it was notified already."""
         if self._waiters is not None:
             self._waiters.pop(waiter, None)
 
@@ -162,11 +163,11 @@ cdef class Receipt:
 @cython.no_gc
 @cython.freelist(1024)
 cdef class Delivery:
-    """A record that was taken in and will be acknowledged, or fail.
+    """The delivery of one record, returned when the producer has accepted the record.
 
-    Await it once, many times, from several tasks, or never. Cancelling one await
-    harms neither the record nor other awaits. It always ends: at the latest when
-    ``delivery_timeout_ms`` has passed or the producer is closed.
+    Await it for the outcome: once, repeatedly, from several tasks, or never. Cancelling
+    one await affects neither the record nor other awaits. The outcome is known at the
+    latest when ``delivery_timeout_ms`` has passed or the producer is closed.
     """
 
     cdef Receipt _receipt
@@ -182,28 +183,29 @@ cdef class Delivery:
         cdef Receipt receipt = self.where()
         if not receipt.is_settled and receipt.wait is not None:
             return receipt.wait(self)
-        # A generator of Python's own ends without raising, unlike any other iterator.
+        # A Python generator returns its result to ``await`` without raising
+        # StopIteration, unlike any other iterator.
         return at_once(self)
 
     @property
     def is_done(self):
-        """Whether it is known what became of the record."""
+        """Whether the outcome is known: the record was acknowledged or has failed."""
         return self.where().is_settled
 
     def result(self):
-        """Returns where the record was written, without waiting.
+        """Return the record's topic, partition, offset and timestamp without waiting.
 
         Raises:
-            UsageError: that is not known yet.
-            KafkaError: the record failed; as for awaiting.
+            UsageError: the outcome is not known yet.
+            KafkaError: the record failed, with the errors of ``await``.
         """
         return self.outcome()
 
     def exception(self):
-        """Returns why the record failed, None if it did not.
+        """Return the error with which the record failed, None if it did not.
 
         Raises:
-            UsageError: that is not known yet.
+            UsageError: the outcome is not known yet.
         """
         cdef Receipt receipt = self.settled()
         if receipt.error is not None:
@@ -211,7 +213,7 @@ cdef class Delivery:
         return receipt.error
 
     def receipt(self):
-        """The receipt that tells of the record now; for kafkaio's own use."""
+        """The record's present receipt; for kafkaio's own use."""
         return self.where()
 
     def place(self):

@@ -1,8 +1,11 @@
-"""What a producer tells of records: receipts and deliveries, in pure Python.
+"""The outcome of a producer's records: receipts and deliveries, the pure twins.
 
-A *receipt* tells what became of the records of one batch, a *delivery* is the place of
-one record among them. `_receipts.pxi` has the compiled twins. What is right is said
-here.
+A *receipt* holds the outcome of the records of one batch. A *delivery* is what the user
+gets for one record: a receipt and the record's index in it. So an acknowledgement costs
+the same for a batch of one record and one of thousands. If a batch is divided, its
+receipt refers each record to a new receipt, and deliveries follow.
+
+`_receipts.pxi` has the compiled twins; this module defines what is right.
 """
 
 from __future__ import annotations
@@ -22,38 +25,39 @@ __all__ = [
     "metadata_run",
 ]
 
-#: Makes the iterator that ``await delivery`` runs, for a record on its way.
+#: Makes the iterator that ``await delivery`` runs while the outcome is unknown.
 Wait: TypeAlias = "Callable[[Delivery], Generator[object, None, RecordMetadata]]"
 
 
 class Waiter(Protocol):
-    """Who waits for a receipt to be settled: a future."""
+    """Waits for a receipt to be settled; a future is one."""
 
     def done(self) -> bool:
-        """Whether it wants to hear no more."""
+        """Whether it has stopped to wait."""
 
     def set_result(self, result: None, /) -> None:
-        """Hear that the receipt is settled; must not raise."""
+        """Notify it that the receipt is settled; must not raise."""
 
 
 class Receipt:
-    """What became of some records that travel together.
+    """The outcome of records that are sent in one batch.
 
-    It is settled once: acknowledged, failed, or moved (its records travel on under
-    other receipts, because their batch was divided). Settling is one call however
-    many records there are, and each waiter is told once.
+    It is settled once: acknowledged, failed, or moved (its records have other receipts
+    now, because their batch was divided). Settling it is one call for all records, and
+    notifies each waiter once.
 
     Attributes:
         topic: name of the topic.
-        partition: number of the partition, -1 until there is one.
-        count: records it stands for.
-        is_settled: whether it is known what became of them.
-        base_offset: offset of the first record, -1 if the broker did not say.
-        log_append_time: milliseconds, -1 where the records keep their own timestamps.
+        partition: number of the partition, -1 until it is chosen.
+        count: number of records.
+        is_settled: whether the outcome is known.
+        base_offset: offset of the first record, -1 if the broker did not return it.
+        log_append_time: the broker's timestamp in milliseconds, -1 if the records keep
+            their own.
         error: why the records failed, None if they did not.
         moved: for each record, its new receipt and index; None if they did not move.
-        on_lost: told of the receipt, and of how many of its records failed without
-            anybody asking, when its last handle is gone.
+        on_lost: called when nothing refers to a failed receipt any more, with the
+            receipt and the number of records whose error nobody has read.
         wait: makes the iterator of ``await delivery``.
     """
 
@@ -93,59 +97,59 @@ class Receipt:
         self.on_lost = on_lost
         self.wait = wait
         self._waiters: dict[Waiter, None] | None = None
-        # Records of a failed receipt whose error reached somebody.
+        # Indices of the records whose error was read, in a failed receipt.
         self._seen: set[int] | None = None
 
     def __del__(self) -> None:
-        # The last handle is gone, so nobody can ask any more. Asked-for errors were
-        # raised where they were awaited; the rest is reported, once per receipt.
+        # No delivery refers to the receipt any more, so nobody can read the errors that
+        # were not read so far. They are reported, once per receipt.
         if self.error is not None and self.on_lost is not None:
             unseen = self.count - (len(self._seen) if self._seen else 0)
             if unseen > 0:
                 self.on_lost(self, unseen)
 
     def acknowledge(self, base_offset: int, log_append_time: int) -> None:
-        """Settle: the broker has the records."""
+        """Settle it: the broker has acknowledged the records."""
         self.base_offset = base_offset
         self.log_append_time = log_append_time
         self._settle()
 
     def fail(self, error: Exception) -> None:
-        """Settle: the records are given up."""
+        """Settle it: the records have failed and will not be sent again."""
         self.error = error
         self._settle()
 
     def move(self, moved: Sequence[tuple[Receipt, int]]) -> None:
-        """Settle: each record now has the receipt and index at its place here."""
+        """Settle it: record number i has the receipt and index ``moved[i]`` now."""
         self.moved = moved
         self._settle()
 
     def written(self, index: int, timestamp: int) -> tuple[int, int]:
-        """The offset of an acknowledged record, -1 if unknown, and its timestamp.
+        """Return the offset (-1 if unknown) and timestamp of an acknowledged record.
 
         Args:
-            index: which of the records.
-            timestamp: the one that it was sent with.
+            index: the record's index.
+            timestamp: the timestamp that it was sent with.
         """
         if self.log_append_time >= 0:
             timestamp = self.log_append_time
         return (self.base_offset + index if self.base_offset >= 0 else -1), timestamp
 
     def see(self, index: int) -> None:
-        """Note that somebody has learned of the error of record ``index``."""
+        """Record that the error of the record ``index`` was read."""
         if self._seen is None:
             self._seen = set()
         self._seen.add(index)
 
     def when_settled(self, waiter: Waiter) -> None:
-        """Tell ``waiter`` when it is settled, which it must not be yet."""
+        """Notify ``waiter`` when the receipt, which must not be settled, is settled."""
         assert not self.is_settled
         if self._waiters is None:
             self._waiters = {}
         self._waiters[waiter] = None
 
     def forget(self, waiter: Waiter) -> None:
-        """Tell ``waiter`` no more; harmless if it was told."""
+        """Do not notify ``waiter``; no effect if it was notified already."""
         if self._waiters is not None:
             self._waiters.pop(waiter, None)
 
@@ -159,16 +163,16 @@ class Receipt:
 
 
 class Delivery:
-    """A record that was taken in and will be acknowledged, or fail.
+    """The delivery of one record, returned when the producer has accepted the record.
 
-    Await it once, many times, from several tasks, or never. Cancelling one await
-    harms neither the record nor other awaits. It always ends: at the latest when
-    ``delivery_timeout_ms`` has passed or the producer is closed.
+    Await it for the outcome: once, repeatedly, from several tasks, or never. Cancelling
+    one await affects neither the record nor other awaits. The outcome is known at the
+    latest when ``delivery_timeout_ms`` has passed or the producer is closed.
     """
 
     __slots__ = ("_index", "_receipt", "_timestamp")
 
-    # A reference and two numbers: there is one of these per record.
+    # Only a reference and two numbers, because there is one per record.
     def __init__(self, receipt: Receipt, index: int, timestamp: int) -> None:
         self._receipt = receipt
         self._index = index
@@ -178,11 +182,11 @@ class Delivery:
         """Wait until the record is acknowledged.
 
         Returns:
-            Where it was written.
+            The record's topic, partition, offset and timestamp.
 
         Raises:
-            DeliveryTimeout: not acknowledged in time; it may have been written.
-            RecordTooLarge: larger than the topic allows.
+            DeliveryTimeout: it was not acknowledged in time; it may have been written.
+            RecordTooLarge: it is larger than the topic allows.
             UnknownTopicOrPartition: the topic or partition does not exist.
             BrokerError: the broker refused it for another reason.
             ClosedError: the producer was closed first.
@@ -194,15 +198,15 @@ class Delivery:
 
     @property
     def is_done(self) -> bool:
-        """Whether it is known what became of the record."""
+        """Whether the outcome is known: the record was acknowledged or has failed."""
         return self.receipt().is_settled
 
     def result(self) -> RecordMetadata:
-        """Return where the record was written, without waiting.
+        """Return the record's topic, partition, offset and timestamp without waiting.
 
         Raises:
-            UsageError: that is not known yet.
-            KafkaError: the record failed; as for awaiting.
+            UsageError: the outcome is not known yet.
+            KafkaError: the record failed, with the errors of ``await``.
         """
         receipt = self._settled()
         if receipt.error is not None:
@@ -212,10 +216,10 @@ class Delivery:
         return RecordMetadata(receipt.topic, receipt.partition, offset, timestamp)
 
     def exception(self) -> Exception | None:
-        """Return why the record failed, None if it did not.
+        """Return the error with which the record failed, None if it did not.
 
         Raises:
-            UsageError: that is not known yet.
+            UsageError: the outcome is not known yet.
         """
         receipt = self._settled()
         if receipt.error is not None:
@@ -223,8 +227,8 @@ class Delivery:
         return receipt.error
 
     def receipt(self) -> Receipt:
-        """The receipt that tells of the record now; for kafkaio's own use."""
-        # Its batch may have been divided meanwhile, or only now have come to be.
+        """The record's present receipt; for kafkaio's own use."""
+        # The record has moved if its batch was divided, or if it waited for a batch.
         receipt = self._receipt
         moved = receipt.moved
         while moved is not None:
@@ -258,14 +262,14 @@ class Delivery:
 def metadata_run(
     topic: str, partition: int, offset: int, count: int, timestamp: int
 ) -> list[RecordMetadata]:
-    """Where ``count`` records that stand one after the other were written, in order.
+    """Return the metadata of ``count`` consecutive records, in order.
 
     Args:
         topic: name of their topic.
         partition: their partition.
-        offset: that of the first, -1 if the broker did not say.
-        count: how many they are.
-        timestamp: the one that all of them have.
+        offset: offset of the first, -1 if the broker did not return it.
+        count: number of records.
+        timestamp: the timestamp of all of them.
     """
     if offset < 0:
         return [RecordMetadata(topic, partition, -1, timestamp)] * count

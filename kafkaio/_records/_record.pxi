@@ -1,10 +1,10 @@
-# The record that consumers hand out: one small object that owns its bytes.
+# The record that consumers return: one small object that owns its bytes.
 #
 # It is not tracked by the garbage collector: the fields of a decoded record are bytes
-# and integers, so that no cycle leads through it, and a list of many such objects
-# costs the collector nothing. `ConvertedRecord` is what a deserializer makes of it.
+# and integers, so it cannot be part of a cycle, and a list of many records costs the
+# collector little. `ConvertedRecord`, for deserialized keys and values, is tracked.
 
-# What the records of a batch share.
+# What the records of a batch have in common.
 @cython.final
 @cython.no_gc
 cdef class Place:
@@ -22,11 +22,11 @@ cdef class Record:
     cdef Place _place
     cdef readonly int64_t offset
     cdef readonly int64_t timestamp
-    # Read through the members that kafkaio_install puts in, which the interpreter
-    # reads faster than any property.
+    # Python reads them by the member descriptors that kafkaio_install adds, which are
+    # faster than properties.
     cdef object key
     cdef object value
-    # None without headers, exact bytes as they came, else what the caller gave.
+    # None without headers; bytes as they were encoded; else what the caller passed.
     cdef object _headers
 
     __match_args__ = TypedRecord.__match_args__
@@ -104,7 +104,8 @@ cdef class Record:
         return f"{type(self).__qualname__}({fields})"
 
     def __reduce__(self):
-        return restore_record, fields_of(self)
+        # As its pure twin, and so that a subclass is restored as a plain record.
+        return dispatch_table[TypedRecord](self)
 
     def __replace__(self, **changes):
         return replace(self, **changes)
@@ -114,7 +115,7 @@ cdef tuple FIELDS = tuple(TypedRecord.__match_args__)
 
 
 cdef tuple fields_of(object record):
-    # Of either twin, and of what was made from one.
+    # Of a record of either codec.
     return tuple([getattr(record, name) for name in FIELDS])
 
 
@@ -146,8 +147,7 @@ cdef inline Record new_record(Place place, const Parsed *parsed):
 
 
 cdef tuple parse_headers(bytes raw):
-    # They were found sound when the record was decoded; the bounds are held all the
-    # same.
+    # They were validated when the record was decoded; bounds are checked nevertheless.
     cdef const uint8_t *at = <const uint8_t *>PyBytes_AS_STRING(raw)
     cdef const uint8_t *end = at + PyBytes_GET_SIZE(raw)
     cdef const uint8_t *start
@@ -161,7 +161,7 @@ cdef tuple parse_headers(bytes raw):
         at = field(at, end, &start, &size)
         if at == NULL:
             raise CorruptRecord("a record's headers do not fill their bytes")
-        # As Java does: a name that is not UTF-8 shows U+FFFD, it stops nobody.
+        # As in Java: a name that is not UTF-8 is decoded with U+FFFD, not refused.
         name = PyUnicode_DecodeUTF8(<const char *>start, size, "replace")
         at = field(at, end, &start, &size)
         if at == NULL:
@@ -212,7 +212,7 @@ install_members()
 
 
 class ConvertedRecord(Record):
-    """A record whose key or value may be any object; the collector knows of it."""
+    """A record whose key and value can be any objects; the collector tracks it."""
 
     __slots__ = ("key", "value")
 
@@ -226,7 +226,7 @@ cdef object set_value = ConvertedRecord.value.__set__
 
 
 def converted(Record record not None, key, value):
-    """Returns the record with another key and value, which may be any objects."""
+    """Return a record with another key and value, which can be any objects."""
     cdef Record made = ConvertedRecord.__new__(ConvertedRecord)
     made._place = record._place
     made.offset = record.offset

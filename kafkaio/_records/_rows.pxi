@@ -63,7 +63,7 @@ cdef class Rows:
     cdef Viewed _keys
     cdef Viewed _values
     cdef ViewedHeaders _headers
-    # The row that `load` was called for.
+    # The fields of the row that `load` has read.
     cdef Py_ssize_t _row
     cdef int64_t _time
     cdef const uint8_t *_key
@@ -103,7 +103,7 @@ cdef class Rows:
         return 0
 
     cdef inline Py_ssize_t put(self, RecordWriter writer) except -2:
-        # Appends the row that was loaded; its index in the batch, -1 for no room.
+        # Appends the loaded row; returns its index in the batch, -1 if it does not fit.
         cdef Py_ssize_t first, end
         if self._headers is not None:
             self._headers.bounds(self._row, self.length, &first, &end)
@@ -137,7 +137,7 @@ cdef class Rows:
         return index
 
     cdef Py_ssize_t most_bytes(self, Py_ssize_t row) except -1:
-        # What `BatchBuilder.size_of` says of a row.
+        # The size of a row by `BatchBuilder.size_of`.
         cdef const uint8_t *name = NULL
         cdef const uint8_t *value = NULL
         cdef Py_ssize_t name_size, value_size, at, first, end
@@ -152,7 +152,7 @@ cdef class Rows:
         return size
 
     def check(self):
-        """Looks at every row; see `kafkaio._records._columns.Rows.check`."""
+        """Check every row; see `kafkaio._records._columns.Rows.check`."""
         cdef Py_ssize_t row
         cdef Py_ssize_t largest = 0
         for row in range(self.length):
@@ -162,7 +162,7 @@ cdef class Rows:
         return largest
 
     def record(self, Py_ssize_t row):
-        """One row, as a producer takes records in."""
+        """Return the timestamp, key, value and headers of one row."""
         cdef const uint8_t *name = NULL
         cdef const uint8_t *value = NULL
         cdef Py_ssize_t name_size, value_size, at, first, end
@@ -184,7 +184,7 @@ cdef class Rows:
         )
 
     def append_to(self, RecordWriter writer not None, Py_ssize_t start=0):
-        """Appends rows from ``start`` on to a batch until it is full.
+        """Append rows from ``start`` on to a batch until it is full.
 
         See `kafkaio._records._columns.Rows.append_to`.
         """

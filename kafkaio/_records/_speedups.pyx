@@ -1,22 +1,25 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""The loops over records, compiled: the twin of `kafkaio._records._pure`.
+"""The loops over records, compiled.
 
-What is right is said there, and the tests hold this module to it on every input. It is
-one module, so that its parts call each other as C does; the parts are:
+The pure modules beside it (`_pure`, `_cursor`, `_columns`, `_append`, ...) define what
+is right; the tests compare this module with them, errors included. It is one module,
+so that its parts call each other as C functions:
 
-- `_wire.pxi`: numbers and fields in memory, and the one function that reads a record;
-- `_record.pxi`: the record that consumers hand out;
+- `_wire.pxi`: reads and writes numbers, fields and records in memory;
+- `_record.pxi`: the record that consumers return;
 - `_decode.pxi`: lists of records, lists of fields, and the cursor;
 - `_header.pxi`: the header of a batch;
 - `_writer.pxi`, `_frame.pxi`: the open batch of a producer, and the finished one;
 - `_columns.pxi`: whole batches as columns;
 - `_murmur2.pxi`: the hash of keys;
-- `_stream.pxi`: handing records out one at a time, to ``async for``;
+- `_stream.pxi`: returns records one at a time to ``async for``;
 - `_rows.pxi`: rows of columns that are to become records;
-- `_receipts.pxi`, `_append.pxi`: what tells of a producer's records, and takes them in.
+- `_receipts.pxi`: the outcome of a producer's records;
+- `_append.pxi`: appends a producer's records directly to open batches.
 """
 
 from collections.abc import Mapping
+from copyreg import dispatch_table
 from dataclasses import FrozenInstanceError, replace
 
 cimport cython
@@ -33,7 +36,7 @@ from kafkaio._records._layout import HEADER_OVERHEAD as MOST_OF_HEADER
 from kafkaio._records._layout import ONE_RECORD as MOST_OF_RECORD
 from kafkaio.errors import CorruptRecord, UsageError
 from kafkaio.types import Record as TypedRecord
-from kafkaio.types import TimestampType, TopicPartition, restore_record
+from kafkaio.types import TimestampType, TopicPartition
 
 __all__ = [
     "Delivery",

@@ -1,16 +1,17 @@
-# Handing records out one at a time, to ``async for``.
+# Returns records one at a time to ``async for``.
 #
-# The stream is its own awaitable: ``__anext__`` returns the stream itself, and driving
-# that makes the next record at once where one is at hand. How the interpreter drives
-# an awaitable differs: up to 3.11 it calls am_send, which returns the record as it is;
-# from 3.12 on ``await`` calls tp_iternext, from which a result must leave inside a
-# StopIteration, and tasks call am_send. One exception per stream is used again and
-# again, as long as nobody else holds it.
+# The stream is its own awaitable: ``__anext__`` returns the stream itself, and awaiting
+# it returns the next record at once if there is one. So a record costs no coroutine.
+#
+# How the interpreter drives an awaitable depends on its version. Up to 3.11 it calls
+# am_send, which returns the record directly. Since 3.12 ``await`` calls tp_iternext,
+# which has to return a result inside a StopIteration, and tasks call am_send. Each
+# stream keeps one StopIteration and reuses it as long as nothing else refers to it.
 
 cdef extern from *:
     """
-    /* Steals value if it raises StopIteration(value) by what was raised before; does
-       nothing and returns 0 where that is not possible. */
+    /* Raises StopIteration(value) with the exception object of an earlier call, steals
+       value and returns 1. Returns 0 and does nothing if that is not possible. */
     static int kafkaio_stop_again(PyObject *stop, PyObject *value) {
     #if PY_VERSION_HEX >= 0x030C0000 && !defined(Py_GIL_DISABLED)
         if (stop != Py_None && Py_REFCNT(stop) == 1) {
@@ -45,7 +46,7 @@ cdef extern from "Python.h":
 
 @cython.final
 cdef class Handout:
-    """The records that are being handed out, and how far.
+    """The records that a reader hands out next, and how far it is.
 
     See `kafkaio._records._stream.Handout`.
     """
@@ -62,7 +63,7 @@ cdef class Handout:
         self.mark = -1
 
     cdef inline object next_record(self):
-        # None where there is none that could be taken without more ado.
+        # None if there is none that can be taken without waiting.
         cdef RecordCursor cursor = self.cursor
         if self.credit <= 0 or cursor is None or cursor.remaining <= 0:
             if not self._refill():
@@ -82,11 +83,11 @@ cdef class Handout:
         return record
 
     def take(self):
-        """Take the next record; all that were taken before are finished."""
+        """Take the next record; all records taken before count as finished."""
         return self.next_record()
 
     def take_run(self, Py_ssize_t limit):
-        """Take the next records of the cursor, at most ``limit`` of them."""
+        """Take the next records of the cursor, at most ``limit``."""
         cdef RecordCursor cursor = self.cursor
         cdef list records
         if cursor is None:
@@ -106,18 +107,18 @@ cdef class Handout:
 
 @cython.final
 cdef class RecordStream:
-    """The asynchronous iterator over what a `Handout` takes.
+    """The asynchronous iterator over the records of a `Handout`.
 
-    See `kafkaio.consumer.reading.iterators.PlainStream`. It must be driven by one task
-    at a time; who asks for a second record while the first is awaited, or is still to be,
-    gets a coroutine that goes the long way.
+    See `kafkaio.consumer.reading.iterators.PlainStream`. One task at a time can drive
+    it. A second ``__anext__`` before the first one was awaited returns a coroutine of
+    ``wait`` instead of the stream.
     """
 
     cdef Handout _handout
     cdef object _wait
-    # The long way, while it is being gone.
+    # The coroutine that waits for records, while it is awaited.
     cdef object _waiting
-    # Whether the stream itself was given out as an awaitable that has not begun.
+    # Whether __anext__ has returned the stream, and it was not awaited yet.
     cdef bint _is_asked
     cdef object _stop
 
@@ -129,7 +130,7 @@ cdef class RecordStream:
         return self
 
     def __anext__(self):
-        """The next record. If cancelled, none was taken."""
+        """Return the next record. If it is cancelled, no record was taken."""
         if self._is_asked or self._waiting is not None:
             return self._wait()
         self._is_asked = True
@@ -145,7 +146,7 @@ cdef class RecordStream:
         return self.send(None)
 
     def send(self, value):
-        """Go on with what is awaited, as the same method of coroutines does."""
+        """Continue what is awaited, as the same method of coroutines."""
         cdef PyObject *result = NULL
         cdef int state = stream_send(self, <PyObject *>value, &result)
         if state == PYGEN_NEXT:
@@ -187,7 +188,7 @@ cdef inline object owned(PyObject *result):
 
 
 cdef int stream_send(RecordStream self, PyObject *value, PyObject **result) except -1:
-    # The slot am_send: PYGEN_ERROR is -1.
+    # For the slot am_send; PYGEN_ERROR is -1.
     cdef int state
     result[0] = NULL
     if self._waiting is None:
@@ -210,7 +211,7 @@ cdef int stream_send(RecordStream self, PyObject *value, PyObject **result) exce
 
 
 cdef PyObject *stream_next(RecordStream self) except NULL:
-    # The slot tp_iternext; NULL comes with an exception.
+    # For the slot tp_iternext; NULL means that an exception is set.
     cdef PyObject *result = NULL
     if stream_send(self, <PyObject *>None, &result) == PYGEN_NEXT:
         return result

@@ -1,4 +1,4 @@
-"""The pure twin of handing records out one at a time: it says what is right."""
+"""Hands records out one at a time: the pure twin, which defines what is right."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ __all__ = ["Handout"]
 
 
 class Handout:
-    """The records that are being handed out, and how far.
+    """The records that a reader hands out next, and how far it is.
 
-    Its owner reads and writes the attributes; ``take`` and ``take_run`` move on.
+    The reader sets the attributes; `take` and `take_run` move the cursor.
 
     Args:
-        refill: called when there is no credit or no record left. Returns whether it
-            gave more of both; False where the caller has to go the long way. What it
-            raises, `take` raises.
-        convert: makes of each record what is handed out, or None. The record is
-            handed out again if it raises.
+        refill: called if no record is left, or none may be handed out (``credit``).
+            Returns True if it set a cursor with records and a credit; False if the
+            caller has to wait for records. `take` raises what it raises.
+        convert: applied to each record before it is handed out; None for no
+            conversion. If it raises, the same record comes next again.
 
     Attributes:
-        cursor: the records at hand, or None.
-        mark: every record of the cursor before this offset is finished; -1 while
-            nothing was taken by `take` since the owner set it.
-        credit: records that `take` may hand out before it asks for more.
+        cursor: the records to hand out; None for none.
+        mark: records of the cursor before this offset are finished, because a later
+            one was taken; -1 if `take` has taken none since the reader set the cursor.
+        credit: number of records that `take` may hand out before the next ``refill``.
     """
 
     __slots__ = ("_convert", "_refill", "credit", "cursor", "mark")
@@ -43,10 +43,10 @@ class Handout:
         self.credit = 0
 
     def take(self) -> Record | None:
-        """Take the next record; all that were taken before are finished.
+        """Take the next record; all records taken before count as finished.
 
         Returns:
-            None where there is none that could be taken without more ado.
+            None if there is none that can be taken without waiting.
         """
         cursor = self.cursor
         if self.credit <= 0 or cursor is None or not cursor.remaining:
@@ -62,10 +62,10 @@ class Handout:
         return self._converted(cursor, self._convert)
 
     def take_run(self, limit: int) -> list[Record]:
-        """Take the next records of the cursor, at most ``limit`` of them.
+        """Take the next records of the cursor, at most ``limit``.
 
-        It ends before a record that cannot be converted, and raises only where that
-        is the first. `mark` and `credit` stay.
+        It stops before a record that cannot be converted, and raises only if that is
+        the first. ``mark`` and ``credit`` do not change.
         """
         cursor, convert = self.cursor, self._convert
         if cursor is None:

@@ -1,16 +1,16 @@
-# Numbers and fields on the wire: how the compiled codec reads and writes memory.
+# Reads and writes numbers, fields and records in memory.
 #
-# Reading: every function takes the place to read from and the end of what may be read,
-# and returns the place after it, or NULL where the data is corrupt. A size is compared
-# with what is left, never added to a pointer to see where it leads. What is wrong with
-# corrupt data is for the pure twin to say: see `refuse`.
+# Every function that reads takes the position to read from and the end of the data, and
+# returns the position after what it has read, or NULL if the data is corrupt. A size is
+# compared with the bytes that are left; it is never added to a pointer first, which
+# could overflow. The pure twin raises the error for corrupt data: see `refuse`.
 
 from cpython.buffer cimport (
     PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 )
 from cpython.bytes cimport PyBytes_CheckExact
 
-# A buffer of somebody else's, for as long as this lives.
+# Holds the buffer of another object as long as this object lives.
 @cython.final
 @cython.no_gc
 cdef class Held:
@@ -29,11 +29,11 @@ cdef class Held:
         return self._buffer.len
 
     cdef inline bint is_own(self) noexcept:
-        # Whether it is a bytes object, and no part of something larger.
+        # Whether it is a whole bytes object, not a part of a larger buffer.
         return PyBytes_CheckExact(<object>self._buffer.obj)
 
 
-# What is known of a batch whose records are read.
+# What the records of a batch have in common, for parse_record.
 cdef struct Scan:
     int64_t start_offset
     int64_t base_offset
@@ -43,7 +43,7 @@ cdef struct Scan:
     bint is_stamped
 
 
-# One record as it lies in memory; a size of -1 is no field, headers may take 0 bytes.
+# One record in memory. A size of -1 means null; headers_size is 0 without headers.
 cdef struct Parsed:
     int64_t offset
     int64_t timestamp
@@ -58,7 +58,7 @@ cdef struct Parsed:
 cdef const uint8_t *long_varint(
     const uint8_t *at, const uint8_t *end, uint64_t *number
 ) noexcept nogil:
-    # The number as it stands, its sign still folded in.
+    # The raw number, before zigzag decoding.
     cdef uint64_t result = 0
     cdef uint8_t byte
     cdef int shift = 0
@@ -99,7 +99,7 @@ cdef inline uint64_t zigzag(int64_t number) noexcept nogil:
 cdef inline const uint8_t *field(
     const uint8_t *at, const uint8_t *end, const uint8_t **start, Py_ssize_t *size
 ) noexcept nogil:
-    # A size and the bytes it counts; -1 is no field.
+    # A size and as many bytes; a size of -1 means null.
     cdef uint64_t raw
     at = varint(at, end, &raw)
     if at == NULL:
@@ -131,10 +131,10 @@ cdef const uint8_t *skip_headers(const uint8_t *at, const uint8_t *end) noexcept
     return at
 
 
-# What parse_record found.
+# The results of parse_record.
 cdef enum:
     CORRUPT = -1
-    LEFT_OUT = 0  # a record before the start offset, of which the rest is not read
+    LEFT_OUT = 0  # a record before the start offset; its other fields are not read
     FOUND = 1
 
 
@@ -148,7 +148,7 @@ cdef inline int parse_record(
         return CORRUPT
     end = at + (raw >> 1)
     place[0] = end
-    at = varint(at + 1, end, &raw)  # after the attributes, which mean nothing yet
+    at = varint(at + 1, end, &raw)  # after the attributes, which have no meaning yet
     if at == NULL:
         return CORRUPT
     delta = unzigzag(raw)
@@ -199,7 +199,7 @@ cdef inline Py_ssize_t varint_size(uint64_t raw) noexcept nogil:
 
 
 cdef inline Py_ssize_t size_of(Py_ssize_t size) noexcept nogil:
-    # Bytes that a field of `size` bytes takes with its length; -1 is no field.
+    # The encoded size of a field of `size` bytes with its length; -1 means null.
     return varint_size(zigzag(size)) + (size if size > 0 else 0)
 
 

@@ -1,4 +1,4 @@
-# Writing batches: the record section of one, appended to in place.
+# Writes the records of one batch, each at the end of the batch's memory.
 
 cdef extern from *:
     """
@@ -26,7 +26,7 @@ cdef inline Py_ssize_t bytes_size(object field, str what) except -2:
 
 
 cdef tuple pairs_of(object headers):
-    # Exact pairs in an exact tuple: nothing can change them between the two passes.
+    # Exact tuples in an exact tuple, which nothing can change between the two passes.
     if isinstance(headers, (tuple, list)):
         pairs = tuple(headers)
     elif isinstance(headers, Mapping):
@@ -75,7 +75,7 @@ cdef inline int64_t time_of(object timestamp) except -2:
 
 
 cdef class RecordWriter:
-    """The record section of one batch, encoded as the records come in.
+    """The records of one batch; each is encoded when it is appended.
 
     See `kafkaio._records._pure.RecordWriter`.
     """
@@ -90,8 +90,8 @@ cdef class RecordWriter:
     cdef uint8_t *_data
 
     def __cinit__(self, *_args, **_kwargs):
-        # Not in __init__, which a subclass may forget: the sizes are what keeps
-        # try_append within its memory.
+        # Not in __init__, which a subclass could fail to call: try_append relies on
+        # these sizes to stay within its memory.
         self.count = 0
         self.size_bytes = HEADER_SIZE
         self.first_timestamp = -1
@@ -109,8 +109,9 @@ cdef class RecordWriter:
         cdef void *data
         if size <= capacity:
             return 0
-        # Twice as much, for growing is a copy where other batches grow meanwhile; yet
-        # no more than was promised. Beyond that an eighth, or each record were a copy.
+        # Double it, because growing is a copy if other batches grow at the same time,
+        # but not beyond what was promised. Beyond that add an eighth, or every record
+        # would cause a copy.
         capacity = max(min(2 * capacity, self._promised), capacity + capacity // 8)
         capacity = min(capacity, self._target_size - HEADER_SIZE)
         self._resize(max(size, capacity, LEAST_CAPACITY))
@@ -125,7 +126,7 @@ cdef class RecordWriter:
         return 0
 
     def promise(self, Py_ssize_t size):
-        """Says how large a batch memory may be taken for ahead of the records.
+        """Limit the memory that is allocated ahead of the records.
 
         See `kafkaio._records._pure.RecordWriter.promise`.
         """
@@ -135,7 +136,7 @@ cdef class RecordWriter:
             self._resize(max(used, self._promised, LEAST_CAPACITY))
 
     def try_append(self, timestamp, key, value, headers=()):
-        """Appends a record, unless it would take the batch past its target size.
+        """Append a record, unless the batch would exceed its target size.
 
         See `kafkaio._records._pure.RecordWriter.try_append`.
         """
@@ -144,7 +145,7 @@ cdef class RecordWriter:
     cdef Py_ssize_t append(
         self, int64_t time, object key, object value, object headers
     ) except -2:
-        # The index of the record, -1 where there is no room. `time` is valid.
+        # Returns the index of the record, -1 if it does not fit. `time` is valid.
         cdef Py_ssize_t key_size = bytes_size(key, "key")
         cdef Py_ssize_t value_size = bytes_size(value, "value")
         cdef tuple pairs
@@ -180,7 +181,7 @@ cdef class RecordWriter:
         const uint8_t *value,
         Py_ssize_t value_size,
     ) except -2:
-        # The same, of bytes in memory and without headers; a size of -1 is no field.
+        # The same for bytes in memory, without headers; a size of -1 means null.
         cdef Py_ssize_t index = self.put_record(
             time, key, key_size, value, value_size, 1
         )
@@ -197,7 +198,7 @@ cdef class RecordWriter:
         Py_ssize_t value_size,
         Py_ssize_t trailer,
     ) except -2:
-        # All but the last `trailer` bytes, which the caller must write next.
+        # Writes all but the last `trailer` bytes, which the caller must write next.
         cdef Py_ssize_t index = self.count
         cdef int64_t delta = time - self.first_timestamp if index else 0
         cdef Py_ssize_t body = (
@@ -226,15 +227,15 @@ cdef class RecordWriter:
             self.max_timestamp = time
         self.count = index + 1
         self.size_bytes = size
-        # With hundreds of open batches, each is out of the cache when its turn comes
-        # again. So what the next record is written to is asked for now.
+        # With hundreds of open batches, the end of a batch is no longer in the cache
+        # when its next record comes. So the memory of that record is prefetched now.
         at = self._data + (size - HEADER_SIZE)
         kafkaio_expect_write(at + 64)
         kafkaio_expect_write(at + 128)
         return index
 
     def append_values(self, timestamp, list values not None, Py_ssize_t start=0):
-        """Appends values without keys and headers until the batch is full.
+        """Append values without keys and headers until the batch is full.
 
         See `kafkaio._records._pure.RecordWriter.append_values`.
         """
@@ -253,13 +254,13 @@ cdef class RecordWriter:
         return appended
 
     def close(self):
-        """Makes every later `try_append` return -1."""
+        """Close the batch: every later `try_append` returns -1."""
         if self.count == 0:
             raise UsageError("a batch without records cannot be closed")
         self._target_size = 0
 
     def section(self):
-        """The records as they are encoded so far, without the batch's header."""
+        """Return the encoded records, without the batch's header."""
         return PyBytes_FromStringAndSize(
             <const char *>self._data, self.size_bytes - HEADER_SIZE
         )

@@ -1,7 +1,7 @@
-"""Record batches: what the rest of kafkaio imports from this package.
+"""Record batches: the names that the rest of kafkaio imports from this package.
 
-`BatchBuilder` writes batches of message format 2, `read_batches` reads what a Fetch
-response carries, which may be of any format that Kafka ever had.
+`BatchBuilder` writes batches of message format 2. `read_batches` reads the records of a
+Fetch response, which can be of any message format that Kafka has had.
 """
 
 from __future__ import annotations
@@ -101,21 +101,22 @@ def read_batches(
     max_decompressed: int = DEFAULT_LIMIT,
     decompressor: Decompressor | None = None,
 ) -> Iterator[Batch]:
-    """Yields the batches of one partition's records in a Fetch response, one by one.
+    """Yield the batches of one partition in a Fetch response, one by one.
 
-    The batches refer to ``data``, which must not change for as long as they are kept;
-    `RecordBatch.detach` ends that. A last batch that the broker cut off is left out;
-    `first_batch_size` tells how much room it needs where it is the only one.
+    The batches refer to ``data``, which must not change as long as they exist, or until
+    `RecordBatch.detach`. An incomplete last batch is left out; if it is the only one,
+    `first_batch_size` returns the size that a fetch needs for it.
 
     Args:
         data: the ``records`` field of the response.
-        check_crcs: whether to hold each batch against its checksum.
-        max_decompressed: bytes that the records of one batch may decompress to.
-        decompressor: used in place of a new one; a consumer keeps one, because
-            contexts are dear.
+        check_crcs: whether to verify the checksum of each batch.
+        max_decompressed: the most bytes that the records of one batch may decompress
+            to.
+        decompressor: the decompressor to use; None for a new one. A consumer keeps one,
+            because its contexts are expensive to create.
 
     Raises:
-        CorruptRecord: the next batch fails its checks. Those before it were yielded.
+        CorruptRecord: the next batch is corrupt. Those before it were yielded.
     """
     view = memoryview(data)
     decompressor = decompressor or Decompressor()
@@ -137,10 +138,10 @@ def read_batches(
 
 
 def first_batch_size(data: BytesLike) -> int | None:
-    """Bytes that the first batch in ``data`` takes, even if ``data`` cuts it off.
+    """Return the size of the first batch in ``data``, even if it is incomplete.
 
     Returns:
-        None where ``data`` ends before that can be told.
+        The size in bytes; None if ``data`` is too short to know it.
 
     Raises:
         CorruptRecord: the length or the magic byte is impossible.

@@ -1,4 +1,8 @@
-"""Writing batches: the open batch of a producer, and small helpers for brokers."""
+"""Writes batches: the open batch of a producer, and helpers for the embedded broker.
+
+`BatchBuilder` inherits from the codec's `RecordWriter`, compiled or pure: a wrapper
+around it would cost one more call per record.
+"""
 
 from __future__ import annotations
 
@@ -36,24 +40,23 @@ _MAX_TIMESTAMP_OFFSET = 35
 
 
 class BatchBuilder(RecordWriter):
-    """One batch of message format 2: filled, then built, perhaps more than once.
+    """One batch of message format 2: filled with records, then built once or more.
 
     Args:
-        target_size: bytes, header included and before compression, that the batch
-            may reach. The first record may pass it.
+        target_size: the most bytes of the batch, header included, before compression.
+            Only the first record can exceed it.
         compression: the codec.
         level: level of the codec, None for its default; see `Compressor`.
         transactional: whether the batch is part of a transaction.
-        control: whether the batch is a marker and not data; only brokers write it.
-        compressor: used in place of a new one made from ``compression`` and
-            ``level``; a producer keeps one, because contexts are dear.
+        control: whether the batch holds control records, which only brokers write.
+        compressor: used instead of a new one of ``compression`` and ``level``. A
+            producer keeps one, because its context is expensive to create.
 
     Attributes:
-        count: records appended so far.
-        size_bytes: size of the batch, header included, before compression. It is
-            exact with `Compression.NONE`; with others it is the estimate that
-            the broker's limits are held against, and data that cannot be
-            compressed may come out a little larger.
+        count: number of records so far.
+        size_bytes: size of the batch, header included, before compression. Without
+            compression it is exact. With a codec it is the estimate to compare with the
+            broker's limits; data that cannot be compressed can become a little larger.
         first_timestamp: timestamp of the first record; -1 in an empty batch.
         max_timestamp: the greatest timestamp; -1 in an empty batch.
     """
@@ -70,7 +73,7 @@ class BatchBuilder(RecordWriter):
         control: bool = False,
         compressor: Compressor | None = None,
     ) -> None:
-        RecordWriter.__init__(self, target_size)  # at half the price of super()
+        RecordWriter.__init__(self, target_size)  # takes half the time of super()
         self._compressor = compressor or Compressor(compression, level)
         self._attributes: int = self._compressor.codec
         if transactional:
@@ -82,7 +85,7 @@ class BatchBuilder(RecordWriter):
 
     @staticmethod
     def size_of(key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:
-        """Size, at the most and uncompressed, of a batch that holds this one record."""
+        """The largest possible size of a batch of this one record, uncompressed."""
         size = ONE_RECORD
         if key is not None:
             size += len(key)
@@ -100,13 +103,13 @@ class BatchBuilder(RecordWriter):
         base_sequence: int = -1,
         partition_leader_epoch: int = -1,
     ) -> bytes:
-        """Returns the batch, stamped with the producer's state.
+        """Return the batch, with the producer's state in its header.
 
-        The first call closes the batch to more records and compresses them; later
-        ones only stamp the header anew, as a retry after an epoch bump needs.
+        The first call closes the batch and compresses the records. Later calls only
+        make a new header, as for a retry with another producer epoch.
 
         Raises:
-            UsageError: the batch holds no record.
+            UsageError: the batch has no record.
         """
         self.close()
         self._is_built = True
@@ -119,14 +122,13 @@ class BatchBuilder(RecordWriter):
         )
 
     def _compressed(self) -> bytes | None:
-        # None where the records stay as they are: to keep them would be to keep them
-        # twice.
+        # None without compression: a copy of the records would double their memory.
         if self._body is None and self._compressor.codec is not Compression.NONE:
             self._body = self._compressor.compress(self.section())
         return self._body
 
     def records(self) -> Iterator[PlainRecord]:
-        """The records appended so far, in order; to split a batch that is too large."""
+        """Yield the records appended so far, in order, to split a batch."""
         origin = Origin(
             topic="",
             partition=0,
@@ -166,7 +168,7 @@ def encode_batch(
     compression: Compression = Compression.NONE,
     transactional: bool = False,
 ) -> bytes:
-    """Returns one batch of all ``records``, as a broker's log would hold it.
+    """Return one batch of all ``records``, as it is in a broker's log.
 
     Raises:
         UsageError: there are no records.
@@ -180,7 +182,7 @@ def encode_batch(
 
 
 def with_base_offset(batch: BytesLike, base_offset: int, leader_epoch: int) -> bytes:
-    """Returns ``batch`` as a leader appends it: its place is outside the checksum."""
+    """Return ``batch`` with an offset and epoch, which the checksum does not cover."""
     copy = bytearray(batch)
     (length,) = struct.unpack_from(">i", copy, 8)
     _PLACE.pack_into(copy, 0, base_offset, length, leader_epoch)
@@ -188,7 +190,7 @@ def with_base_offset(batch: BytesLike, base_offset: int, leader_epoch: int) -> b
 
 
 def with_log_append_time(batch: BytesLike, timestamp: int) -> bytes:
-    """Returns ``batch`` as a leader of a topic with log append time writes it."""
+    """Return ``batch`` with the broker's timestamp, as with log append time."""
     copy = bytearray(batch)
     (attributes,) = _ATTRIBUTES.unpack_from(copy, ATTRIBUTES_OFFSET)
     _ATTRIBUTES.pack_into(copy, ATTRIBUTES_OFFSET, attributes | LOG_APPEND_TIME)

@@ -1,9 +1,9 @@
-"""The five compression codecs, each bounded while it decompresses.
+"""The five compression codecs, with a limit on what they decompress.
 
-What Java writes and what it accepts decides the settings here. Its consumers and
-brokers refuse LZ4 frames with linked blocks, and it writes snappy in the framing of
-snappy-java ("xerial") where librdkafka writes a raw block. A batch from anyone may
-be a bomb, so no codec here makes more output than the limit and one chunk.
+The settings follow what Java writes and accepts. Its consumers and brokers refuse LZ4
+frames with linked blocks. It writes snappy in the framing of snappy-java ("xerial"),
+while librdkafka writes a raw block; both are read. Any batch can be a decompression
+bomb, so no codec produces more output than the limit and one chunk.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_LIMIT", "BytesLike", "Compression", "Compressor", "Decompressor"]
 
-#: Bytes that one batch may decompress to, unless the caller says otherwise.
+#: The default limit of bytes that one batch may decompress to.
 DEFAULT_LIMIT = 64 * 1024 * 1024
 
 
 class Compression(IntEnum):
-    """The codec of a batch, as bits 0 to 2 of its attributes name it."""
+    """The codec of a batch, by the number in bits 0 to 2 of its attributes."""
 
     NONE = 0
     GZIP = 1
@@ -45,25 +45,25 @@ _LIBRARIES = {
     Compression.ZSTD: "zstandard",
 }
 _CHUNK = 256 * 1024
-#: Bytes that gzip is given at a time.
+#: The bytes of input that gzip gets at a time.
 _GZIP_PIECE = 16 * 1024
 _SNAPPY_BLOCK = 32 * 1024
 _XERIAL_MAGIC = b"\x82SNAPPY\0"
-# Version and oldest version that can read it, both 1.
+# The magic number, the version and the oldest compatible version, both 1.
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\0\0\0\1\0\0\0\1"
 _INT32 = struct.Struct(">i")
 _GZIP_WBITS = 31
 _DEFAULT_LEVEL = {Compression.GZIP: -1, Compression.LZ4: 9, Compression.ZSTD: 3}
-# Java takes this level, its default, for the fast compressor; the library calls it 0.
+# In Java this level, the default, means the fast compressor; in the library that is 0.
 _LZ4_FAST_IN_JAVA = 9
 
 
 @cache
 def _library(name: str) -> ModuleType:
-    """The library of a codec, loaded when the first batch needs it.
+    """Import the library of a codec, when the first batch needs it.
 
     Raises:
-        ConfigurationError: it cannot be loaded.
+        ConfigurationError: it cannot be imported.
     """
     try:
         return import_module(name)
@@ -77,14 +77,14 @@ def _library(name: str) -> ModuleType:
 class Compressor:
     """Compresses batches with one codec and level.
 
-    Keep one per producer: the context of zstd is made once and used again. It must
-    not be used by two threads at a time.
+    A producer keeps one, so that the context of zstd is created once. It is not
+    thread-safe.
 
     Args:
         codec: the codec.
-        level: the codec's own scale, None for Java's default: -1 for gzip, 3 for
-            zstd, and 9 for lz4, where it means the fast compressor, as it does in
-            Java. Snappy has no levels.
+        level: the level on the codec's own scale, None for Java's default: -1 for gzip,
+            3 for zstd, and 9 for lz4, where it means the fast compressor, as in Java.
+            Snappy has no levels.
 
     Raises:
         ConfigurationError: the library of the codec is not installed.
@@ -103,7 +103,7 @@ class Compressor:
             self._zstd = self._library.ZstdCompressor(level=self._level)
 
     def compress(self, data: BytesLike) -> bytes:
-        """Returns ``data`` compressed, in the framing that Java writes."""
+        """Return ``data`` compressed, in Java's framing."""
         match self.codec:
             case Compression.NONE:
                 return bytes(data)
@@ -143,8 +143,8 @@ class Compressor:
 class Decompressor:
     """Decompresses batches of any codec.
 
-    Keep one per consumer: the contexts of zstd and lz4 are made once and used again.
-    It must not be used by two threads at a time.
+    A consumer keeps one, so that the contexts of zstd and lz4 are created once. It is
+    not thread-safe.
     """
 
     __slots__ = ("_lz4", "_zstd")
@@ -156,13 +156,15 @@ class Decompressor:
     def decompress(
         self, codec: Compression, data: BytesLike, limit: int = DEFAULT_LIMIT
     ) -> bytes:
-        """Returns what ``data`` holds, at most ``limit`` bytes.
+        """Return ``data`` decompressed, at most ``limit`` bytes.
+
+        No more output than the limit and one chunk is produced. In addition, zstd
+        reserves a window of up to 128 MiB if the data asks for it, but uses no more of
+        it than its output.
 
         Raises:
-            CorruptRecord: ``data`` is not what the codec writes, or holds more than
-                ``limit`` bytes; no more output than the limit and one chunk is
-                made. (zstd reserves a window of up to 128 MiB beside it, as high
-                levels ask for, but touches no more of it than it has output.)
+            CorruptRecord: ``data`` is not valid for the codec, or decompresses to more
+                than ``limit`` bytes.
             ConfigurationError: the library of the codec is not installed.
         """
         try:
@@ -170,7 +172,7 @@ class Decompressor:
         except (ConfigurationError, CorruptRecord):
             raise
         except Exception as error:
-            # Each library has exceptions of its own; all mean the same here.
+            # Each library has its own exceptions; they all mean corrupt data.
             raise CorruptRecord(
                 f"the {codec.name.lower()} data of a batch cannot be read: {error}"
             ) from error
@@ -195,9 +197,9 @@ class Decompressor:
         library = _library(_LIBRARIES[Compression.ZSTD])
         if self._zstd is None:
             self._zstd = library.ZstdDecompressor()
-        # A frame says how much it holds only if its writer knew before it began, as
-        # librdkafka and this client do. One that does not, as Java's, and several in
-        # a row are read as a stream, which takes longer.
+        # A frame has its content size only if the writer knew it in advance, as
+        # librdkafka and this client do. Frames without it, such as Java's, and several
+        # frames in sequence are read as a stream, which takes longer.
         claimed: int = library.frame_content_size(data)
         if 0 < claimed <= limit:
             try:
@@ -259,11 +261,11 @@ def _gunzip(data: BytesLike, limit: int) -> bytes:
     parts: list[bytes] = []
     total = position = 0
     view = memoryview(data)
-    while position < len(view):  # one member after the other
+    while position < len(view):  # one gzip member after the other
         stream = zlib.decompressobj(_GZIP_WBITS)
         while not stream.eof:
-            # In pieces, for what a call leaves of its input is copied: with as many
-            # members as fit, all of it as often.
+            # In pieces, because each call copies the input that it leaves. With many
+            # small members, the whole rest would be copied for each of them.
             piece = view[position : position + _GZIP_PIECE]
             chunk = stream.decompress(piece, _CHUNK)
             left = stream.unused_data or stream.unconsumed_tail
@@ -284,8 +286,8 @@ def _unsnappy(data: BytesLike, limit: int) -> bytes:
     position = total = 0
     while position < len(view):
         if view[position : position + 8] == _XERIAL_MAGIC:
-            # Streams may follow each other; the header cannot be mistaken for a
-            # length because that would be negative.
+            # Several streams can follow each other. Their header cannot be mistaken for
+            # the length of a block, because the length would be negative.
             position += len(_XERIAL_HEADER)
             continue
         (size,) = _INT32.unpack_from(view, position)

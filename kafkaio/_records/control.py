@@ -1,8 +1,8 @@
-"""Control batches: the markers that end transactions, and what else the log marks.
+"""Control batches, which end transactions.
 
-A control batch holds one record. Its key is a version and a type; types other than
-`ControlType.ABORT` and `ControlType.COMMIT` belong to the Raft quorum and mean nothing
-to a client. Compaction may empty the batch, which then marks nothing.
+A control batch has one record. Its key is a version and a type; types other than
+`ControlType.ABORT` and `ControlType.COMMIT` belong to the Raft quorum and have no
+meaning for a client. Compaction can remove the record; the batch has no meaning then.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class EndTxnMarker:
 
     Attributes:
         control_type: whether the transaction was aborted or committed.
-        coordinator_epoch: epoch of the transaction coordinator that decided so.
+        coordinator_epoch: epoch of the transaction coordinator that ended it.
     """
 
     control_type: ControlType
@@ -48,10 +48,10 @@ class EndTxnMarker:
 
 
 def parse_control_type(key: bytes | None) -> int:
-    """The type that the key of a control record names, known here or not.
+    """Return the type in the key of a control record, known here or not.
 
     Raises:
-        CorruptRecord: the key is too short to name one.
+        CorruptRecord: the key is too short.
     """
     if key is None or len(key) < _KEY.size:
         raise CorruptRecord("the key of a control record names no type")
@@ -60,12 +60,12 @@ def parse_control_type(key: bytes | None) -> int:
 
 
 def parse_end_txn_marker(key: bytes | None, value: bytes | None) -> EndTxnMarker:
-    """Reads the marker from a control record's key and value.
+    """Read the end of a transaction from a control record's key and value.
 
-    Fields that later versions may add behind the known ones are passed over.
+    Fields that later versions add after the known ones are ignored.
 
     Raises:
-        CorruptRecord: the record is too short, or marks something else.
+        CorruptRecord: the record is too short, or is of another type.
     """
     kind = parse_control_type(key)
     if kind not in {ControlType.ABORT, ControlType.COMMIT}:
@@ -84,7 +84,7 @@ def control_batch(
     base_offset: int = 0,
     leader_epoch: int = -1,
 ) -> bytes:
-    """Returns the batch that a broker appends to end a transaction."""
+    """Return the batch that a broker appends to end a transaction."""
     builder = BatchBuilder(transactional=True, control=True)
     builder.try_append(
         timestamp,

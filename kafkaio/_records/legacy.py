@@ -1,10 +1,10 @@
-"""Reading message formats 0 and 1, which old segments on any broker may still hold.
+"""Reads the message formats 0 and 1, which old segments of any broker can contain.
 
-A message is either a record or, if its attributes name a codec, a wrapper whose value
-is a compressed set of messages. Format 0 has no timestamps, and the messages in a
-wrapper carry their own offsets. In format 1 they count from the wrapper's first
-record, while the wrapper carries the offset of its last one, so all of them must be
-read before the first one's offset is known. Nothing here writes these formats.
+A message is a record or, if its attributes name a codec, a wrapper: its value is a
+compressed set of messages. Format 0 has no timestamps, and the messages in a wrapper
+have absolute offsets. In format 1 their offsets are relative to the wrapper's first
+record, and the wrapper has the offset of its last one; so all of them must be read
+before the first one's offset is known. These formats are never written.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from kafkaio._records._layout import (
     encode_varint,
 )
 from kafkaio._records.compression import DEFAULT_LIMIT, Compression, Decompressor
-from kafkaio._records.sections import Section, Sectioned
+from kafkaio._records.sections import ReadableBatch, Section
 from kafkaio.errors import CorruptRecord
 from kafkaio.types import TimestampType
 
 __all__ = ["MIN_LEGACY_LENGTH", "LegacyBatch"]
 
-#: The least that a message's length can be: checksum, magic, attributes, two lengths.
+#: The least length of a message: checksum, magic byte, attributes, two lengths.
 MIN_LEGACY_LENGTH = 14
 
 _PREFIX = struct.Struct(">qi")
@@ -52,21 +52,21 @@ class _Message(NamedTuple):
     value: bytes | None
 
 
-class LegacyBatch(Sectioned):
-    """One message of format 0 or 1, in the guise of a `RecordBatch`.
+class LegacyBatch(ReadableBatch):
+    """One message of format 0 or 1, with the interface of a `RecordBatch`.
 
-    The attributes that formats 0 and 1 do not have say so: no producer, no leader
-    epoch, neither transactional nor a control batch. ``base_offset`` and ``count`` of
-    a compressed message decompress it, and then raise what `decode` raises.
+    What these formats do not have is empty: there is no producer and no leader epoch,
+    and it is neither transactional nor a control batch. ``base_offset`` and ``count``
+    of a compressed message decompress it, and raise what `decode` raises.
 
     Args:
         data: the whole message, offset and length included.
-        decompressor: what decompresses a wrapper.
-        max_decompressed: bytes that a wrapper may decompress to.
+        decompressor: decompresses a wrapper.
+        max_decompressed: the most bytes that a wrapper may decompress to.
 
     Attributes:
         last_offset: offset of the last record.
-        next_offset: where to read on after this message.
+        next_offset: the offset after the message.
         magic: number of the message format, 0 or 1.
         compression: the codec.
         timestamp_type: who set the timestamps.
@@ -75,7 +75,7 @@ class LegacyBatch(Sectioned):
         size_bytes: size of the message on the wire.
 
     Raises:
-        CorruptRecord: the message contradicts itself.
+        CorruptRecord: a field has an impossible value, or the lengths do not agree.
     """
 
     __slots__ = (
@@ -137,18 +137,18 @@ class LegacyBatch(Sectioned):
         return len(self._records())
 
     def check_crc(self) -> None:
-        """Holds the checksum against what it covers: all from the magic byte on.
+        """Verify the checksum, which covers everything from the magic byte on.
 
-        The messages in a wrapper are checked too, when they are decoded.
+        The messages in a wrapper are verified, too, when they are decoded.
 
         Raises:
-            CorruptRecord: they differ.
+            CorruptRecord: the checksum is wrong.
         """
         _check_message_crc(self._data)
         self._check_crcs = True
 
     def section(self, topic: str, partition: int, start_offset: int = 0) -> Section:
-        """The records as bytes, written anew in format 2 by every call.
+        """Return the records as bytes; every call encodes them in format 2.
 
         Raises:
             CorruptRecord: a wrapper cannot be decompressed or decoded.
@@ -171,7 +171,7 @@ class LegacyBatch(Sectioned):
         return Section(data, 0, len(messages), origin)
 
     def control_type(self) -> int | None:
-        """None: these formats have no control batches."""
+        """Return None: these formats have no control batches."""
         return None
 
     def _records(self) -> list[_Message]:
@@ -190,7 +190,7 @@ class LegacyBatch(Sectioned):
                 f"the compressed message at offset {wrapper.offset} has no value"
             )
         if wrapper.magic == 0 and wrapper.compression is Compression.LZ4:
-            value = _mend_lz4_header(value)
+            value = _fix_lz4_header(value)
         inner = _parse_messages(
             self._decompressor.decompress(
                 wrapper.compression, value, self._max_decompressed
@@ -240,10 +240,10 @@ def _as_field(data: bytes | None) -> bytes:
 
 
 def _placed(wrapper: _Message, inner: list[_Message]) -> list[_Message]:
-    # Old librdkafka left the wrapper's offset at 0; then the inner ones are absolute.
+    # Old librdkafka left the wrapper's offset 0; the inner offsets are absolute then.
     base = wrapper.offset - inner[-1].offset if wrapper.offset else 0
     if wrapper.timestamp_type is TimestampType.LOG_APPEND:
-        # The broker stamped the wrapper only.
+        # The broker has set the timestamp of the wrapper only.
         inner = [
             message._replace(
                 timestamp=wrapper.timestamp, timestamp_type=TimestampType.LOG_APPEND
@@ -278,8 +278,8 @@ def _parse_messages(data: bytes, *, check_crcs: bool) -> list[_Message]:
 
 
 def _parse_message(data: bytes) -> _Message:
-    # `data` holds at least the offset, the length and MIN_LEGACY_LENGTH bytes, which
-    # is enough for a timestamp.
+    # `data` has at least the offset, the length and MIN_LEGACY_LENGTH bytes, which is
+    # enough to read a timestamp.
     magic, attributes = data[MAGIC_OFFSET], data[_ATTRIBUTES_OFFSET]
     codec = _CODECS.get(attributes & CODEC_MASK)
     if magic > 1 or codec is None:
@@ -321,10 +321,10 @@ def _check_message_crc(data: bytes) -> None:
         )
 
 
-def _mend_lz4_header(frame: bytes) -> bytes:
-    # Kafka's first LZ4 writer took the checksum of the frame descriptor over the
-    # frame's magic number too, and brokers kept it so in format 0. Java ignores that
-    # byte there; a library that does not must be given the right one.
+def _fix_lz4_header(frame: bytes) -> bytes:
+    # Kafka's first LZ4 writer included the frame's magic number in the checksum of the
+    # frame descriptor, and format 0 kept that. Java ignores that byte in format 0; a
+    # library that verifies it needs the right one.
     descriptor_start = 4
     if len(frame) <= descriptor_start:
         return frame
@@ -337,7 +337,7 @@ def _mend_lz4_header(frame: bytes) -> bytes:
 
 
 def _xxh32_short(data: bytes) -> int:
-    # XXH32 with seed 0 of fewer than 16 bytes, which spares it the four lanes.
+    # XXH32 with seed 0, for fewer than 16 bytes, which needs no accumulators.
     mask = 0xFFFFFFFF
     words = len(data) // 4
     digest = 374761393 + len(data)

@@ -1,7 +1,8 @@
-"""What batches of every format have in common: records that fill a section of bytes."""
+"""What batches of every message format have in common: ways to read their records."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 from kafkaio._records._impl import (
@@ -14,17 +15,17 @@ from kafkaio._records._impl import (
 )
 from kafkaio._records._layout import Columns, Origin
 
-__all__ = ["Section", "Sectioned"]
+__all__ = ["ReadableBatch", "Section"]
 
 
 class Section(NamedTuple):
-    """The records of a batch, decompressed, as the codecs read them.
+    """The decompressed records of a batch, as the decoders read them.
 
     Attributes:
-        data: what holds them.
+        data: holds the records.
         position: where they begin; they fill the data to its end.
-        record_count: how many there are.
-        origin: what they share.
+        record_count: the number of records.
+        origin: what they have in common.
     """
 
     data: bytes
@@ -33,31 +34,31 @@ class Section(NamedTuple):
     origin: Origin
 
 
-class Sectioned:
-    """A batch whose records can be read in several ways from one section.
+class ReadableBatch(ABC):
+    """The ways to read the records of a batch, all of them from `section`.
 
-    Every way raises `CorruptRecord` where the records cannot be decompressed or
-    decoded, and gives the records from ``start_offset`` on, in their order.
+    Every method returns the records from ``start_offset`` on, in order, and raises
+    `CorruptRecord` if they cannot be decompressed or decoded.
 
     Attributes:
-        next_offset: where to read on after the batch.
+        next_offset: the offset after the batch.
     """
 
     __slots__ = ()
     next_offset: int
 
+    @abstractmethod
     def section(self, topic: str, partition: int, start_offset: int = 0) -> Section:
-        """The records as bytes, decompressed anew by every call."""
-        raise NotImplementedError
+        """Return the records as bytes; every call decompresses them again."""
 
-    def detach(self) -> None:
-        """Keeps the batch's bytes for itself, and refers to nothing else any more."""
+    def detach(self) -> None:  # noqa: B027 - a batch that owns its bytes needs nothing
+        """Copy the batch's bytes, so that the buffer around them is not referred to."""
 
     def decode(self, topic: str, partition: int, start_offset: int = 0) -> list[Record]:
-        """Decodes the records into a list.
+        """Decode the records into a list.
 
         The records own their bytes: none of them keeps the batch in memory. With log
-        append time every timestamp is the broker's.
+        append time, every timestamp is the broker's.
 
         Raises:
             CorruptRecord: the records cannot be decompressed or decoded.
@@ -67,20 +68,20 @@ class Sectioned:
     def iterate(
         self, topic: str, partition: int, start_offset: int = 0
     ) -> RecordCursor:
-        """Checks the records and returns a cursor that makes one when asked for it.
+        """Check the records and return a cursor, which decodes them one by one.
 
-        Only the cursor keeps the batch in memory, until it comes to its end or is
-        stopped; the records own their bytes.
+        The cursor keeps the batch in memory until it is at its end or stopped. The
+        records own their bytes.
 
         Raises:
-            CorruptRecord: the records cannot be decompressed or decoded; the cursor
-                itself never fails.
+            CorruptRecord: the records cannot be decompressed or decoded. The iteration
+                itself cannot fail.
         """
         section = self.section(topic, partition, start_offset)
         return RecordCursor(*section, self.next_offset)
 
     def keys(self, start_offset: int = 0) -> list[bytes | None]:
-        """The keys alone, without a record around each.
+        """Return the keys only, without making records.
 
         Raises:
             CorruptRecord: the records cannot be decompressed or decoded.
@@ -88,7 +89,7 @@ class Sectioned:
         return decode_keys(*self.section("", 0, start_offset))
 
     def values(self, start_offset: int = 0) -> list[bytes | None]:
-        """The values alone, without a record around each.
+        """Return the values only, without making records.
 
         Raises:
             CorruptRecord: the records cannot be decompressed or decoded.
@@ -102,20 +103,20 @@ class Sectioned:
         partition: int,
         start_offset: int = 0,
     ) -> bool:
-        """Adds the records to columns that gather those of many batches.
+        """Add the records to the columns of many batches.
 
         Returns:
-            False where they would pass the columns' limit: nothing was added.
+            False if they would exceed the columns' limit: nothing was added.
 
         Raises:
             CorruptRecord: the records cannot be decompressed or decoded. Nothing was
                 added.
-            UsageError: these records alone pass the columns' limit.
+            UsageError: these records alone exceed the columns' limit.
         """
         return columns.add(*self.section(topic, partition, start_offset))
 
     def columns(self, start_offset: int = 0, *, headers: bool = False) -> Columns:
-        """The records as columns in the memory layout of Arrow.
+        """Return the records as columns in the memory layout of Arrow.
 
         Raises:
             CorruptRecord: the records cannot be decompressed or decoded.

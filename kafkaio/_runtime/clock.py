@@ -1,7 +1,6 @@
-"""The clock and the dice: the only place that asks for either.
+"""The wall clock and random numbers: the only module that asks for either.
 
-A simulation puts its own in their place with ``replaced``; the loop's clock it
-replaces with the loop.
+A simulation replaces both with `replaced`, and the loop's clock with its own loop.
 """
 
 from __future__ import annotations
@@ -29,40 +28,41 @@ _sources = _Sources(time.time_ns, random.random, random.getrandbits)  # noqa: S3
 
 
 def now() -> float:
-    """Seconds on the running loop's monotonic clock; only differences mean anything."""
+    """Return the seconds on the running loop's monotonic clock."""
     return asyncio.get_running_loop().time()
 
 
 def wall_clock() -> Callable[[], int]:
-    """The clock that tells nanoseconds since the Unix epoch.
+    """Return the function that returns nanoseconds since the Unix epoch.
 
-    For those who ask it for every record: what is told is the clock of now.
+    For callers that ask for the time of every record. They get the clock that is in
+    use now: a later `replaced` does not affect them.
     """
     return _sources.wall_ns
 
 
 def wall_ms() -> int:
-    """Milliseconds since the Unix epoch, as record timestamps have them."""
+    """Return the milliseconds since the Unix epoch, as in record timestamps."""
     return _sources.wall_ns() // 1_000_000
 
 
 def roll() -> float:
-    """A random number in [0, 1), for jitter; not for secrets."""
+    """Return a random number in [0, 1), for jitter; not for secrets."""
     return _sources.roll()
 
 
 def random_uuid() -> UUID:
-    """A random id (RFC 9562, version 4); not for secrets."""
+    """Return a random id (RFC 9562, version 4); not for secrets."""
     return UUID(int=_sources.bits(128), version=4)
 
 
 @contextmanager
 def replaced(wall_ns: Callable[[], int], dice: random.Random) -> Iterator[None]:
-    """Let all of the process take the time of day and its dice from elsewhere.
+    """Replace the wall clock and the random numbers of the whole process.
 
     Args:
-        wall_ns: tells nanoseconds since the Unix epoch.
-        dice: thrown for every random number; the same seed gives the same numbers.
+        wall_ns: returns nanoseconds since the Unix epoch.
+        dice: makes every random number; the same seed gives the same numbers.
     """
     before = _sources.wall_ns, _sources.roll, _sources.bits
     _sources.wall_ns = wall_ns

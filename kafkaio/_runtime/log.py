@@ -1,8 +1,8 @@
 """What a client writes to the standard library's log, unless ``log=False``.
 
-The log is one more observer. Warnings are what a person should act on; those of one
-kind about one subject come at once, then every 30 seconds at most, with the number of
-those left out.
+The log is one more observer. A warning is something that a person should act on. The
+first warning of a kind about a subject is logged at once, later ones every 30 seconds
+at most, with the number of those that were left out.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ CLIENT: Final = logging.getLogger("kafkaio.client")
 PRODUCER: Final = logging.getLogger("kafkaio.producer")
 CONSUMER: Final = logging.getLogger("kafkaio.consumer")
 
-#: Events so frequent that even asking for the level would cost: they reach the log
-#: only where its level was DEBUG when the client started.
+#: Events so frequent that even the check of the level would cost: they are logged only
+#: if the level was DEBUG when the client started.
 _FREQUENT: Final[Mapping[str, logging.Logger]] = {
     "request_sent": CLIENT,
     "request_answered": CLIENT,
@@ -42,18 +42,18 @@ _FREQUENT: Final[Mapping[str, logging.Logger]] = {
 }
 #: Seconds between two warnings of one kind about one subject.
 _INTERVAL: Final = 30.0
-#: Subjects remembered; past that, those that may be logged again are forgotten.
+#: Subjects that are kept; beyond that number, those that may be logged again go.
 _MANY: Final = 1000
-#: Attempts after which it is worth a warning that something still fails.
+#: Attempts after which a step that still fails is a warning.
 _STILL_FAILING: Final = 10
-#: Seconds that are worth a warning when the loop was blocked for them.
+#: Seconds for which a blocked loop is a warning.
 _BLOCKED: Final = 1.0
 #: Partitions named in one line.
 _NAMED: Final = 10
 
 
 class Limiter:
-    """Decides what may be logged: of each kind and subject, one in an interval.
+    """Decides what is logged: one message for each kind and subject in an interval.
 
     Args:
         interval: seconds.
@@ -61,19 +61,19 @@ class Limiter:
 
     def __init__(self, interval: float = _INTERVAL) -> None:
         self._interval = interval
-        # When each was admitted last, and how much was left out since.
+        # When each was logged last, and how many messages were left out since then.
         self._last: dict[tuple[str, object], tuple[float, int]] = {}
 
     def admit(
         self, kind: str, subject: object, at: float, count: int = 1
     ) -> int | None:
-        """Return how much was left out since the last one; None to leave this out too.
+        """Return how many messages were left out; None to leave this one out, too.
 
         Args:
             kind: what happened.
-            subject: whom or what it happened to.
-            at: seconds on any monotonic clock, the same in every call.
-            count: how many it happened to, where that is what is counted.
+            subject: what it happened to.
+            at: seconds on a monotonic clock, the same clock in every call.
+            count: how many messages this one counts for, such as one for each record.
         """
         key = kind, subject
         before, left_out = self._last.get(key, (None, 0))
@@ -91,12 +91,12 @@ class Limiter:
 
 
 class LogObserver(Observer):
-    """Writes what happens to a client, and to all that use it, to the log.
+    """Writes the events of a client, and of its producers and consumers, to the log.
 
     Args:
         client_id: the client's name, at the head of each line.
-        servers: its bootstrap servers, in words.
-        clock: tells the seconds by which warnings are rationed.
+        servers: its bootstrap servers, as text.
+        clock: returns the seconds by which warnings are limited.
     """
 
     def __init__(
@@ -109,10 +109,10 @@ class LogObserver(Observer):
         self._servers = servers
         self._clock = clock
         self._limiter = Limiter()
-        # Brokers that were told to be out of reach, and have not been reached since.
+        # Brokers that were logged as unreachable, and not reached since then.
         self._unreachable: set[int] = set()
 
-    def _ration(
+    def _log_limited(
         self,
         logger: logging.Logger,
         level: int,
@@ -127,7 +127,7 @@ class LogObserver(Observer):
             line = f"[%s] {text}%s"
             logger.log(level, line, self._client_id, *arguments, more)
 
-    # ---- life ----------------------------------------------------------------------
+    # ---- lifecycle -----------------------------------------------------------------
 
     def started(self, kind: str, name: str) -> None:
         """Log it as INFO."""
@@ -145,7 +145,7 @@ class LogObserver(Observer):
         if seconds < _BLOCKED:
             CLIENT.debug("[%s] event loop blocked: %.3f s", self._client_id, seconds)
             return
-        self._ration(
+        self._log_limited(
             *(CLIENT, logging.WARNING, ("loop blocked", None)),
             "the event loop was blocked for %.1f s: no heartbeat and no request goes "
             "out meanwhile%s",
@@ -157,7 +157,7 @@ class LogObserver(Observer):
     def connection_opened(
         self, node_id: int, connection_class: str, host: str, port: int
     ) -> None:
-        """Log it as DEBUG, and as INFO where it could not be made before."""
+        """Log it as DEBUG, or as INFO if it could not be made before."""
         level = logging.INFO if node_id in self._unreachable else logging.DEBUG
         self._unreachable.discard(node_id)
         CLIENT.log(
@@ -169,7 +169,7 @@ class LogObserver(Observer):
     def connection_lost(
         self, node_id: int, connection_class: str, cause: BaseException | None
     ) -> None:
-        """Log as a warning that none can be made, as INFO that one was lost."""
+        """Log a connection that cannot be made as a warning, a lost one as INFO."""
         if cause is None:
             CLIENT.debug(
                 "[%s] closed the connection to %s (%s)",
@@ -182,10 +182,10 @@ class LogObserver(Observer):
         elif isinstance(cause, BrokerNotAvailable):
             level, what = logging.WARNING, "cannot connect to"
             self._unreachable.add(node_id)
-        self._ration(
+        self._log_limited(
             *(CLIENT, level, (what, node_id)),
             f"{what} %s: %s",
-            *(_server(node_id), _told(cause)),
+            *(_server(node_id), _cause_text(cause)),
         )
 
     def request_sent(self, api: str, version: int, node_id: int) -> None:
@@ -218,26 +218,26 @@ class LogObserver(Observer):
     def retrying(
         self, what: str, attempt: int, delay: float, cause: BaseException
     ) -> None:
-        """Log it as DEBUG, and as a warning where it does not end."""
-        # That no broker can be reached is a warning of its own.
+        """Log it as DEBUG, or as a warning after many attempts."""
+        # For a broker that cannot be reached, `connection_lost` logs the warning.
         if attempt >= _STILL_FAILING and not isinstance(cause, BrokerNotAvailable):
-            self._ration(
+            self._log_limited(
                 *(CLIENT, logging.WARNING, ("retrying", what)),
                 "%s: still failing after %d attempts: %s",
-                *(what, attempt, _told(cause)),
+                *(what, attempt, _cause_text(cause)),
             )
             return
         CLIENT.debug(
             "[%s] %s: attempt %d failed, next in %.3f s: %s",
-            *(self._client_id, what, attempt, delay, _told(cause)),
+            *(self._client_id, what, attempt, delay, _cause_text(cause)),
         )
 
     def topic_unavailable(self, topic: str, cause: BaseException) -> None:
         """Log it as a warning."""
-        self._ration(
+        self._log_limited(
             *(CLIENT, logging.WARNING, ("topic", topic)),
             "topic %r is not available: %s",
-            *(topic, _told(cause)),
+            *(topic, _cause_text(cause)),
         )
 
     # ---- producers -----------------------------------------------------------------
@@ -252,10 +252,10 @@ class LogObserver(Observer):
     def record_failed(
         self, partition: TopicPartition, error: BaseException, count: int
     ) -> None:
-        """Log it as DEBUG: whoever awaits the delivery gets the error."""
+        """Log it as DEBUG: the code that awaits the delivery gets the error."""
         PRODUCER.debug(
             "[%s] %s-%d: %d records failed: %s",
-            *(self._client_id, *partition, count, _told(error)),
+            *(self._client_id, *partition, count, _cause_text(error)),
         )
 
     def delivery_lost(
@@ -263,10 +263,10 @@ class LogObserver(Observer):
     ) -> None:
         """Log it as a warning."""
         records = "record was" if count == 1 else "records were"
-        self._ration(
+        self._log_limited(
             *(PRODUCER, logging.WARNING, ("delivery lost", partition)),
             "%s-%d: %d %s not delivered, and nobody awaited the delivery: %s",
-            *(*partition, count, records, _told(error)),
+            *(*partition, count, records, _cause_text(error)),
             count=count,
         )
 
@@ -279,9 +279,9 @@ class LogObserver(Observer):
         revoked: Collection[TopicPartition],
         lost: Collection[TopicPartition],
     ) -> None:
-        """Log what is lost as a warning, and what else changes hands as INFO."""
+        """Log lost partitions as a warning, other changes as INFO."""
         if lost:
-            self._ration(
+            self._log_limited(
                 *(CONSUMER, logging.WARNING, ("lost", None)),
                 "partitions lost, others may own them already: %s",
                 _names(lost),
@@ -308,7 +308,7 @@ class LogObserver(Observer):
         self, group: str, protocol: str, cause: BaseException | None
     ) -> None:
         """Log it as INFO."""
-        why = "" if cause is None else f", because {_told(cause)}"
+        why = "" if cause is None else f", because {_cause_text(cause)}"
         CONSUMER.info(
             "[%s] group %r is joined by the protocol %r%s",
             *(self._client_id, group, protocol, why),
@@ -322,13 +322,13 @@ class LogObserver(Observer):
         CONSUMER.debug("[%s] committed %s", self._client_id, at)
 
     def commit_failed(self, group: str, error: BaseException) -> None:
-        """Log it as a warning, unless a rebalance is all that is in its way."""
-        passes = isinstance(error, RebalanceInProgress)
-        self._ration(
-            *(CONSUMER, logging.INFO if passes else logging.WARNING),
-            ("commit", (group, passes)),
+        """Log it as a warning, or as INFO if a rebalance is the only reason."""
+        is_passing = isinstance(error, RebalanceInProgress)
+        self._log_limited(
+            *(CONSUMER, logging.INFO if is_passing else logging.WARNING),
+            ("commit", (group, is_passing)),
             "a commit of group %r failed: %s",
-            *(group, _told(error)),
+            *(group, _cause_text(error)),
         )
 
 
@@ -340,22 +340,22 @@ _LOGGERS: Final[Mapping[str, logging.Logger]] = {
 
 
 def attach_log(observer: Observer, client_id: str, servers: str) -> bool:
-    """Let the log hear what an observer hears.
+    """Write the events that an observer receives to the log, too.
 
     Args:
         observer: what ``guarded`` made.
         client_id: the client's name.
-        servers: its bootstrap servers, in words.
+        servers: its bootstrap servers, as text.
 
     Returns:
-        Whether the log takes what the client does as DEBUG.
+        Whether the level of the client's log is DEBUG.
     """
-    unheard = {
+    left_out = {
         name
         for name, logger in _FREQUENT.items()
         if not logger.isEnabledFor(logging.DEBUG)
     }
-    add_observer(observer, LogObserver(client_id, servers), unheard)
+    add_observer(observer, LogObserver(client_id, servers), left_out)
     return CLIENT.isEnabledFor(logging.DEBUG)
 
 
@@ -363,8 +363,8 @@ def _server(node_id: int) -> str:
     return f"bootstrap server {-node_id}" if node_id < 0 else f"broker {node_id}"
 
 
-def _told(cause: BaseException) -> str:
-    # What other code raised may quote a record, which is nothing for a log.
+def _cause_text(cause: BaseException) -> str:
+    # An error of other code may quote a record, which must not be logged.
     if isinstance(cause, KafkaError | OSError):
         return str(cause) or type(cause).__name__
     return type(cause).__name__

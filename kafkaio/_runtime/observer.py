@@ -1,8 +1,8 @@
-"""What a client reports about its work: one method per kind of event.
+"""The events that a client, producer or consumer reports: one method for each kind.
 
-No metrics library is imposed: an observer turns events into whatever it likes. It is
-called on the event loop, synchronously, so it must be quick. The log of the standard
-library is one of the observers (`kafkaio._runtime.log`).
+An observer can turn them into metrics of any library. It is called synchronously on the
+event loop, so it must be quick. The log of the standard library is one of the observers
+(`kafkaio._runtime.log`).
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ P = ParamSpec("P")
 
 
 class Observer:
-    """Hears what happens; every method does nothing until it is overridden.
+    """Receives events; every method does nothing unless it is overridden.
 
-    Any object with some of these methods can observe: deriving from this class is a
-    convenience. An observer that raises never harms the client: the exception goes
-    to the event loop's exception handler.
+    Any object with some of these methods is an observer; it need not derive from this
+    class. An observer that raises does not affect the client: the exception goes to the
+    event loop's exception handler.
     """
 
     def started(self, kind: str, name: str) -> None:
         """A ``"client"``, ``"producer"`` or ``"consumer"`` has started.
 
-        ``name`` is the group's, or else the ``client_id``. What has a client of its
-        own is reported after that.
+        ``name`` is the ``group_id`` of a consumer that has one, else the ``client_id``.
+        A producer or consumer with its own client is reported after that client.
         """
 
     def closed(self, kind: str, name: str) -> None:
-        """What was reported as started, or tried to start, has closed."""
+        """A client, producer or consumer that started, or tried to, has closed."""
 
     def connection_opened(
         self, node_id: int, connection_class: str, host: str, port: int
     ) -> None:
-        """A connection is ready: its versions are negotiated."""
+        """A connection is ready: its API versions are negotiated."""
 
     def connection_lost(
         self, node_id: int, connection_class: str, cause: BaseException | None
     ) -> None:
         """A ready connection ended, or one could not be made.
 
-        ``cause`` is None where this side closed it.
+        ``cause`` is None if the client closed it.
         """
 
     def request_sent(self, api: str, version: int, node_id: int) -> None:
@@ -56,41 +56,41 @@ class Observer:
     def request_answered(
         self, api: str, version: int, node_id: int, seconds: float
     ) -> None:
-        """The answer came ``seconds`` after the request was written."""
+        """The answer arrived ``seconds`` after the request was written."""
 
     def throttled(self, node_id: int, seconds: float) -> None:
-        """The broker enforces a quota: nothing is sent to it for that long."""
+        """The broker enforces a quota: the client sends it nothing for ``seconds``."""
 
     def metadata_updated(self, brokers: int, topics: int) -> None:
-        """The view of the cluster was refreshed; its numbers of brokers and topics."""
+        """The metadata was refreshed; it has that many brokers and topics."""
 
     def retrying(
         self, what: str, attempt: int, delay: float, cause: BaseException
     ) -> None:
-        """Something failed and is tried again after ``delay`` seconds."""
+        """A request or another step failed and is repeated after ``delay`` seconds."""
 
     def topic_unavailable(self, topic: str, cause: BaseException) -> None:
-        """A topic that is wanted cannot be used: the broker refuses its description.
+        """A topic cannot be used: the broker returns an error for its metadata.
 
-        It does not exist, its name is illegal, or this client may not see it, as the
-        ``cause`` says. Reported once when it is first found, and again only after the
-        topic was available in between, or was not wanted for ``metadata_max_idle_ms``.
-        A topic that asking may create (``allow_auto_create_topics``) is reported when
-        it is still missing half a second later.
+        ``cause`` says which: the topic does not exist, its name is illegal, or this
+        client may not see it. Reported once, and again only if the topic was available
+        in between, or was unused for ``metadata_max_idle_ms``. A topic that the request
+        may create (``allow_auto_create_topics``) is reported if it is still missing
+        half a second later.
         """
 
     def batch_sent(self, partition: TopicPartition, records: int, size: int) -> None:
-        """A batch of records went out; its size is in bytes."""
+        """A batch of ``records`` records and ``size`` bytes was sent."""
 
     def record_failed(
         self, partition: TopicPartition, error: BaseException, count: int
     ) -> None:
-        """That many records of a partition were not delivered."""
+        """The delivery of ``count`` records of a partition failed."""
 
     def delivery_lost(
         self, partition: TopicPartition, error: BaseException, count: int
     ) -> None:
-        """That many records failed, and nobody awaited their deliveries."""
+        """The delivery of ``count`` records failed, and no task awaited it."""
 
     def rebalance(
         self,
@@ -99,49 +99,51 @@ class Observer:
         revoked: Collection[TopicPartition],
         lost: Collection[TopicPartition],
     ) -> None:
-        """The group changed what this consumer owns, or the state of its member."""
+        """The partitions of a group member changed, or the state of the member."""
 
     def assignment_changed(
         self,
         assigned: Collection[TopicPartition],
         revoked: Collection[TopicPartition],
     ) -> None:
-        """What a consumer reads without its group's help changed.
+        """The partitions of a consumer changed without a rebalance.
 
-        Those are fixed partitions, and the partitions of topics without a group.
+        Those are partitions given to ``assign``, and the partitions of topics that a
+        consumer without a group reads.
         """
 
     def group_protocol(
         self, group: str, protocol: str, cause: BaseException | None
     ) -> None:
-        """A group is joined by ``consumer`` (KIP-848) or by ``classic``.
+        """A member joins by the protocol ``consumer`` (KIP-848) or ``classic``.
 
-        ``cause`` tells why not by the newer one where that was tried and failed.
+        ``cause`` says why KIP-848 cannot be used, if it was tried and failed.
         """
 
     def offsets_committed(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> None:
-        """The coordinator acknowledged a commit."""
+        """The group coordinator, or the offset store, acknowledged a commit."""
 
     def commit_failed(self, group: str, error: BaseException) -> None:
-        """A commit that nobody called for failed: an automatic one.
+        """An automatic commit failed.
 
-        The records since the last commit come again where the partitions go to
-        another member before a later commit succeeds. An error of ``commit()`` is
-        raised there instead.
+        If the partitions go to another member before a later commit succeeds, that
+        member gets the records since the last commit again. An error of ``commit()``
+        is raised by the call instead.
         """
 
     def loop_blocked(self, seconds: float, stack: str) -> None:
-        """The event loop did not turn for that long: some code blocked it.
+        """Code blocked the event loop for ``seconds``.
 
-        ``stack`` shows that code as a traceback does, innermost call last; it is empty
-        where nobody could look, as while a C function keeps the interpreter to itself.
+        ``stack`` shows that code as a traceback does, innermost call last. It is empty
+        if it could not be taken, for example while a C function held the interpreter
+        lock.
         """
 
 
 def guarded(observer: object | None) -> Observer:
-    """Make an observer that passes events on and lets nothing out.
+    """Make an observer that passes events on and never raises.
 
     Args:
         observer: an object with any of the methods of ``Observer``, a list or tuple of
@@ -156,38 +158,38 @@ def guarded(observer: object | None) -> Observer:
 def add_observer(
     guard: Observer, observer: object, leave_out: Collection[str] = ()
 ) -> None:
-    """Let one more observer hear what ``guard`` hears.
+    """Pass the events of ``guard`` on to one more observer.
 
     Args:
         guard: what ``guarded`` made.
         observer: an object with any of the methods of ``Observer``.
         leave_out: names of methods that are not to be called.
     """
-    for name, nothing in vars(Observer).items():
-        heard = getattr(observer, name, None)
-        if name.startswith("_") or name in leave_out or not callable(heard):
+    for name, no_op in vars(Observer).items():
+        method = getattr(observer, name, None)
+        if name.startswith("_") or name in leave_out or not callable(method):
             continue
         # An inherited no-op need not be called at all.
-        if getattr(heard, "__func__", None) is not nothing:
+        if getattr(method, "__func__", None) is not no_op:
             before = vars(guard).get(name)
-            hear = _contained(heard, name)
-            setattr(guard, name, hear if before is None else _both(before, hear))
+            notify = _contained(method, name)
+            setattr(guard, name, notify if before is None else _both(before, notify))
 
 
 def _both(first: Callable[P, None], second: Callable[P, None]) -> Callable[P, None]:
-    def hear(*args: P.args, **kwargs: P.kwargs) -> None:
+    def notify(*args: P.args, **kwargs: P.kwargs) -> None:
         first(*args, **kwargs)
         second(*args, **kwargs)
 
-    return hear
+    return notify
 
 
-def _contained(heard: Callable[P, object], name: str) -> Callable[P, None]:
-    @wraps(heard)
-    def hear(*args: P.args, **kwargs: P.kwargs) -> None:
+def _contained(method: Callable[P, object], name: str) -> Callable[P, None]:
+    @wraps(method)
+    def notify(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            heard(*args, **kwargs)
-        except Exception as error:  # noqa: BLE001  (an observer never harms us)
+            method(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001  (see the class)
             asyncio.get_running_loop().call_exception_handler(
                 {
                     "message": f"observer failed in {name}",
@@ -195,4 +197,4 @@ def _contained(heard: Callable[P, object], name: str) -> Callable[P, None]:
                 }
             )
 
-    return hear
+    return notify

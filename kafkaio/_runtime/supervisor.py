@@ -1,10 +1,11 @@
 """The owner of every background task.
 
-The tasks are asyncio's own, and none of them lives in a task group. A task group that
-is entered by ``__aenter__`` of a client could not be left by a pytest-asyncio fixture,
-which is torn down in another task than it was set up in. And anyio's task groups start
-a task only where another one is current, but much of this package runs in callbacks of
-the loop, where none is.
+The tasks are asyncio's own, and none of them runs in a task group, for two reasons:
+
+- A pytest-asyncio fixture is torn down in another task than it was set up in, and could
+  not leave a task group that the ``__aenter__`` of a client had entered.
+- anyio's task groups start a task only where another task is current. Much of this
+  package runs in callbacks of the loop, where none is.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ _detached: set[asyncio.Task[None]] = set()
 
 
 class TaskScope:
-    """A cancel scope that may be made and cancelled wherever the loop runs.
+    """A cancel scope that can be made and cancelled in any code that the loop runs.
 
-    anyio's own is made in a task; where another asynchronous library is installed, it
-    cannot be made in a callback. This one makes it when a task enters it.
+    anyio's own scope must be made in a task: in a callback that fails if another
+    asynchronous library is installed. This one makes it when a task enters it.
     """
 
     __slots__ = ("_is_cancelled", "_scope")
@@ -41,7 +42,7 @@ class TaskScope:
         self._scope: anyio.CancelScope | None = None
 
     def cancel(self) -> None:
-        """Cancel what runs in the scope, or will run in it. May be repeated."""
+        """Cancel what runs in the scope, or will run in it. Can be repeated."""
         self._is_cancelled = True
         if self._scope is not None:
             self._scope.cancel()
@@ -67,9 +68,9 @@ class TaskScope:
 class Supervisor:
     """Owns every background task of one object.
 
-    A child that ends is forgotten. A child that raises is a crash: ``on_crash`` is
-    called at once, so that whatever waits on the object can fail with the cause, and
-    the other children are cancelled. ``aclose`` leaves no task behind.
+    A child may end. A child that raises is a crash: ``on_crash`` is called at once, so
+    that whatever waits on the object can fail with the cause, and the other children
+    are cancelled. ``aclose`` leaves no task behind.
 
     Children are cancelled as anyio cancels a scope: again and again until they end,
     but not inside a shielded scope of their own.
@@ -82,13 +83,13 @@ class Supervisor:
     def __init__(self, name: str, on_crash: Callable[[BaseException], None]) -> None:
         self._name = name
         self._on_crash = on_crash
-        # Lives as long as children can be started, so that the end of the loop is
-        # noticed without children, too.
-        self._host: asyncio.Task[None] | None = None
+        # Runs as long as children can be started, so that the supervisor notices the
+        # end of the loop (which cancels every task) also without children.
+        self._root: asyncio.Task[None] | None = None
         # Every child that has not ended.
         self._tasks: dict[asyncio.Task[None], TaskScope] = {}
-        # Invariant: _cancelled is set once, by whoever ends the supervisor first,
-        # and on_crash is called by the one who set it, unless that was aclose.
+        # Invariant: _cancelled is set once, by the first call that ends the supervisor.
+        # on_crash is called only by that call, and not if it was aclose or cancel.
         self._stopping = False
         self._cancelled = False
 
@@ -100,7 +101,7 @@ class Supervisor:
     def is_running(self) -> bool:
         """Whether children can be started."""
         return not (
-            self._host is None or self._host.done() or self._stopping or self._cancelled
+            self._root is None or self._root.done() or self._stopping or self._cancelled
         )
 
     def start(self, *children: Child) -> None:
@@ -109,19 +110,19 @@ class Supervisor:
         Raises:
             ClosedError: it was started before.
         """
-        if self._host is not None or self._stopping:
+        if self._root is not None or self._stopping:
             raise ClosedError(f"{self._name}: started before")
         loop = asyncio.get_running_loop()
-        self._host = loop.create_task(_forever(loop), name=self._name)
-        self._host.add_done_callback(self._host_ended)
+        self._root = loop.create_task(_forever(loop), name=self._name)
+        self._root.add_done_callback(self._root_ended)
         for child in children:
             self._launch(child, _name_of(child))
 
     def start_soon(self, child: Child, name: str) -> None:
-        """Start one more child; it gets its first turn soon, not now.
+        """Start one more child; it begins to run soon, not now.
 
-        May be called wherever the loop runs: in a task, and in any of the loop's
-        callbacks, where no task is current.
+        May be called in any code that the loop runs: in a task, and in a callback of
+        the loop, where no task is current.
 
         Raises:
             ClosedError: the supervisor was not started, is closing or has crashed.
@@ -131,9 +132,9 @@ class Supervisor:
         self._launch(child, name)
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call a function in the loop's next turn. If it raises, that is a crash.
+        """Call a function in the loop's next iteration. If it raises, that is a crash.
 
-        After the end of the supervisor it is not called.
+        Once the supervisor has ended, the function is not called.
         """
         asyncio.get_running_loop().call_soon(self._call, callback)
 
@@ -149,8 +150,8 @@ class Supervisor:
                 are cancelled at once.
         """
         self._stopping = True
-        host = self._host
-        if host is None:
+        root = self._root
+        if root is None:
             return
         is_child = asyncio.current_task() in self._tasks
         try:
@@ -159,9 +160,9 @@ class Supervisor:
         finally:
             self.cancel()
         if not is_child:
-            # asyncio.wait does not share the fate of the tasks that it waits for: a
-            # cancellation that it raises is the caller's own.
-            await asyncio.wait([host, *self._tasks])
+            # asyncio.wait raises nothing of the tasks that it waits for: a
+            # cancellation here is one of the caller.
+            await asyncio.wait([root, *self._tasks])
 
     def cancel(self) -> None:
         """Cancel all children, as ``aclose`` does, and wait for nothing."""
@@ -184,14 +185,14 @@ class Supervisor:
         except Exception as cause:  # noqa: BLE001  (a crash, whatever it is)
             self._crash(cause)
         except BaseException:
-            # Cancelled. If not by us, then nobody who waits for this child would
-            # ever learn that it is gone.
+            # Cancelled. If the supervisor did not do that, code that waits for this
+            # child would never learn that it is gone.
             self._crash(ClosedError(f"{self._name}: {name} was cancelled from outside"))
             raise
 
     def _child_ended(self, task: asyncio.Task[None]) -> None:
         del self._tasks[task]
-        if task.cancelled():  # perhaps before its first turn: it never ran at all
+        if task.cancelled():  # perhaps before its first step: _watch never ran
             self._crash(ClosedError(f"{task.get_name()} was cancelled from outside"))
 
     def _call(self, callback: Callable[[], None]) -> None:
@@ -218,20 +219,20 @@ class Supervisor:
 
     def _end(self) -> None:
         self._cancelled = True
-        if self._host is not None:
-            self._host.cancel()
+        if self._root is not None:
+            self._root.cancel()
         for scope in [*self._tasks.values()]:
             scope.cancel()
 
-    def _host_ended(self, host: asyncio.Task[None]) -> None:
-        del host
+    def _root_ended(self, root: asyncio.Task[None]) -> None:
+        del root
         self._crash(ClosedError(f"{self._name}: cancelled from outside"))
 
 
 def start_detached(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-    """Start a task that outlives its starter: it ends something, in bounded time.
+    """Start a task that outlives its caller, to end something in bounded time.
 
-    Whoever starts it retrieves its result, or asyncio reports what it raised.
+    The caller must retrieve its result, or asyncio reports what it raised.
     """
     task = asyncio.get_running_loop().create_task(work, name=name)
     _detached.add(task)

@@ -1,7 +1,11 @@
-"""An event loop in a thread of its own, and the ways there and back.
+"""An event loop in a thread, and calls between it and the loop that started it.
 
-What crosses is a call, there or home: it runs in a task of the other loop, and its
-caller waits on its own. Nothing is shared but what a call brings.
+A call runs in a task of the other loop, and its caller waits in its own loop. The two
+loops share nothing but what calls pass. The loop that starts the thread is called the
+owner's loop.
+
+Invariant: a call that was handed to a loop is answered, also if the loop ends first.
+`_Side` therefore holds a lock while it hands over, and while it stops taking calls.
 """
 
 from __future__ import annotations
@@ -25,48 +29,48 @@ from kafkaio.errors import ClosedError
 __all__ = ["LoopThread", "TaskReference", "caller", "refer", "when_done"]
 
 T = TypeVar("T")
-#: Gives a task for as long as it is there.
+#: Returns a task as long as it exists, then None.
 TaskReference: TypeAlias = Callable[[], asyncio.Task[object] | None]
-#: The task that does what crossed, and the one over there that it does it for. Tasks
-#: that the former starts inherit this, and do their own work. Weak, because a task's
-#: context would refer to the task itself, and to all that its caller left behind.
-_crossing: ContextVar[tuple[TaskReference, TaskReference] | None] = ContextVar(
-    "crossing", default=None
+#: The task that runs a call, and the task of the other loop that made the call. Tasks
+#: that the former starts inherit this variable but do not run the call. The references
+#: are weak: a task's context would refer to the task itself, and to its caller.
+_call_tasks: ContextVar[tuple[TaskReference, TaskReference] | None] = ContextVar(
+    "call_tasks", default=None
 )
 
 
 def _no_task() -> None:
-    """There is none."""
+    """Return None, as there is no task."""
 
 
 def refer(task: asyncio.Task[object] | None) -> TaskReference:
-    """A weak reference to a task; to None, if that is what is given."""
+    """Return a weak reference to a task; for None, one that returns None."""
     return _no_task if task is None else weakref.ref(task)
 
 
 def caller() -> asyncio.Task[object] | None:
-    """The task that this is done for: in a call that crossed, the one over there."""
+    """Return the current task; in a call of `LoopThread`, the task that called."""
     current = asyncio.current_task()
-    crossing = _crossing.get()
-    if crossing is None or crossing[0]() is not current:
+    tasks = _call_tasks.get()
+    if tasks is None or tasks[0]() is not current:
         return current
-    return crossing[1]() or current
+    return tasks[1]() or current
 
 
-def when_done(task: asyncio.Task[object], tell: Callable[[], None]) -> None:
-    """Call ``tell`` here when a task has ended, of this loop or of another."""
+def when_done(task: asyncio.Task[object], callback: Callable[[], None]) -> None:
+    """Call a function in this loop when a task, of any loop, has ended."""
     here, there = asyncio.get_running_loop(), task.get_loop()
 
     def ended(_: asyncio.Task[object]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
-            here.call_soon_threadsafe(tell)
+        with suppress(RuntimeError):  # the loop is closed: no task waits
+            here.call_soon_threadsafe(callback)
 
     with suppress(RuntimeError):
         there.call_soon_threadsafe(task.add_done_callback, ended)
 
 
 class LoopThread:
-    """Runs an event loop beside the one that starts it, its home.
+    """Runs an event loop in a thread, beside the loop that starts it.
 
     Args:
         name: of the thread and its tasks.
@@ -75,16 +79,16 @@ class LoopThread:
     def __init__(self, name: str) -> None:
         self._name = name
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
-        self._home = _Side(name)
-        self._there = _Side(name)
+        self._owner = _Side(name)
+        self._inside = _Side(name)
         self._is_up = threading.Event()
         self._gone = asyncio.Event()
         self._stop = asyncio.Event()
 
     @property
     def is_running(self) -> bool:
-        """Whether calls can be made."""
-        return self._there.is_open
+        """Whether the thread takes calls."""
+        return self._inside.is_open
 
     @property
     def is_inside(self) -> bool:
@@ -99,29 +103,33 @@ class LoopThread:
         """
         if self._thread.ident is not None:
             raise ClosedError(f"{self._name}: started before")
-        self._home.open()
+        self._owner.open()
         self._thread.start()
         self._is_up.wait()
 
     async def call(self, work: Callable[[], Awaitable[T]]) -> T:
         """Run ``work`` in the thread, and wait for it.
 
-        If the call is cancelled, so is the work, and it has ended when the call raises.
+        If the call is cancelled, so is the work, and it has ended when the call raises
+        the cancellation.
 
         Raises:
             ClosedError: the thread does not run, or ended meanwhile.
             Exception: what the work raised.
         """
-        return await _cross(self._there, work)
+        return await _cross(self._inside, work)
 
-    async def call_home(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Run ``work`` at home, and wait for it in the thread; else as ``call``."""
-        return await _cross(self._home, work)
+    async def call_owner(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Run ``work`` in the owner's loop, and wait for it in the thread.
 
-    def ask(self, question: Callable[[], T]) -> T:
-        """Call a function in the thread, and block the caller until it has answered.
+        Otherwise as `call`.
+        """
+        return await _cross(self._owner, work)
 
-        That takes as long as the thread's loop takes for the turn that it is at.
+    def call_blocking(self, work: Callable[[], T]) -> T:
+        """Call a function in the thread, and block the caller until it has returned.
+
+        That takes as long as the current iteration of the thread's loop.
 
         Raises:
             ClosedError: the thread does not run.
@@ -131,26 +139,26 @@ class LoopThread:
 
         def put() -> None:
             try:
-                answer.set_result(question())
+                answer.set_result(work())
             except BaseException as error:  # noqa: BLE001  (raised by the caller)
                 answer.set_exception(error)
 
-        self._there.soon(put)
+        self._inside.soon(put)
         return answer.result()
 
     async def aclose(self, within: float | None = None) -> None:
         """End the loop, with all that runs in it, and join the thread.
 
-        Calls under way raise ClosedError. May be called again. If the call is
-        cancelled, the thread ends all the same.
+        Calls that have not returned raise ClosedError. May be called again. If the call
+        is cancelled, the thread ends all the same.
 
         Args:
-            within: seconds after which a thread that does not end is left to itself;
-                no interpreter waits for it at its exit.
+            within: seconds to wait for the thread. One that does not end in time is a
+                daemon: the interpreter does not wait for it at its exit.
         """
         if self._thread.ident is None:
             return
-        self._there.tell(self._stop.set)
+        self._inside.soon_if_running(self._stop.set)
         ending = Ending(f"{self._name}: close")
         await ending.begin(None, partial(self._join, within))
 
@@ -160,40 +168,40 @@ class LoopThread:
                 await self._gone.wait()
                 self._thread.join()
         finally:
-            await self._home.aclose()
+            await self._owner.aclose()
 
     def abandon(self) -> None:
-        """Have the loop end, with all that runs in it, and wait for nothing.
+        """Make the loop end, with all that runs in it, and wait for nothing.
 
-        From any thread; nothing happens if it does not run.
+        May be called in any thread; does nothing if the loop does not run.
         """
-        self._there.tell(self._stop.set)
-        self._home.tell(self._home.abandon)
+        self._inside.soon_if_running(self._stop.set)
+        self._owner.soon_if_running(self._owner.abandon)
 
     def _main(self) -> None:
         try:
             with asyncio.Runner() as runner:
                 runner.run(self._live())
         finally:
-            self._home.tell(self._gone.set)
+            self._owner.soon_if_running(self._gone.set)
 
     async def _live(self) -> None:
-        self._there.open()
+        self._inside.open()
         self._is_up.set()
         await self._stop.wait()
-        await self._there.aclose()
+        await self._inside.aclose()
 
 
 class _Side:
-    """A loop that calls come to."""
+    """One of the two loops, which takes calls."""
 
     def __init__(self, name: str) -> None:
         self._supervisor = Supervisor(name, self._crashed)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._calls: dict[_Call[object], None] = {}
-        # Held while something is handed to the loop, and when it stops listening: so
-        # what was handed to it is always heard.
-        self._door = threading.Lock()
+        # Held while a call is handed to the loop, and while the loop stops taking
+        # calls: so every call that was handed over is answered.
+        self._lock = threading.Lock()
         self.is_open = False
 
     def open(self) -> None:
@@ -203,18 +211,18 @@ class _Side:
         self.is_open = True
 
     def soon(self, step: Callable[[], object]) -> None:
-        """Do something in the loop's next turn; from any thread.
+        """Call a function in the loop's next iteration; from any thread.
 
         Raises:
             ClosedError: the loop takes no calls.
         """
-        with self._door:
+        with self._lock:
             if not self.is_open or self._loop is None:
                 raise ClosedError("the I/O thread does not run")
             self._loop.call_soon_threadsafe(step)
 
-    def tell(self, step: Callable[[], object]) -> None:
-        """Do something in the loop's next turn, if there is still one."""
+    def soon_if_running(self, step: Callable[[], object]) -> None:
+        """Call a function in the loop's next iteration, if the loop still exists."""
         if self._loop is not None:
             with suppress(RuntimeError):  # it is closed
                 self._loop.call_soon_threadsafe(step)
@@ -227,7 +235,7 @@ class _Side:
             try:
                 await call.run()
             except anyio.get_cancelled_exc_class():
-                # By aclose, or by who knows whom: who called has heard of it, and the
+                # By aclose, or by other code: `_Call.run` notifies the caller, and the
                 # other calls go on.
                 return
             finally:
@@ -237,16 +245,16 @@ class _Side:
             self._supervisor.start_soon(run, "call")
         except ClosedError:
             del self._calls[call]
-            call.tell()
+            call.notify_caller()
 
     async def aclose(self) -> None:
-        """End all calls, and take no more."""
-        with self._door:
+        """Take no more calls, and end all that run."""
+        with self._lock:
             self.is_open = False
-        await asyncio.sleep(0)  # what was handed in before is begun
+        await asyncio.sleep(0)  # calls handed over before begin
         await self._supervisor.aclose()
         for call in self._calls:  # cancelled before their first step
-            call.tell()
+            call.notify_caller()
         self._calls.clear()
 
     def abandon(self) -> None:
@@ -255,17 +263,17 @@ class _Side:
         self._supervisor.cancel()
 
     def _crashed(self, cause: BaseException) -> None:
-        """Somebody cancelled what owns the calls: there can be no more."""
+        """Other code cancelled the supervisor of the calls: take no more."""
         del cause
         self.is_open = False
 
 
 class _Call(Generic[T]):
-    """Some work for another loop, and who waits for it."""
+    """A call to the other loop, and the task that waits for it."""
 
     def __init__(self, work: Callable[[], Awaitable[T]]) -> None:
         self._work = work
-        self._asker = asyncio.get_running_loop()
+        self._caller_loop = asyncio.get_running_loop()
         self._task = refer(caller())
         self._scope: anyio.CancelScope | None = None
         self._is_cancelled = False
@@ -275,7 +283,7 @@ class _Call(Generic[T]):
 
     async def run(self) -> None:
         """Do the work; on the other loop."""
-        _crossing.set((refer(asyncio.current_task()), self._task))
+        _call_tasks.set((refer(asyncio.current_task()), self._task))
         try:
             with anyio.CancelScope() as self._scope:
                 if self._is_cancelled:
@@ -284,7 +292,7 @@ class _Call(Generic[T]):
         except Exception as error:  # noqa: BLE001  (raised where the caller waits)
             self._error = error
         finally:
-            self.tell()
+            self.notify_caller()
 
     def cancel(self) -> None:
         """Cancel the work; on the other loop."""
@@ -292,13 +300,13 @@ class _Call(Generic[T]):
         if self._scope is not None:
             self._scope.cancel()
 
-    def tell(self) -> None:
+    def notify_caller(self) -> None:
         """Tell the caller that this has ended."""
         with suppress(RuntimeError):  # its loop is closed
-            self._asker.call_soon_threadsafe(self.ended.set)
+            self._caller_loop.call_soon_threadsafe(self.ended.set)
 
     def outcome(self) -> T:
-        """What came of it.
+        """Return what the work returned.
 
         Raises:
             ClosedError: the other loop ended first.
@@ -309,8 +317,8 @@ class _Call(Generic[T]):
             try:
                 raise error
             finally:
-                # Its traceback refers to this frame: nothing of the call would be freed
-                # before the garbage collector runs.
+                # The error's traceback refers to this frame: without this, nothing of
+                # the call would be freed before the garbage collector runs.
                 del error
         if not self._result:
             raise ClosedError("the I/O thread has ended")
@@ -325,8 +333,8 @@ async def _cross(side: _Side, work: Callable[[], Awaitable[T]]) -> T:
     except BaseException:
         with suppress(ClosedError):
             side.soon(call.cancel)
-        # However often we are cancelled, as in a task group: else the work would still
-        # go on when the caller takes its next step.
+        # Wait for the end of the work, however often this task is cancelled: otherwise
+        # the work would still run when the caller continues.
         async with anyio.create_task_group() as group:
             group.start_soon(_wait_shielded, call.ended)
         raise

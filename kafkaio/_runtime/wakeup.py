@@ -1,4 +1,4 @@
-"""One waiter, many notifiers: what a background loop sleeps on."""
+"""What a background task waits on: one task waits, and any code notifies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Wakeup:
     """A latch with a deadline, for one task that waits and any code that notifies.
 
     A notification is never lost: it stays until a ``wait`` returns because of it,
-    also when the waiter is cancelled in the same turn of the loop.
+    also when the waiting task is cancelled in the same iteration of the loop.
     """
 
     __slots__ = ("_notified", "_waiter")
@@ -23,15 +23,15 @@ class Wakeup:
         self._waiter: asyncio.Future[None] | None = None
 
     def notify(self) -> None:
-        """Wake the waiter, now or when it next waits. Repeating it changes nothing."""
+        """Wake the waiting task, now or when it waits next. Can be repeated."""
         self._notified = True
         _release(self._waiter)
 
     async def wait(self, until: float | None = None) -> bool:
         """Wait for a notification, or until the loop's time reaches ``until``.
 
-        The loop gets at least one turn, also when a notification is there already:
-        a task that notifies itself can therefore never starve the others.
+        The loop runs other tasks at least once, also when a notification has come
+        already: a task that notifies itself can therefore never starve the others.
 
         Args:
             until: a time of the loop's clock in seconds; None waits without limit.
@@ -49,7 +49,7 @@ class Wakeup:
 
     async def _sleep(self, until: float | None) -> None:
         if self._waiter is not None:
-            raise RuntimeError("a Wakeup has one waiter, and it waits already")
+            raise RuntimeError("another task waits on this Wakeup already")
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
         timer = None if until is None else loop.call_at(until, _release, waiter)

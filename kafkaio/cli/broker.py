@@ -1,4 +1,4 @@
-"""``kafkaio broker``: the embedded broker from a shell, for any Kafka client."""
+"""``kafkaio broker``: runs the embedded broker, for development and tests."""
 
 from __future__ import annotations
 
@@ -38,16 +38,25 @@ def add_command(commands: _SubParsersAction[Parser]) -> None:
     parser = commands.add_parser(
         "broker", help="run a Kafka cluster for development and tests"
     )
-    parser.add_argument("--host", help=f"address to listen at, by default {_HOST}")
+    parser.add_argument("--host", help=f"address to listen at (default: {_HOST})")
     parser.add_argument(
         "--port",
         type=_port,
-        help=f"of the first node, by default {_PORT}; 0 takes free ports",
+        help=(
+            f"port of the first node, the others take the next ports (default: {_PORT};"
+            " 0 takes free ports)"
+        ),
     )
-    parser.add_argument("--nodes", type=_count, default=1, help="how many brokers")
-    parser.add_argument("--data-dir", type=Path, help="keep logs here, not in memory")
     parser.add_argument(
-        "--as-version", default="4.3", help="the release of Kafka to pass for"
+        "--nodes", type=_count, default=1, help="number of nodes (default: 1)"
+    )
+    parser.add_argument(
+        "--data-dir", type=Path, help="directory for logs (default: in memory)"
+    )
+    parser.add_argument(
+        "--as-version",
+        default="4.3",
+        help="the release of Kafka whose API versions are served (default: 4.3)",
     )
     parser.add_argument(
         "--topic",
@@ -55,7 +64,7 @@ def add_command(commands: _SubParsersAction[Parser]) -> None:
         default=[],
         type=_topic,
         metavar="NAME[:PARTITIONS]",
-        help="a topic that is there from the start; may be given more than once",
+        help="create a topic at the start; can be repeated",
     )
     parser.add_argument(
         "--config",
@@ -63,13 +72,13 @@ def add_command(commands: _SubParsersAction[Parser]) -> None:
         default=[],
         type=_config,
         metavar="NAME=VALUE",
-        help="a config of the brokers; may be given more than once",
+        help="a config of the brokers, by Kafka's name; can be repeated",
     )
     parser.add_argument(
         "--properties",
         type=Path,
         metavar="FILE",
-        help="configs of the brokers, written as in a server.properties",
+        help="configs of the brokers, in the format of a server.properties",
     )
     parser.set_defaults(run=_run, command=_COMMAND)
 
@@ -82,7 +91,7 @@ def _port(text: str) -> int:
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
     return int(text)
 
 
@@ -106,7 +115,7 @@ def _run(chosen: argparse.Namespace, out: TextIO) -> int:
 async def _serve(chosen: argparse.Namespace, out: TextIO) -> None:
     """Serve until SIGINT or SIGTERM."""
     ended = asyncio.Event()
-    with _told_by_signals(ended):
+    with _set_by_signals(ended):
         broker = await _started(chosen)
         try:
             out.write(
@@ -120,7 +129,11 @@ async def _serve(chosen: argparse.Namespace, out: TextIO) -> None:
 
 
 async def _started(chosen: argparse.Namespace) -> Broker:
-    """Start the cluster; what stands in the way is said in a line."""
+    """Start the cluster.
+
+    Raises:
+        CommandFailed: it cannot be started; the message is one line.
+    """
     config = _chosen_config(chosen)
     if chosen.host is not None or chosen.port is not None:
         config.pop("listeners", None)
@@ -128,7 +141,9 @@ async def _started(chosen: argparse.Namespace) -> Broker:
         raise CommandFailed(f"{chosen.data_dir}: not a directory")
     port = _PORT if chosen.port is None else chosen.port
     if port and port + chosen.nodes > _PORTS:
-        raise CommandFailed(f"there are no {chosen.nodes} ports from {port} on")
+        raise CommandFailed(
+            f"{chosen.nodes} nodes from port {port} need ports above {_PORTS - 1}"
+        )
     try:
         broker = Broker(
             nodes=chosen.nodes,
@@ -150,7 +165,7 @@ async def _started(chosen: argparse.Namespace) -> Broker:
 
 
 def _chosen_config(chosen: argparse.Namespace) -> dict[str, str]:
-    """The configs of the file, then those of the command line."""
+    """The configs of the file, overridden by those of the command line."""
     config: dict[str, str] = {}
     if chosen.properties is not None:
         try:
@@ -159,7 +174,7 @@ def _chosen_config(chosen: argparse.Namespace) -> dict[str, str]:
             reason = error.strerror or str(error)
             raise CommandFailed(f"{chosen.properties}: {reason}") from None
         except ValueError:
-            text = f"{chosen.properties}: this is not a file of properties"
+            text = f"{chosen.properties}: not a properties file"
             raise CommandFailed(text) from None
     config |= dict(chosen.config)
     for name in config:
@@ -171,11 +186,11 @@ def _chosen_config(chosen: argparse.Namespace) -> dict[str, str]:
 
 
 @contextmanager
-def _told_by_signals(ended: asyncio.Event) -> Iterator[None]:
-    """Set an event at SIGINT or SIGTERM, on every platform."""
+def _set_by_signals(ended: asyncio.Event) -> Iterator[None]:
+    """Set an event on SIGINT or SIGTERM, on every platform."""
     loop = asyncio.get_running_loop()
 
-    def tell(number: int, frame: FrameType | None) -> None:
+    def handle(number: int, frame: FrameType | None) -> None:
         del number, frame
         loop.call_soon_threadsafe(ended.set)
 
@@ -184,8 +199,9 @@ def _told_by_signals(ended: asyncio.Event) -> Iterator[None]:
         try:
             loop.add_signal_handler(number, ended.set)
         except NotImplementedError:
-            # Windows. The handler runs between two steps of the interpreter.
-            signal.signal(number, tell)
+            # Windows. Python calls the handler between two bytecode instructions, in
+            # the thread of the loop but not from it.
+            signal.signal(number, handle)
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""``kafkaio log``: look into the files of a log, a real broker's or our own."""
+"""``kafkaio log``: shows and checks the log files of a real or embedded broker."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ __all__ = ["add_commands"]
 
 def add_commands(commands: _SubParsersAction[Parser]) -> None:
     """Add ``log dump`` and ``log verify``."""
-    parser = commands.add_parser("log", help="look into the files of a log")
+    parser = commands.add_parser("log", help="show or check the files of a log")
     actions = parser.add_subparsers(required=True, metavar="ACTION")
-    dump = actions.add_parser("dump", help="print what is in segments and indexes")
+    dump = actions.add_parser("dump", help="print the content of segments and indexes")
     dump.add_argument("--records", action="store_true", help="print each record too")
     dump.set_defaults(run=_dump, command="kafkaio log dump")
     check = actions.add_parser("verify", help="check segments, indexes, snapshots")
@@ -44,7 +44,7 @@ def add_commands(commands: _SubParsersAction[Parser]) -> None:
             nargs="+",
             type=Path,
             metavar="FILE|DIR",
-            help="a file of a log, a partition's directory, or a broker's",
+            help="a file of a log, or a directory of a partition or a broker",
         )
 
 
@@ -52,7 +52,7 @@ def _files(chosen: argparse.Namespace) -> list[Path]:
     """The files of logs at and below the paths.
 
     Raises:
-        CommandFailed: a path is not there.
+        CommandFailed: a path does not exist.
     """
     for path in chosen.paths:
         if not path.exists():
@@ -61,7 +61,7 @@ def _files(chosen: argparse.Namespace) -> list[Path]:
 
 
 def _verify(chosen: argparse.Namespace, out: TextIO) -> int:
-    """Print every problem; exit code 1 if there is one, 2 if there is no file."""
+    """Print every problem; return 1 if there is one, 2 if there is no file."""
     files = problems = 0
     for path in _files(chosen):
         files += 1
@@ -78,11 +78,11 @@ def _verify(chosen: argparse.Namespace, out: TextIO) -> int:
 
 
 def _dump(chosen: argparse.Namespace, out: TextIO) -> int:
-    """Print every file; exit code 1 if one cannot be read to its end, 2 if none is."""
+    """Print every file; return 1 if one cannot be read whole, 2 if there is none."""
     code = 0
     files = _files(chosen)
     if not files:
-        out.write("no file of a log is there\n")
+        out.write("there are no files of a log\n")
         return 2
     for path in files:
         out.write(f"{path}\n")
@@ -106,7 +106,7 @@ def _lines(path: Path, *, with_records: bool) -> Iterator[str]:
     else:
         reader = _READERS.get(path.suffix)
         if reader is None:
-            raise ValueError(f"{path.name} is no file of a log")
+            raise ValueError(f"{path.name} is not a file of a log")
         for row in reader(path):
             yield " ".join(f"{name}={value}" for name, value in row.items())
 

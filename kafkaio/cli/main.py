@@ -1,4 +1,4 @@
-"""The command line: one parser, one function for each command."""
+"""The command ``kafkaio``: parses the command line and runs a subcommand."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ _INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command, and return its exit code.
+    """Run a command and return its exit code.
 
-    What a command cannot do it says in one line on stderr; the exit code is 2 then.
+    A command that fails prints one line to stderr, and the exit code is 2. After Ctrl+C
+    the exit code is 130.
 
     Args:
-        arguments: the words after the command's name, by default the process's own.
+        arguments: the arguments of the command; None for those of the process.
 
     Raises:
-        SystemExit: after ``--help`` or ``--version``, or if the words are wrong.
+        SystemExit: after ``--help`` or ``--version``, or for invalid arguments.
     """
     parser = Parser(
         prog="kafkaio", description="Tools of kafkaio, the Kafka client for asyncio."
@@ -42,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        # Whoever read the output has seen enough, `head` for one.
+        # The reader of the output has closed it, for example `head`. Python would
+        # print an error at exit when it flushes stdout; stderr is closed to hide it.
         sys.stderr.close()
         return 1
     return code

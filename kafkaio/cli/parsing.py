@@ -1,4 +1,4 @@
-"""What all commands share: how they refuse, in one line, with exit code 2."""
+"""The parser and the error of all commands: a failure is one line and exit code 2."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["CommandFailed", "Parser"]
 
 
 class CommandFailed(Exception):
-    """A command cannot do what it was asked for; the message says why, in one line."""
+    """A command failed; the message says why in one line."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that refuses with one line: the usage is for ``--help``."""
+    """A parser that reports an error in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
-        """End the process with exit code 2."""
+        """Print the message to stderr and exit with code 2."""
         self.exit(2, f"{self.prog}: {message}\n")

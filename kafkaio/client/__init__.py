@@ -1,9 +1,15 @@
-"""The low-level client: any request of the protocol, sent to where it belongs."""
+"""The low-level client: sends any request of the protocol to the right broker.
+
+Users see `Client`. Producers and consumers use `kafkaio.client.cluster.Cluster`, with
+`kafkaio.client.retry` for repeated attempts and `kafkaio.client.fanout` for operations
+on many partitions, groups or brokers.
+"""
 
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.metadata import ClusterView, PartitionView
 from kafkaio._machines.refresh import ALL_TOPICS
 from kafkaio.client.client import Client
+from kafkaio.client.cluster import ClientStatistics
 from kafkaio.client.destinations import (
     ANY,
     Broker,
@@ -13,7 +19,6 @@ from kafkaio.client.destinations import (
     Leader,
     TransactionCoordinator,
 )
-from kafkaio.client.statistics import ClientStatistics
 
 __all__ = [
     "ALL_TOPICS",

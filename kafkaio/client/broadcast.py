@@ -1,4 +1,4 @@
-"""One event, any number of waiters: what callers of a background loop wait on."""
+"""An event that repeats, with any number of waiting tasks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ __all__ = ["Broadcast"]
 
 
 class Broadcast:
-    """Wakes all that wait, each time something happens; fails them once it cannot."""
+    """Wakes all waiting tasks each time the event happens; fails them once it cannot.
+
+    Only the tasks that wait when the event happens are woken: unlike an
+    `asyncio.Event`, it is not set afterwards.
+    """
 
     __slots__ = ("_failure", "_waiters")
 
     def __init__(self) -> None:
-        # In the order in which they came, and in which they are woken.
+        # In the order of their calls, which is the order in which they are woken.
         self._waiters: dict[asyncio.Future[None], None] = {}
         self._failure: Callable[[], Exception] | None = None
 
@@ -22,16 +26,18 @@ class Broadcast:
         return len(self._waiters)
 
     def tell(self) -> None:
-        """Wake all that wait now."""
+        """Wake all tasks that wait now."""
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
     def fail(self, failure: Callable[[], Exception]) -> None:
-        """Fail all that wait now, and all that will; the first failure stays.
+        """Fail all tasks that wait now, and all later calls of `wait`.
+
+        The first call counts.
 
         Args:
-            failure: makes the exception, a new one for each that waits.
+            failure: makes the exception, a new one for each task.
         """
         if self._failure is None:
             self._failure = failure
@@ -40,10 +46,10 @@ class Broadcast:
                 waiter.set_exception(self._failure())
 
     async def wait(self) -> None:
-        """Wait until something happens.
+        """Wait until the event happens.
 
         Raises:
-            Exception: what ``fail`` was called with, also before this call.
+            Exception: what ``fail`` was called with, before or during this call.
         """
         if self._failure is not None:
             raise self._failure()

@@ -1,37 +1,36 @@
-"""The client, as users see it."""
+"""The public client: single requests to the brokers of a cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Self, TypeVar, Unpack
+from typing import Self, Unpack
 
+from kafkaio._arguments import type_name
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._net.transport import Dial
-from kafkaio._runtime.unclosed import Closeable
-from kafkaio.client.cluster import Cluster
-from kafkaio.client.destinations import ANY, Destination
-from kafkaio.client.signature import OptionsSignature
-from kafkaio.client.statistics import ClientStatistics
+from kafkaio._runtime.lifecycle import Closeable
+from kafkaio.client.cluster import ClientStatistics, Cluster
+from kafkaio.client.destinations import ANY, Destination, check_destination
 from kafkaio.config import ClientConfig, ClientOptions
-from kafkaio.errors import ConfigurationError
+from kafkaio.config.signature import OptionsSignature
+from kafkaio.errors import ArgumentTypeError
 from kafkaio.protocol.message import Request, ResponseT
 
-__all__ = ["Client", "shared"]
-
-ConfigT = TypeVar("ConfigT", bound=ClientConfig)
+__all__ = ["Client", "cluster_of"]
 
 
 class Client(Closeable):
-    """Sends any request of the Kafka protocol to where it belongs.
+    """Sends any request of the Kafka protocol to the broker that can answer it.
 
-    ``async with`` opens and closes it; `start` and `close` are the same by hand.
-    Producers, consumers and admins work on a client, and may share one. It belongs to
-    the event loop that started it, and to the process. One that is forgotten without
-    having been closed gives a ResourceWarning.
+    ``async with`` starts and closes the client; `start` and `close` do the same
+    explicitly. A client belongs to the event loop and to the process in which it was
+    started. Any number of tasks of that loop may use it at the same time. Producers
+    and consumers may share a client: give it to them in place of bootstrap servers.
+    A client that is garbage collected without having been closed gives a
+    ResourceWarning.
 
     Args:
-        bootstrap_servers: ``"host:port,host2:port"`` or a sequence of such.
+        bootstrap_servers: ``"host:port,host2:port"``, or a sequence of ``"host:port"``.
         observer: an object with any of the methods of `kafkaio.Observer`, or a list of
             such objects.
         options: see `kafkaio.ClientConfig`.
@@ -50,7 +49,11 @@ class Client(Closeable):
         **options: Unpack[ClientOptions],
     ) -> None:
         config = ClientConfig.of(bootstrap_servers, options)
-        self._cluster = Cluster(config, observer)
+        self._set_up(Cluster(config, observer))
+
+    def _set_up(self, cluster: Cluster) -> None:
+        self._life = cluster.life
+        self._cluster = cluster
 
     @classmethod
     def from_config(
@@ -60,22 +63,26 @@ class Client(Closeable):
         observer: object | None = None,
         dial: Dial | None = None,
     ) -> Self:
-        """Make a client of options that were checked before.
+        """Make a client from a configuration.
 
         Args:
-            config: the options.
+            config: the options, which were checked when it was made.
             observer: as for the constructor.
-            dial: makes transports; None for TCP and TLS.
+            dial: opens transports, in place of TCP and TLS; for tests.
         """
         client = cls.__new__(cls)
-        client._cluster = Cluster(config, observer, dial)
+        client._set_up(Cluster(config, observer, dial))
         return client
 
     @classmethod
     def from_properties(
         cls, properties: Mapping[str, object], *, observer: object | None = None
     ) -> Self:
-        """Make a client of Kafka's dotted names, such as ``bootstrap.servers``.
+        """Make a client from Kafka's dotted names, such as ``bootstrap.servers``.
+
+        Args:
+            properties: values by the names that Java or librdkafka have for them.
+            observer: as for the constructor.
 
         Raises:
             ConfigurationError: a name is unknown, or a value is impossible.
@@ -94,63 +101,52 @@ class Client(Closeable):
 
     @property
     def config(self) -> ClientConfig:
-        """The options."""
+        """The options of this client."""
         return self._cluster.config
 
     @property
     def cluster(self) -> ClusterView:
-        """What is known of the cluster: an immutable snapshot."""
+        """What the client knows of the cluster: an immutable snapshot."""
         return self._cluster.view
 
     def statistics(self) -> ClientStatistics:
-        """The client as it is now."""
+        """Return the state of the client and of its connections."""
         return self._cluster.statistics()
 
-    def _left_open(self) -> str | None:
-        cluster: Cluster | None = getattr(self, "_cluster", None)
-        return None if cluster is None else cluster.left_open
-
-    def _forgotten(self) -> None:
-        if self._cluster.home is not None:
-            self._cluster.home.soon(self._cluster.abandon)
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
+    def _abandon(self) -> None:
+        self._life.soon(self._cluster.abandon)
 
     async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Connect to the cluster; returns when it has answered.
+        """Connect to the cluster, and return when a broker has described it.
 
-        If it fails or is cancelled, the client is closed.
+        If the call fails or is cancelled, the client is closed.
 
         Args:
             timeout: seconds; ``default_api_timeout_ms`` by default.
 
         Raises:
-            BrokerNotAvailable: no bootstrap server answered in time; names each of
-                them, the step that failed and the cause.
-            AuthenticationError: the servers refuse who we are.
+            BrokerNotAvailable: no bootstrap server answered in time; the message
+                names each of them, the step that failed and the cause.
+            AuthenticationError: the servers refuse the client's identity.
             ClosedError: the client was started before.
         """
         await self._cluster.start(timeout)
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Close all connections and end all background work. May be called again.
+        """Close all connections and end all background tasks. May be called again.
 
-        Whoever waits on the client gets ClosedError. Nothing is sent any more, so
-        that it is done as soon as the background tasks have noticed. If the call is
-        cancelled, all of that ends by itself; another call waits for it.
+        Calls that wait on the client raise ClosedError. Nothing is sent any more, so
+        closing takes only as long as the background tasks take to end. If the call is
+        cancelled, closing goes on without it, and another call waits for its end.
 
         Args:
-            timeout: seconds after which to leave those tasks to end by themselves.
+            timeout: seconds after which the call returns although background tasks
+                have not ended; they end later. 10 by default.
+
+        Raises:
+            ArgumentTypeError: the timeout is no number.
+            ArgumentValueError: it is negative or not a number; nothing was closed.
+            ClosedError: the client belongs to another event loop or process.
         """
         await self._cluster.close(timeout)
 
@@ -161,63 +157,55 @@ class Client(Closeable):
         *,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> ResponseT:
-        """Send a request to where it belongs and return the answer.
+        """Send a request to a broker and return the answer.
 
-        Lost connections, requests that timed out and answers by which a broker says
-        that it is the wrong one (not the leader, coordinator or controller, or still
-        loading) are followed by another attempt, after a back-off and with what was
-        learned. As with Kafka's own client, that holds for requests that change
-        something, too: when the answer to a first attempt was lost, the second may
-        find its work done (TOPIC_ALREADY_EXISTS, say). All other errors are in the
-        answer, which is returned as it came. Where each item of an answer has an
-        error of its own, it is only repeated if no item took effect.
+        The request is sent again, after a back-off, if the connection was lost, if the
+        attempt timed out, or if the broker answers that it is the wrong one (not the
+        leader, coordinator or controller, or still loading). An answer with an error
+        for each of its items is such an answer only if no item took effect. All other
+        errors are in the answer, which is returned as the broker sent it.
 
-        If the call is cancelled, the request may still take effect.
+        As with the Java client, requests that change something are repeated, too. If
+        the answer to the first attempt was lost, the second may report that the work
+        is already done, for example by TOPIC_ALREADY_EXISTS.
+
+        If the call is cancelled, the request may still take effect. Requests that run
+        at the same time have no order among each other.
 
         Args:
-            request: a message of `kafkaio.protocol.messages`.
+            request: a message of `kafkaio.messages`.
             to: ``ANY``, ``Broker(3)``, ``Controller``, ``Leader(tp)``,
                 ``GroupCoordinator("g")`` or ``TransactionCoordinator("t")``.
             timeout: seconds for all attempts together; ``default_api_timeout_ms``
                 by default. One attempt may take ``request_timeout_ms``.
 
         Raises:
-            RequestTimeout: no answer in time; the message and the cause say what the
-                last attempt failed with.
-            UnsupportedVersion: the broker cannot take the request as it is.
-            AuthorizationError: the coordinator or leader may not be told to us.
-            AuthenticationError: the brokers refuse who we are.
+            RequestTimeout: there was no answer in time; the cause is the failure of
+                the last attempt, and the message names it.
+            ArgumentTypeError: an argument has the wrong type.
+            UnsupportedVersion: the broker knows no version of the request that can
+                carry its values.
+            AuthorizationError: the client may not know the coordinator or the leader.
+            AuthenticationError: the brokers refuse the client's identity.
             ClosedError: the client is closed, or not started.
         """
+        _check_request(request)
+        check_destination(to)
         return await self._cluster.request(request, to, timeout=timeout)
 
 
-def shared(
-    client: Client,
-    kind: type[ConfigT],
-    options: Mapping[str, object],
-    observer: object | None,
-) -> tuple[Cluster, ConfigT]:
-    """Share a client's cluster with a producer or a consumer.
-
-    Whoever shares it refers to the client as well: a client that nobody refers to
-    ends its cluster.
-
-    Args:
-        client: the client.
-        kind: class of the configuration to make.
-        options: options that are not the client's, by name.
-        observer: what the user gave; must be None.
-
-    Returns:
-        The cluster, and the configuration.
-
-    Raises:
-        ConfigurationError: an option is unknown, impossible or the client's, or an
-            observer is given: the client has its own, and it would hear nothing.
-    """
-    if observer is not None:
-        raise ConfigurationError(
-            "observer: a shared client has its own: give it to Client(...)"
+def _check_request(request: object) -> None:
+    if not isinstance(request, Request):
+        raise ArgumentTypeError(
+            f"request must be a request of kafkaio.messages, not {type_name(request)}"
         )
-    return client._cluster, kind.sharing(client.config, options)  # the same module
+
+
+def cluster_of(client: Client) -> Cluster:
+    """Return the cluster of a client, for a producer or a consumer that shares it.
+
+    It is a function, and not a property of `Client`, because users have no use for it.
+    The caller must keep a reference to the client, too: a client that is collected
+    ends its cluster.
+    """
+    return client._cluster

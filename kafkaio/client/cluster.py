@@ -1,13 +1,17 @@
-"""The way to a cluster: connections, metadata, coordinators, requests, tasks.
+"""What producers, consumers and clients use of a Kafka cluster.
 
-`Cluster` is what a `kafkaio.Client` has inside, and what producers, consumers and
-admins work on: their own, or that of a client that they share. Background tasks and
-callbacks hold the cluster and never the client, so that a client that nobody refers
-to any more is collected, warns and ends its cluster.
+A `Cluster` composes the connections (`kafkaio._net.pool`), the metadata, the
+coordinators, single requests (`kafkaio.client.requester`), operations on many items
+(`kafkaio.client.fanout`) and the background tasks. A `kafkaio.Client` has one. A
+producer or a consumer has one of its own, or uses that of a client that it shares.
+
+Background tasks and callbacks refer to the cluster and never to the client. So a
+client that nothing refers to is collected, warns, and ends its cluster.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Hashable, Iterable
 from functools import partial
 from typing import TypeVar
@@ -15,38 +19,40 @@ from uuid import UUID
 
 import anyio
 
+from kafkaio._arguments import seconds_of
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.metadata import ClusterView, Endpoint
 from kafkaio._machines.refresh import Topics
-from kafkaio._net.connection import Connection
+from kafkaio._net.connection import Connection, ConnectionStatistics
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.pool import Pool
 from kafkaio._net.settings import NetSettings
 from kafkaio._net.transport import Dial
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.lifecycle import CrashListener, Lifecycle, State
 from kafkaio._runtime.log import attach_log
 from kafkaio._runtime.observer import Observer, guarded
 from kafkaio._runtime.supervisor import Child, Supervisor
-from kafkaio._runtime.unclosed import Home
 from kafkaio._runtime.watchdog import TOLERANCE, watch_loop
 from kafkaio.client.broadcast import Broadcast
 from kafkaio.client.destinations import ANY, Destination
 from kafkaio.client.fanout import Fanout, Operation, Results
 from kafkaio.client.finder import CoordinatorFinder
-from kafkaio.client.life import CrashListener, Life, State
-from kafkaio.client.metadata import MetadataKeeper
+from kafkaio.client.metadata import MetadataUpdater
 from kafkaio.client.nodes import Nodes
 from kafkaio.client.requester import Requester
 from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.client.router import Router
-from kafkaio.client.statistics import ClientStatistics
 from kafkaio.config import ClientConfig
 from kafkaio.errors import BrokerNotAvailable, KafkaError, RequestTimeout
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Request, Response, ResponseT
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kafkaio.types import TopicPartition
 
-__all__ = ["Cluster"]
+__all__ = ["ClientStatistics", "Cluster"]
 
 ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT")
@@ -56,8 +62,34 @@ AnswerT = TypeVar("AnswerT", bound=Response)
 CLOSE_TIMEOUT = 10.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientStatistics:
+    """A client at one moment.
+
+    Attributes:
+        state: ``new``, ``starting``, ``running``, ``failed``, ``closing`` or
+            ``closed``.
+        cluster_id: the id of the cluster, None while it is unknown.
+        brokers: the number of brokers of the cluster.
+        topics: the number of topics that the view describes.
+        view_number: counts the changes of the view.
+        coordinators: the number of coordinators that are known.
+        connections: the open connections.
+    """
+
+    state: str
+    cluster_id: str | None
+    brokers: int
+    topics: int
+    view_number: int
+    coordinators: int
+    connections: tuple[ConnectionStatistics, ...]
+
+
 class Cluster:
-    """Connections to the brokers of a cluster, and what is known of it.
+    """Connections to the brokers of a cluster, and the knowledge of it.
+
+    It belongs to the event loop and to the process in which it was started.
 
     Args:
         config: the options.
@@ -68,6 +100,7 @@ class Cluster:
     Attributes:
         config: the options.
         observer: hears what happens.
+        life: whether it can be used, and why not.
         retry_policy: the back-off of all retries, for `kafkaio.client.retry.Attempts`.
     """
 
@@ -79,10 +112,12 @@ class Cluster:
     ) -> None:
         self.config = config
         self.observer: Observer = guarded(observer)
-        # A thread looks at the loop only for those who want to hear what it finds.
+        # A thread watches the loop only if somebody hears of what it finds.
         self._is_watched = "loop_blocked" in vars(self.observer)
-        self._life = Life(config.client_id)
-        self._supervisor = Supervisor(config.client_id, self._crashed)
+        self.life = Lifecycle("client", config.client_id)
+        # Tasks that wait for an answer hear of a crash before all other listeners.
+        self.life.add_crash_listener(self._crashed)
+        self._supervisor = Supervisor(config.client_id, self.life.crashed)
         self._pool = Pool(
             NetSettings.from_config(config),
             config.bootstrap_servers,
@@ -92,11 +127,11 @@ class Cluster:
             on_lost=self._connection_lost,
         )
         self._nodes = Nodes(self._pool)
-        self._metadata = MetadataKeeper(config, self._nodes, self.observer)
+        self._metadata = MetadataUpdater(config, self._nodes, self.observer)
         self._finder = CoordinatorFinder(
             self._nodes, self._metadata, config.request_timeout_ms / 1000
         )
-        #: Fails once the cluster is closed or has crashed; nothing else happens to it.
+        # Never happens: it fails once the cluster is closed or has crashed.
         self._ended = Broadcast()
         self.retry_policy = RetryPolicy.from_config(config, self.observer, self._sleep)
         router = Router(self._pool, self._nodes, self._metadata, self._finder)
@@ -112,10 +147,10 @@ class Cluster:
         return self._metadata.view
 
     def statistics(self) -> ClientStatistics:
-        """The connections, and what is known of the cluster, as they are now."""
+        """The connections and the knowledge of the cluster, as they are now."""
         view = self._metadata.view
         return ClientStatistics(
-            state=self._life.state.name,
+            state=self.life.state.value,
             cluster_id=view.cluster_id,
             brokers=len(view.brokers),
             topics=len(view.topics),
@@ -124,55 +159,28 @@ class Cluster:
             connections=self._pool.statistics(),
         )
 
-    # ---- life ----------------------------------------------------------------------
-
-    @property
-    def home(self) -> Home | None:
-        """The event loop and process that it was started in; None before."""
-        return self._life.home
-
-    @property
-    def left_open(self) -> str | None:
-        """What is open, in words; None where it is not, or not in this process."""
-        return self._life.left_open
+    # ---- start and close -----------------------------------------------------------
 
     async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Connect to the cluster; returns when it has answered.
-
-        If it fails or is cancelled, the cluster is closed.
-
-        Args:
-            timeout: seconds; ``default_api_timeout_ms`` by default.
-
-        Raises:
-            BrokerNotAvailable: no bootstrap server answered in time; names each of
-                them, the step that failed and the cause.
-            AuthenticationError: the servers refuse who we are.
-            ClosedError: the client was started before.
-        """
-        self._life.begin()
+        """Connect to the cluster, as `kafkaio.Client.start` does."""
+        deadline = self._deadline(timeout)
+        self.life.begin()
+        servers = ", ".join(self.config.addresses)
         if self.config.log:
-            is_debugging = attach_log(
-                self.observer, self.config.client_id, self._servers
-            )
+            is_debugging = attach_log(self.observer, self.config.client_id, servers)
             self._is_watched = self._is_watched or is_debugging
         try:
             self._supervisor.start(self._metadata.run, self._finder.run)
             if self._is_watched:
                 self._supervisor.start_soon(partial(watch_loop, self.observer), "watch")
-            await self._first_answer(self._deadline(timeout))
-            self._life.check()
-            self._life.state = State.RUNNING
+            await self._first_answer(deadline, servers)
+            self.life.started()
         except BaseException:
             await self.close()
             raise
         self.observer.started("client", self.config.client_id)
 
-    @property
-    def _servers(self) -> str:
-        return ", ".join(f"{h}:{p}" for h, p in self.config.bootstrap_servers)
-
-    async def _first_answer(self, deadline: float) -> None:
+    async def _first_answer(self, deadline: float, servers: str) -> None:
         with anyio.CancelScope(deadline=deadline):
             while not self._metadata.view.number:
                 await self._metadata.attempted.wait()
@@ -181,59 +189,60 @@ class Cluster:
                     raise failure
             return
         failure = self._metadata.failure
-        why = str(failure) if failure else f"no answer yet from {self._servers}"
+        why = str(failure) if failure else f"no answer yet from {servers}"
         raise BrokerNotAvailable(f"the cluster did not answer: {why}") from failure
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Close all connections and end all background work. May be called again.
-
-        Whoever waits on the client gets ClosedError. Nothing is sent any more, so
-        that it is done as soon as the background tasks have noticed. If the call is
-        cancelled, all of that ends by itself; another call waits for it.
-
-        Args:
-            timeout: seconds after which to leave those tasks to end by themselves.
-        """
-        was_open = self._life.is_open
-        self._life.close()
+        """Close all connections and end all tasks, as `kafkaio.Client.close` does."""
+        limit = CLOSE_TIMEOUT if timeout is None else seconds_of("timeout", timeout)
+        if self.life.begin_close() is None:
+            await self.life.closed()
+            return
         self._fail_waiters()
-        limit = CLOSE_TIMEOUT if timeout is None else timeout
-        with anyio.CancelScope(shield=True, deadline=now() + limit):
+        await self.life.close(None, partial(self._end, now() + limit))
+
+    async def _end(self, deadline: float) -> None:
+        with anyio.CancelScope(shield=True, deadline=deadline):
             try:
                 await self._pool.aclose()
             finally:
-                if was_open:
+                if self.life.ended():
                     self.observer.closed("client", self.config.client_id)
-                # Also when time is up: nobody else would ever end the tasks.
+                # Also when the time is over: nothing else would ever end the tasks.
                 await self._supervisor.aclose()
 
     def _fail_waiters(self) -> None:
-        why = self._life.why_ended
+        why = self.life.why_unusable
         self._metadata.updated.fail(why)
         self._metadata.attempted.fail(why)
         self._finder.fail(why)
         self._ended.fail(why)
 
     def _crashed(self, cause: BaseException) -> None:
-        self._life.crashed(cause)
+        del cause
         self._fail_waiters()
         for node_id in (*self._nodes.known, *self._pool.bootstrap):
-            # Whoever waits for an answer learns it now, not when it is too late.
+            # Tasks that wait for an answer fail now, not after the request timeout.
             self._pool.close_node(node_id)
-        self._life.tell_crash(cause)
 
     def abandon(self) -> None:
-        """Begin to end everything, and wait for nothing: its owner was collected."""
-        self._life.abandon()
+        """Begin to close, and wait for nothing, because the owner was collected."""
+        self.life.abandon()
         self._pool.close()
         self._supervisor.cancel()
         self._fail_waiters()
 
     def _check(self) -> None:
-        self._life.check()
+        self.life.check(State.STARTING)
 
-    def loop_was_late(self, seconds: float) -> None:
-        """Note that the loop was late for somebody's timer, where no thread watches."""
+    def report_late_timer(self, seconds: float) -> None:
+        """Report to the observer that the event loop ran a timer late.
+
+        Nothing is reported while a thread watches the loop, since that reports it.
+
+        Args:
+            seconds: how late the timer was.
+        """
         if not self._is_watched and seconds > TOLERANCE:
             self.observer.loop_blocked(seconds, "")
 
@@ -242,7 +251,10 @@ class Cluster:
             await self._ended.wait()
 
     def _seconds(self, timeout: float | None) -> float:
-        return self.config.default_api_timeout_ms / 1000 if timeout is None else timeout
+        if timeout is None:
+            return self.config.default_api_timeout_ms / 1000
+        # A negative one is no mistake: the time limit of the caller is over.
+        return seconds_of("timeout", timeout, -math.inf)
 
     def _deadline(self, timeout: float | None) -> float:
         return now() + self._seconds(timeout)
@@ -295,24 +307,24 @@ class Cluster:
         self._check()
         return await self._fanout.ask_once(operation, items, within)
 
-    # ---- for upper layers: the cluster -------------------------------------------
+    # ---- metadata ------------------------------------------------------------------
 
     def watch_topics(self, owner: object, topics: Topics | None) -> None:
-        """Keep the view of some topics fresh for ``owner``.
+        """Keep the description of some topics up to date for ``owner``.
 
         Topics that nobody watched before are fetched at once.
 
         Args:
-            owner: whoever watches; a second call replaces the topics of the first.
-            topics: names, ``ALL_TOPICS``, or None to watch no more.
+            owner: identifies the caller; its next call replaces the topics.
+            topics: names, ``ALL_TOPICS``, or None to stop watching.
         """
         self._metadata.watch(owner, topics)
 
     def request_refresh(self, *topics: str) -> None:
-        """Ask for fresh metadata; it is fetched beside the traffic, with back-off.
+        """Request metadata; a background task fetches it, with a back-off.
 
         Args:
-            topics: topics that the view should describe even if nobody watches them;
+            topics: topics that the view is to describe even if nobody watches them;
                 they are forgotten after ``metadata_max_idle_ms``.
         """
         self._metadata.request(topics)
@@ -326,7 +338,7 @@ class Cluster:
             timeout: seconds.
 
         Returns:
-            Whether it came: False if the attempt failed, or took longer than that.
+            Whether it succeeded: False if the attempt failed, or took longer.
 
         Raises:
             ClosedError: the client is closed.
@@ -337,7 +349,7 @@ class Cluster:
         return False
 
     async def wait_for_update(self, timeout: float | None = None) -> ClusterView:  # noqa: ASYNC109
-        """Wait for the next successful metadata update, without asking for one.
+        """Wait for the next metadata, without requesting it.
 
         Raises:
             RequestTimeout: none came in time; the cause is the last failure.
@@ -364,9 +376,9 @@ class Cluster:
 
         Raises:
             UnknownTopicOrPartition: the cluster still has no such topic.
-            AuthorizationError: a topic may not be described to us; raised at once.
-            BrokerError: a name is none that a topic can have; raised at once.
-            RequestTimeout: nobody could be asked in time.
+            AuthorizationError: the client may not see a topic; raised at once.
+            BrokerError: no topic can have one of the names; raised at once.
+            KafkaError: no broker answered in time; the last failure.
             ClosedError: the client is closed.
         """
         self._check()
@@ -374,12 +386,44 @@ class Cluster:
             return await self._metadata.wait_for_topics(topics)
         raise self._metadata.why_missing(topics)
 
+    async def wait_for_partitions(
+        self,
+        partitions: Collection[TopicPartition],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> None:
+        """Wait until the view has some partitions.
+
+        The view may be older than a partition, so a partition is missing only if it
+        is missing in metadata that was fetched during the call.
+
+        Args:
+            partitions: the partitions.
+            timeout: seconds; ``default_api_timeout_ms`` by default.
+
+        Raises:
+            UnknownTopicOrPartition: the cluster has no such topic or partition.
+            KafkaError: as in `wait_for_topics` and `wait_for_update`.
+        """
+        deadline = self._deadline(timeout)
+        names = {tp.topic for tp in partitions}
+        view = await self.wait_for_topics(names, deadline - now())
+        if _missing(view, partitions) is not None:
+            self.request_refresh(*names)
+            await self.wait_for_update(deadline - now())
+            view = await self.wait_for_topics(names, deadline - now())
+        tp = _missing(view, partitions)
+        if tp is not None:
+            raise broker_error(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"there is no partition {tp.partition} of topic {tp.topic!r}",
+            )
+
     async def topic_names(
         self,
         topic_ids: Collection[UUID],
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> dict[UUID, str]:
-        """The names of topics, from the view or else from a broker, asked once.
+        """Return the names of topics, from the view or else from one broker.
 
         Args:
             topic_ids: ids (KIP-516).
@@ -389,7 +433,7 @@ class Cluster:
             Names by ids; a topic that the broker does not know is left out.
 
         Raises:
-            RequestTimeout: nobody could be asked in time.
+            RequestTimeout: no broker answered in time.
             ClosedError: the client is closed.
         """
         found = {i: name for i in topic_ids if (name := self.view.topic_name(i))}
@@ -405,9 +449,12 @@ class Cluster:
     def add_metadata_listener(
         self, listener: Callable[[ClusterView], None]
     ) -> Callable[[], None]:
-        """Call ``listener`` with every new view; what is returned takes it back.
+        """Call ``listener`` with every new view.
 
-        It is called on the event loop and must not raise: that would be a crash.
+        It is called on the event loop. It must not raise: that crashes the client.
+
+        Returns:
+            A function that removes the listener.
         """
         return self._metadata.listen(listener)
 
@@ -418,40 +465,49 @@ class Cluster:
         leader_epoch: int,
         endpoints: Iterable[Endpoint] = (),
     ) -> bool:
-        """Take over a leader that a Produce or Fetch answer named (KIP-951).
+        """Apply the leader that a Produce or Fetch answer named (KIP-951).
 
-        Metadata is asked for in any case.
+        Metadata is requested in any case.
 
         Returns:
-            Whether it was newer than what was known: then the request can be sent to
+            Whether it is newer than the one known: then the request can be sent to
             the new leader at once.
         """
         return self._metadata.apply_leader(tp, leader_id, leader_epoch, endpoints)
 
     def learned_epoch(self, tp: TopicPartition, epoch: int) -> bool:
-        """Note a leader epoch seen in an answer; a newer one asks for metadata."""
+        """Note the leader epoch of an answer; a newer one requests metadata.
+
+        Returns:
+            Whether it is newer than the one known.
+        """
         return self._metadata.learned_epoch(tp, epoch)
 
-    # ---- for upper layers: connections, coordinators, tasks ----------------------
+    # ---- connections, coordinators, tasks ------------------------------------------
 
     async def connection(
         self, node_id: int, connection_class: ConnectionClass
     ) -> Connection:
-        """A connection of that class to a broker, opened if there is none.
+        """Return a connection of that class to a broker; opens it if there is none.
 
         Raises:
             BrokerNotAvailable: it cannot be made; names host, step and cause.
-            AuthenticationError: the broker refuses who we are.
+            AuthenticationError: the broker refuses the client's identity.
             ClosedError: the client is closed.
         """
         self._check()
         return await self._pool.connection(node_id, connection_class)
 
-    def hang_up(self, node_id: int, cause: KafkaError) -> None:
-        """A broker is silent: close what it answers at once, or parks, on.
+    def close_connections(self, node_id: int, cause: KafkaError) -> None:
+        """Close the shared and the coordinator connections to a silent broker.
 
-        What is in flight there fails with ConnectionLost, and other brokers are asked
-        what any of them knows. Reading and writing have time limits of their own.
+        Requests in flight on them fail with ConnectionLost, and requests that any
+        broker can answer go to others. The connections that fetch and produce stay:
+        their requests have time limits of their own.
+
+        Args:
+            node_id: the broker.
+            cause: why the connections are closed.
         """
         self._pool.close_classes(
             node_id, (ConnectionClass.SHARED, ConnectionClass.COORDINATOR), cause
@@ -464,7 +520,7 @@ class Cluster:
     def ready_connection(
         self, node_id: int, connection_class: ConnectionClass
     ) -> Connection | None:
-        """The open connection of that class to a broker, or None; opens nothing."""
+        """Return the open connection of that class to a broker, or None."""
         return self._pool.ready(node_id, connection_class)
 
     async def coordinator(
@@ -474,11 +530,11 @@ class Cluster:
         *,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> int:
-        """Node id of a coordinator, found if it is not known, with retries.
+        """Return the node id of a coordinator; finds it if it is not known.
 
         Raises:
-            RequestTimeout: not found in time; the cause is the last failure.
-            AuthorizationError: it may not be told to us.
+            RequestTimeout: it was not found in time; the cause is the last failure.
+            AuthorizationError: the client may not know it.
             ClosedError: the client is closed.
         """
         self._check()
@@ -493,11 +549,11 @@ class Cluster:
         )
 
     def forget_coordinator(self, kind: CoordinatorKind, key: str, node_id: int) -> None:
-        """Forget that ``node_id`` coordinates ``key``, if that is what is known."""
+        """Forget the coordinator of ``key``, if it is ``node_id``."""
         self._finder.cache.forget(kind, key, node_id)
 
     def start_soon(self, child: Child, name: str) -> None:
-        """Start a background task that the client owns and cancels when it closes.
+        """Start a background task, which is cancelled when the cluster is closed.
 
         Raises:
             ClosedError: the client is not running.
@@ -508,11 +564,11 @@ class Cluster:
         """Call ``listener`` once if a background task crashes.
 
         Returns:
-            What takes the listener back.
+            A function that removes the listener.
         """
-        return self._life.listen(listener)
+        return self.life.add_crash_listener(listener)
 
-    # ---- what the parts report ---------------------------------------------------
+    # ---- reports of the parts ------------------------------------------------------
 
     def _connection_lost(
         self,
@@ -522,9 +578,18 @@ class Cluster:
     ) -> None:
         del connection_class
         if cause is None:
-            return  # we closed it
+            return  # this side closed it
         self._finder.cache.forget_node(node_id)
         self._metadata.request()
 
     def _view_changed(self, view: ClusterView) -> None:
         self._finder.cache.retain(view.brokers.keys())
+
+
+def _missing(
+    view: ClusterView, partitions: Iterable[TopicPartition]
+) -> TopicPartition | None:
+    for tp in partitions:
+        if tp.partition >= (view.partition_count(tp.topic) or 0):
+            return tp
+    return None

@@ -1,11 +1,13 @@
-"""Where a request can be sent to."""
+"""Destinations: which broker a request is for, by name or by role."""
 
 from __future__ import annotations
 
 from enum import Enum, auto
 from typing import Final, Literal, TypeAlias
 
+from kafkaio._arguments import type_name
 from kafkaio._dataclass import dataclass
+from kafkaio.errors import ArgumentTypeError
 from kafkaio.types import Broker, TopicPartition
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "GroupCoordinator",
     "Leader",
     "TransactionCoordinator",
+    "check_destination",
 ]
 
 
@@ -33,29 +36,41 @@ class ControllerType(Enum):
     CONTROLLER = auto()
 
 
-#: Whichever broker can answer soonest.
+#: The broker that can answer soonest: the least loaded one.
 ANY: Final = AnyBroker.ANY
-#: A broker that takes the controller's requests.
+#: The controller, or a broker that forwards requests to it.
 Controller: Final = ControllerType.CONTROLLER
 
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """The leader of a partition."""
+    """The broker that leads a partition.
+
+    Attributes:
+        partition: the partition.
+    """
 
     partition: TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
 class GroupCoordinator:
-    """The coordinator of a consumer group."""
+    """The broker that coordinates a group.
+
+    Attributes:
+        group_id: the name of the group.
+    """
 
     group_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionCoordinator:
-    """The coordinator of a transactional producer."""
+    """The broker that coordinates the transactions of a producer.
+
+    Attributes:
+        transactional_id: the transactional id of the producer.
+    """
 
     transactional_id: str
 
@@ -68,3 +83,26 @@ Destination: TypeAlias = (
     | GroupCoordinator
     | TransactionCoordinator
 )
+
+_KINDS: Final = (
+    AnyBroker,
+    ControllerType,
+    Broker,
+    Leader,
+    GroupCoordinator,
+    TransactionCoordinator,
+)
+
+
+def check_destination(to: object) -> None:
+    """Check a destination.
+
+    Raises:
+        ArgumentTypeError: it is no destination.
+    """
+    if not isinstance(to, _KINDS):
+        raise ArgumentTypeError(
+            "to must be ANY, Controller, Broker(...), Leader(...), "
+            "GroupCoordinator(...) or TransactionCoordinator(...), not "
+            f"{type_name(to)}"
+        )

@@ -61,6 +61,7 @@ from kafkaio.client.retry import RetryLater, RetryPolicy, timed_out
 from kafkaio.errors import KafkaError, NetworkError, RequestTimeout
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.message import Request, Response
+from kafkaio.types import TopicPartition
 
 __all__ = [
     "Answer",
@@ -160,6 +161,12 @@ class Results(Generic[ItemT, ValueT]):
         return self.found
 
 
+def _name(item: object) -> str:
+    if isinstance(item, TopicPartition):
+        return f"{item.topic}-{item.partition}"
+    return str(item)
+
+
 def _as_many(version: int) -> int:
     del version
     return 1 << 30
@@ -179,7 +186,7 @@ class Operation(Generic[ItemT, ValueT, ResponseT]):
         read: reads what an answer says of the items asked for, in any order. It may
             raise a KafkaError that holds for all of them. An item that it leaves out
             is asked for again.
-        name: names an item in messages.
+        name: names an item in messages; a partition is ``orders-3`` by default.
         connection_class: the connections to use.
         max_version: the highest version of the request to use.
         batch: tells how many items a request of a version can carry.
@@ -192,7 +199,7 @@ class Operation(Generic[ItemT, ValueT, ResponseT]):
     destination: Callable[[ItemT], Destination]
     build: Callable[[Sequence[ItemT], Terms], Request[ResponseT]]
     read: Callable[[ResponseT, Sequence[ItemT]], Iterable[Answer[ItemT, ValueT]]]
-    name: Callable[[ItemT], str] = str
+    name: Callable[[ItemT], str] = _name
     connection_class: ConnectionClass = ConnectionClass.SHARED
     max_version: int | None = None
     batch: Callable[[int], int] = _as_many
@@ -451,9 +458,12 @@ class Fanout:
         run = _Run(self, self._routing, operation, progress)
         with anyio.CancelScope(deadline=deadline):
             await run.drive(stops_at_failure=stops_at_failure)
+        stages = run.in_flight()
         return progress.expire(
             lambda item, last: timed_out(
-                operation.named([item]), timeout, last or run.stage(item)
+                operation.named([item]),
+                timeout,
+                last or stages.get(item, _UNLOCATED),
             )
         )
 
@@ -641,12 +651,13 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
                 await self._wakeup.wait(None if due == inf else due)
             group.cancel_scope.cancel()
 
-    def stage(self, item: ItemT) -> str:
-        """How far an item that never failed has come."""
-        for node_id, items in self._in_flight.items():
-            if item in items:
-                return f"broker {node_id} has not answered"
-        return _UNLOCATED
+    def in_flight(self) -> dict[ItemT, str]:
+        """Return the items that brokers were asked for, with words that say so."""
+        return {
+            item: f"broker {node_id} has not answered"
+            for node_id, items in self._in_flight.items()
+            for item in items
+        }
 
     def _route(self, group: TaskGroup) -> None:
         due = self._progress.take_due(now())

@@ -1,4 +1,9 @@
-"""Finds coordinators: one lookup in flight, keys that come meanwhile share the next."""
+"""Finds coordinators: one lookup is in flight, and the next one has all other keys.
+
+A group, a transactional id or a share group has a coordinator, which any broker can
+name (FindCoordinator). The keys that tasks ask for during a lookup are looked up
+together by the next one, in one request where the broker knows KIP-699.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +21,9 @@ from kafkaio._machines.coordinators import (
     read_answer,
 )
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.client.metadata import MetadataKeeper
+from kafkaio.client.metadata import MetadataUpdater
 from kafkaio.client.nodes import Nodes
-from kafkaio.client.race import race
+from kafkaio.client.retry import race
 from kafkaio.errors import UnsupportedVersion
 from kafkaio.protocol.api_keys import ApiKey, request_type
 from kafkaio.protocol.broker_errors import broker_error
@@ -26,39 +31,43 @@ from kafkaio.protocol.broker_errors import broker_error
 __all__ = ["CoordinatorFinder"]
 
 _Key = tuple[CoordinatorKind, str]
-#: How many brokers are asked, and the seconds that each gets before the next.
+#: How many brokers a lookup asks, and the seconds that each gets before the next one
+#: is asked, too.
 _ASKED: Final = 2
 _HEAD_START: Final = 1.0
 
 
 class CoordinatorFinder:
-    """Knows which broker coordinates what.
+    """Finds coordinators and remembers them.
 
     Args:
-        nodes: where to ask.
-        metadata: learns the address of a coordinator that it does not list yet.
+        nodes: the brokers to ask.
+        metadata: is refreshed when a coordinator is a broker that it does not list.
         request_timeout: seconds for one lookup.
+
+    Attributes:
+        cache: the coordinators that are known.
     """
 
     def __init__(
-        self, nodes: Nodes, metadata: MetadataKeeper, request_timeout: float
+        self, nodes: Nodes, metadata: MetadataUpdater, request_timeout: float
     ) -> None:
         self.cache = CoordinatorCache()
         self._nodes = nodes
         self._metadata = metadata
         self._timeout = request_timeout
         self._wakeup = Wakeup()
-        # In the order in which they came. Invariant: a future leaves when its lookup
-        # has ended, or with the caller who was cancelled.
+        # In the order of the calls. Invariant: a future leaves when its lookup has
+        # ended, or once it is done because its caller was cancelled.
         self._waiting: dict[_Key, list[asyncio.Future[int]]] = {}
         self._failure: Callable[[], Exception] | None = None
 
     async def find(self, kind: CoordinatorKind, key: str) -> int:
-        """The coordinator's node id, asking once if it is not known.
+        """Return the coordinator's node id; looks it up once if it is not known.
 
         Raises:
-            BrokerError: no broker could tell, perhaps only for now.
-            NetworkError: nobody could be asked.
+            BrokerError: no broker could name it, perhaps only for now.
+            NetworkError: no broker could be asked.
             UnsupportedVersion: the brokers do not know this kind of coordinator.
         """
         known = self.cache.get(kind, key)
@@ -73,20 +82,20 @@ class CoordinatorFinder:
         return await future
 
     def fail(self, failure: Callable[[], Exception]) -> None:
-        """Fail all that wait now, and all that will."""
+        """Fail all calls of `find` that wait now, and all later ones."""
         self._failure = self._failure or failure
         for key in tuple(self._waiting):
             self._end(key, failure())
 
     async def run(self) -> None:
-        """Look up what is waited for, until cancelled."""
+        """Look up the coordinators that tasks wait for, until cancelled."""
         while True:
             await self._wakeup.wait()
             while keys := self._next_keys():
                 await self._look_up(*keys)
 
     def _next_keys(self) -> tuple[CoordinatorKind, list[str]] | None:
-        """The kind that has waited longest, and all its keys that are waited for."""
+        """Return the kind that has waited longest, and all of its keys."""
         self._waiting = {
             key: left
             for key, futures in self._waiting.items()
@@ -97,7 +106,7 @@ class CoordinatorFinder:
         return None
 
     async def _look_up(self, kind: CoordinatorKind, keys: list[str]) -> None:
-        # A broker that has come to a halt answers nothing, and another one may.
+        # If the first broker hangs and does not answer, another one may.
         ask = partial(self._ask, kind, keys)
         answers, failures = await race([ask] * _ASKED, _HEAD_START)
         if not answers:
@@ -129,8 +138,9 @@ class CoordinatorFinder:
     def _learn(self, kind: CoordinatorKind, found: Found) -> None:
         broker = found.broker
         if self._nodes.known.get(broker.node_id) is None:
-            # The metadata lags behind; connecting must not wait for it.
-            self._nodes.learn({**self._nodes.known, broker.node_id: broker})
+            # The metadata is older than the answer. Add the broker, so that nobody
+            # waits for a refresh before connecting to it.
+            self._nodes.update({**self._nodes.known, broker.node_id: broker})
             self._metadata.request()
         self.cache.learn(kind, found.key, broker.node_id)
         for future in self._waiting.pop((kind, found.key), ()):

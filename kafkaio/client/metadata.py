@@ -1,4 +1,11 @@
-"""Keeps the view of the cluster fresh, beside the traffic."""
+"""Keeps the view of the cluster up to date.
+
+`MetadataUpdater.run` is the only task that fetches metadata, and the only writer of
+the view, besides leaders that other answers name (KIP-951). When to fetch, and what,
+is decided by `kafkaio._machines.refresh.RefreshSchedule`: at once for new topics, after
+``metadata_max_age_ms``, on request, and after a failure with a back-off. Other tasks
+read the view, request a refresh, and wait for its end.
+"""
 
 from __future__ import annotations
 
@@ -40,29 +47,33 @@ from kafkaio.protocol.messages.metadata import (
 )
 from kafkaio.types import TopicPartition
 
-__all__ = ["MetadataKeeper"]
+__all__ = ["MetadataUpdater"]
 
 Listener = Callable[[ClusterView], None]
 
-#: Metadata before this version always creates what it is asked for.
+#: Before this version, a request for a topic always creates the topic.
 AUTO_CREATION_SINCE = 4
 
 
-class MetadataKeeper:
-    """Owns the view of the cluster: one loop that asks, many readers.
+class MetadataUpdater:
+    """Owns the view of the cluster, and refreshes it.
 
     Args:
         config: the client's options.
-        nodes: where to ask.
+        nodes: the brokers to ask.
         observer: hears of updates and failures.
+
+    Attributes:
+        view: what is known of the cluster: an immutable snapshot.
+        failure: why the last attempt failed; None if it succeeded.
+        updated: happens after every attempt that succeeded.
+        attempted: happens after every attempt.
     """
 
     def __init__(self, config: ClientConfig, nodes: Nodes, observer: Observer) -> None:
         self.view = ClusterView()
-        #: Why the last attempt failed; None since an attempt succeeded.
         self.failure: KafkaError | None = None
         self.updated = Broadcast()
-        #: Happens after every attempt, whatever came of it.
         self.attempted = Broadcast()
         self._config = config
         self._nodes = nodes
@@ -82,43 +93,46 @@ class MetadataKeeper:
             rebootstrap_after=trigger if self._recovers else inf,
         )
 
-    # ---- what others ask for -----------------------------------------------------
+    # ---- for other tasks -----------------------------------------------------------
 
     def watch(self, owner: object, topics: Topics | None) -> None:
-        """Replace the topics that ``owner`` wants to know about."""
+        """Replace the topics that the view describes for ``owner``."""
         self._schedule.watch(owner, topics)
         self._wakeup.notify()
 
     def use(self, topics: Iterable[str]) -> None:
-        """Want to know about ``topics`` for the time being."""
+        """Describe ``topics`` in the view, for ``metadata_max_idle_ms`` from now on."""
         self._schedule.use(topics, now())
         self._wakeup.notify()
 
     def request(self, topics: Collection[str] = ()) -> None:
-        """Ask for a refresh; it follows when the back-off in force is over."""
+        """Request a refresh; it begins when the back-off in force is over."""
         if topics:
             self._schedule.use(topics, now())
         self._schedule.request()
         self._wakeup.notify()
 
     async def refresh(self) -> bool:
-        """Fetch everything wanted once, at once; False if the attempt failed.
+        """Fetch the metadata once, without waiting for the back-off.
 
-        An answer that is younger than a back-off is good enough.
+        Metadata that is younger than ``retry_backoff_ms`` is not fetched again.
+
+        Returns:
+            False if the attempt failed.
         """
         recent = self._config.retry_backoff_ms / 1000
-        if (asked := self._schedule.demand(now(), recent)) is None:
+        if (ticket := self._schedule.demand(now(), recent)) is None:
             return True
         self._wakeup.notify()
         while True:
             await self.attempted.wait()
-            if self._schedule.is_satisfied(asked):
+            if self._schedule.is_satisfied(ticket):
                 return True
             if self.failure is not None:
                 return False
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call ``listener`` with every new view; the result takes it back."""
+        """Call ``listener`` with every new view; the result removes it."""
         self._listeners.append(listener)
 
         def remove() -> None:
@@ -128,7 +142,7 @@ class MetadataKeeper:
         return remove
 
     def learned_epoch(self, tp: TopicPartition, epoch: int) -> bool:
-        """Note an epoch seen elsewhere; a newer one makes the view out of date."""
+        """Note a leader epoch of another answer; whether the view is out of date."""
         if self.view.partition(tp) is None or not self._epochs.raise_to(tp, epoch):
             return False
         self.request()
@@ -141,7 +155,7 @@ class MetadataKeeper:
         leader_epoch: int,
         endpoints: Iterable[Endpoint],
     ) -> bool:
-        """Apply a leader that an answer named (KIP-951); whether it was news."""
+        """Apply a leader that an answer named (KIP-951); whether it is a newer one."""
         self.request()
         hinted = with_leader(
             self.view, self._epochs, tp, (leader_id, leader_epoch), endpoints
@@ -165,7 +179,7 @@ class MetadataKeeper:
     async def _refresh(self) -> None:
         ask = self._schedule.begin(now())
         try:
-            self._take(ask, *await self._fetch(ask))
+            self._apply(ask, *await self._fetch(ask))
         except KafkaError as error:
             self._failed(error)
         except BaseException:
@@ -174,14 +188,14 @@ class MetadataKeeper:
         self.attempted.tell()
 
     async def _fetch(self, ask: RefreshRequest) -> tuple[MetadataResponse, int]:
-        """Ask one broker, starting over from the bootstrap servers if none answers."""
+        """Ask one broker; if none can be reached, one of the bootstrap servers."""
         with anyio.CancelScope(deadline=self._schedule.rebootstrap_at()):
             try:
                 return await self._ask_any(ask)
             except BrokerNotAvailable:
                 if not self._recovers or self._nodes.is_bootstrapping:
                     raise
-        self._start_over()
+        self._rebootstrap()
         return await self._ask_any(ask)
 
     async def _ask_any(self, ask: RefreshRequest) -> tuple[MetadataResponse, int]:
@@ -205,12 +219,12 @@ class MetadataKeeper:
             raise ConnectionLost(f"{where}: fetch metadata: {error}") from error
         return answer, version
 
-    def _take(
+    def _apply(
         self, ask: RefreshRequest, response: MetadataResponse, version: int
     ) -> None:
         error = ErrorCode(response.error_code)
         if reaction(ApiKey.METADATA, error).step is Step.REBOOTSTRAP:
-            self._start_over()
+            self._rebootstrap()
         if error:
             raise broker_error(response.error_code, "the broker refused Metadata")
         merged = merge(self.view, self._epochs, response, version, partial=ask.partial)
@@ -219,11 +233,11 @@ class MetadataKeeper:
         self.failure = None
         self._schedule.succeeded(ask, merged, now(), roll())
         self._publish(merged.view)
-        self._tell_unavailable()
+        self._report_unavailable()
         self._observer.metadata_updated(len(self.view.brokers), len(self.view.topics))
         self.updated.tell()
 
-    def _tell_unavailable(self) -> None:
+    def _report_unavailable(self) -> None:
         wanted = self._schedule.interest.names()
         for topic, code in self._unavailable.update(self.view, wanted, now()):
             why = broker_error(code, f"topic {topic!r} cannot be described")
@@ -235,48 +249,48 @@ class MetadataKeeper:
         delay = self._schedule.failed(now(), roll())
         self._observer.retrying("metadata", attempt, delay, error)
 
-    def _start_over(self) -> None:
-        self._nodes.start_over()
+    def _rebootstrap(self) -> None:
+        self._nodes.rebootstrap()
         self._schedule.rebootstrapped(now())
 
     def _publish(self, view: ClusterView) -> None:
         self.view = view
         if view.brokers != self._nodes.known:
-            self._nodes.learn(view.brokers)
+            self._nodes.update(view.brokers)
         for listener in tuple(self._listeners):
             listener(view)
 
     # ---- waiting -------------------------------------------------------------------
 
     async def wait_for_topics(self, topics: Collection[str]) -> ClusterView:
-        """Wait until each topic is described; the caller bounds the wait.
+        """Wait until each topic is described; the caller sets a time limit.
 
         Raises:
-            AuthorizationError: a topic may not be described to us.
-            BrokerError: a name is none that a topic can have.
+            AuthorizationError: the client may not see a topic.
+            BrokerError: no topic can have one of the names.
         """
         self.use(topics)
-        asked_at = self.view.number
+        began_at = self.view.number
         while True:
             view = self.view
             missing = [t for t in topics if view.partition_count(t) is None]
             if not missing:
                 return view
             for topic in missing:
-                self._raise_if_final(view, topic, asked_at)
+                self._raise_if_final(view, topic, began_at)
             if not self._schedule.is_wanted:
                 self.request()
             await self.updated.wait()
 
-    def _raise_if_final(self, view: ClusterView, topic: str, asked_at: int) -> None:
+    def _raise_if_final(self, view: ClusterView, topic: str, began_at: int) -> None:
         error = view.topic_error(topic)
-        # What an older view says may have been put right since.
+        # An error in an older view may have been corrected since.
         is_final = error and not reaction(ApiKey.METADATA, error).retry
-        if is_final and view.number > asked_at:
+        if is_final and view.number > began_at:
             raise broker_error(error, f"topic {topic!r} cannot be described")
 
     def why_missing(self, topics: Collection[str]) -> KafkaError:
-        """Why the first of ``topics`` that is not described is not."""
+        """Return the reason why the first missing one of ``topics`` is missing."""
         for topic in topics:
             error = self.view.topic_error(topic)
             if self.view.partition_count(topic) is None and error:

@@ -1,4 +1,8 @@
-"""Reaches whichever broker can answer: the brokers known, or the bootstrap servers."""
+"""Chooses a broker for requests that any broker can answer.
+
+Before the first metadata arrives, these are the bootstrap servers, and again after
+`Nodes.rebootstrap` (KIP-899). Afterwards they are the brokers that the metadata lists.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +15,18 @@ from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.pool import Pool
 from kafkaio._runtime.clock import roll
-from kafkaio.client.race import race
-from kafkaio.errors import BrokerNotAvailable, KafkaError
+from kafkaio.client.retry import race
+from kafkaio.errors import BrokerNotAvailable
 from kafkaio.types import Broker
 
 __all__ = ["Nodes"]
 
-#: Seconds that one broker gets to answer before the next is dialled beside it.
+#: Seconds that one broker gets before the next one is connected to as well.
 HEAD_START: Final = 0.5
 
 
 class Nodes:
-    """Chooses among the brokers of a pool.
+    """Knows the brokers of the cluster, and connects to the one that is least loaded.
 
     Args:
         pool: the connections.
@@ -34,33 +38,33 @@ class Nodes:
 
     @property
     def is_bootstrapping(self) -> bool:
-        """Whether no broker is known yet, so that only bootstrap servers are asked."""
+        """Whether no broker is known, so that only bootstrap servers can be asked."""
         return not self._known
 
     @property
     def known(self) -> Mapping[int, Broker]:
-        """The brokers known, by node id."""
+        """The brokers of the cluster, by node id."""
         return self._known
 
-    def learn(self, brokers: Mapping[int, Broker]) -> None:
-        """Replace the brokers known."""
+    def update(self, brokers: Mapping[int, Broker]) -> None:
+        """Replace the brokers of the cluster."""
         was_bootstrapping = self.is_bootstrapping
         self._known = dict(brokers)
         self._pool.set_brokers(self._known)
         if was_bootstrapping and self._known:
-            # Their names may stand for a proxy; the brokers have addresses of their
-            # own now. What is in flight there is at most the answer just read.
+            # The names of bootstrap servers may be those of a proxy; the brokers have
+            # their own addresses. At most the answer just read is in flight there.
             for node_id in self._pool.bootstrap:
-                self._retire(node_id)
+                self._pool.retire(node_id)
 
-    def start_over(self) -> None:
-        """Close all connections and forget all brokers but the bootstrap servers."""
+    def rebootstrap(self) -> None:
+        """Close all connections, and forget all brokers but the bootstrap servers."""
         for node_id in (*self._known, *self._pool.bootstrap):
             self._pool.close_node(node_id)
-        self.learn({})
+        self.update({})
 
     def in_order(self) -> list[int]:
-        """Node ids in the order in which to ask them."""
+        """Return the node ids, that of the least loaded broker first."""
         loads = []
         for node_id in self._known or self._pool.bootstrap:
             ready = self._pool.ready(node_id, ConnectionClass.SHARED)
@@ -74,15 +78,15 @@ class Nodes:
         return least_loaded_first(loads, roll())
 
     async def any_connection(self) -> Connection:
-        """A connection to the broker that can answer soonest.
+        """Return a connection to the broker that can answer soonest.
 
-        Without an idle connection brokers are dialled, each a moment after the one
-        before, and the first that answers is taken: a broker that has vanished
-        without a word, or that has come to a halt, holds nothing up.
+        Where there is no idle connection, brokers are connected to, each a head start
+        after the one before, and the first that succeeds is taken. So a broker that
+        does not react delays nothing for longer than that.
 
         Raises:
             BrokerNotAvailable: none can be reached; names each and why.
-            AuthenticationError: all refuse who we are.
+            AuthenticationError: all refuse the client's identity.
         """
         while True:
             order = self.in_order()
@@ -92,22 +96,17 @@ class Nodes:
             winner = await self._race(order)
             if not winner.in_flight:
                 return winner
-            # Others waited for it, too, and were faster: choose again.
+            # Other tasks waited for the same connection and were faster: choose again.
 
     async def _race(self, order: list[int]) -> Connection:
         attempts = [
             partial(self._pool.connection, id_, ConnectionClass.SHARED) for id_ in order
         ]
         won, failures = await race(attempts, HEAD_START)
-        return won[0] if won else self._give_up(failures)
-
-    def _give_up(self, failures: list[KafkaError]) -> Connection:
-        final = [f for f in failures if not f.retriable]
-        if len(final) == len(failures):
-            raise final[0]
+        if won:
+            return won[0]
+        if not any(failure.retriable for failure in failures):
+            raise failures[0]
         what = "; ".join(str(failure) for failure in failures)
         kind = "bootstrap server" if self.is_bootstrapping else "broker"
         raise BrokerNotAvailable(f"no {kind} can be reached: {what}") from failures[-1]
-
-    def _retire(self, node_id: int) -> None:
-        self._pool.retire(node_id)

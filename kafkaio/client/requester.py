@@ -16,7 +16,7 @@ from kafkaio.client.destinations import (
     Leader,
     TransactionCoordinator,
 )
-from kafkaio.client.metadata import MetadataKeeper
+from kafkaio.client.metadata import MetadataUpdater
 from kafkaio.client.retry import Attempts, RetryLater, RetryPolicy
 from kafkaio.client.router import Router
 from kafkaio.config import ClientConfig
@@ -55,7 +55,7 @@ class Requester:
     def __init__(
         self,
         config: ClientConfig,
-        metadata: MetadataKeeper,
+        metadata: MetadataUpdater,
         router: Router,
         policy: RetryPolicy,
     ) -> None:

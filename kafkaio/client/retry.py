@@ -12,11 +12,12 @@ failure in between, has its own loop and calls `Attempts.pause`::
         await attempts.pause(error)
 
 `kafkaio.client.fanout` does the same for operations on many items at many brokers.
+`race` is for attempts at the same thing that may run at the same time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from math import inf
 from typing import Self, TypeVar
 
@@ -26,10 +27,11 @@ from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
+from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.config import ClientConfig
 from kafkaio.errors import KafkaError, RequestTimeout
 
-__all__ = ["Attempts", "RetryLater", "RetryPolicy", "timed_out"]
+__all__ = ["Attempts", "RetryLater", "RetryPolicy", "race", "timed_out"]
 
 T = TypeVar("T")
 
@@ -259,3 +261,45 @@ def timed_out(what: str, timeout: float, why: KafkaError | str) -> RequestTimeou
     error = RequestTimeout(f"{what} did not succeed within {timeout:g} s{tail}")
     error.__cause__ = why if isinstance(why, KafkaError) else None
     return error
+
+
+async def race(
+    attempts: Iterable[Callable[[], Awaitable[T]]], head_start: float
+) -> tuple[list[T], list[KafkaError]]:
+    """Run attempts until one succeeds; the others are cancelled then.
+
+    Args:
+        attempts: what to try, in order.
+        head_start: seconds after which the next attempt begins beside one that has
+            not ended; it begins at once after one that has failed.
+
+    Returns:
+        The result of the first to succeed, or nothing; and the failures before that.
+    """
+    won: list[T] = []
+    failures: list[KafkaError] = []
+    progress = Wakeup()
+
+    async def run(attempt: Callable[[], Awaitable[T]]) -> None:
+        try:
+            won.append(await attempt())
+        except KafkaError as error:
+            failures.append(error)
+        progress.notify()
+
+    async def settled(running: int, until: float | None) -> None:
+        while not won and len(failures) < running:
+            if not await progress.wait(until):
+                return
+
+    async with anyio.create_task_group() as group:
+        running = 0
+        for attempt in attempts:
+            group.start_soon(run, attempt)
+            running += 1
+            await settled(running, now() + head_start)
+            if won:
+                break
+        await settled(running, None)
+        group.cancel_scope.cancel()
+    return won, failures

@@ -19,7 +19,7 @@ from kafkaio.client.destinations import (
     TransactionCoordinator,
 )
 from kafkaio.client.finder import CoordinatorFinder
-from kafkaio.client.metadata import MetadataKeeper
+from kafkaio.client.metadata import MetadataUpdater
 from kafkaio.client.nodes import Nodes
 from kafkaio.client.retry import RetryLater
 from kafkaio.errors import BrokerNotAvailable, KafkaError, NetworkError
@@ -44,7 +44,7 @@ class Router:
         self,
         pool: Pool,
         nodes: Nodes,
-        metadata: MetadataKeeper,
+        metadata: MetadataUpdater,
         finder: CoordinatorFinder,
     ) -> None:
         self._pool = pool

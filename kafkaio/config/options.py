@@ -1,29 +1,24 @@
-"""Keyword options with their types, so that editors and mypy know each one.
+"""Keyword options with their types, so that editors and type checkers know each one.
 
-The configuration objects of this package say what every option means; a test holds
-the names on both sides equal.
+Generated from ``configs.py`` by ``python -m codegen.options``: do not edit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
+from kafkaio.config.configs import Deserializer, Partitioner, Serializer
 from kafkaio.types import OffsetStore
 
 if TYPE_CHECKING:
     import ssl
 
-#: What turns a user's key or value into bytes.
-Serializer = Callable[[object], bytes | None]
-#: What turns bytes into the key or value that a user reads.
-Deserializer = Callable[[bytes], object]
-#: Chooses a partition: (topic, key bytes, value bytes, number of partitions).
-Partitioner = Callable[[str, bytes | None, bytes | None, int], int]
+__all__ = ["ClientOptions", "ConsumerOptions", "ProducerOptions"]
 
 
 class ClientOptions(TypedDict, total=False):
-    """Keyword options of ``Client``; `ClientConfig` says what each means."""
+    """Keyword options of ``Client``; see `ClientConfig`."""
 
     client_id: str
     client_rack: str
@@ -50,7 +45,7 @@ class ClientOptions(TypedDict, total=False):
 
 
 class ProducerOptions(ClientOptions, total=False):
-    """Keyword options of ``Producer``; `ProducerConfig` says what each means."""
+    """Keyword options of ``Producer``; see `ProducerConfig`."""
 
     acks: Literal["all", -1, 0, 1]
     enable_idempotence: bool | None
@@ -75,7 +70,7 @@ class ProducerOptions(ClientOptions, total=False):
 
 
 class ConsumerOptions(ClientOptions, total=False):
-    """Keyword options of ``Consumer``; `ConsumerConfig` says what each means."""
+    """Keyword options of ``Consumer``; see `ConsumerConfig`."""
 
     group_id: str | None
     group_instance_id: str | None

@@ -50,7 +50,7 @@ class Cluster(Protocol):
         """Hears of failed commits."""
         ...
 
-    def loop_was_late(self, seconds: float) -> None:
+    def report_late_timer(self, seconds: float) -> None:
         """Note by how much a timer of the event loop was late."""
 
 
@@ -155,7 +155,7 @@ class AutoCommitter:
         while True:
             due = now() + self._tick
             await anyio.sleep(self._tick)
-            self._cluster.loop_was_late(now() - due)
+            self._cluster.report_late_timer(now() - due)
             if self._member is not None and self._user_is_alive():
                 self._member.polled(now())
             if now() >= next_commit or self._is_loss_near():

@@ -32,11 +32,11 @@ from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering
 from kafkaio._net.transport import Dial
 from kafkaio._runtime.lifecycle import Closeable
-from kafkaio.client.client import Client, shared
+from kafkaio.client.client import Client, cluster_of
 from kafkaio.client.cluster import Cluster
-from kafkaio.client.signature import OptionsSignature
 from kafkaio.config import ConsumerConfig, ConsumerOptions
-from kafkaio.config.checks import iso_duration_ms
+from kafkaio.config.configs import iso_duration_ms
+from kafkaio.config.signature import OptionsSignature
 from kafkaio.consumer.commit import ToCommit
 from kafkaio.consumer.core import Core
 from kafkaio.consumer.fetch.lookup import EARLIEST, LATEST
@@ -130,9 +130,8 @@ class Consumer(Closeable):
             bootstrap_servers if isinstance(bootstrap_servers, Client) else None
         )
         if isinstance(bootstrap_servers, Client):
-            cluster, config = shared(
-                bootstrap_servers, ConsumerConfig, options, observer
-            )
+            config = ConsumerConfig.sharing(bootstrap_servers.config, options, observer)
+            cluster = cluster_of(bootstrap_servers)
         else:
             config = ConsumerConfig.of(bootstrap_servers, options)
             cluster = Cluster(config, observer)

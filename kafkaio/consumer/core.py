@@ -30,7 +30,7 @@ from kafkaio._runtime.lifecycle import Lifecycle, State
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.thread import caller
-from kafkaio._runtime.turns import Turns
+from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
 from kafkaio.client.cluster import Cluster
@@ -51,7 +51,6 @@ from kafkaio.consumer.group.member import GroupMember
 from kafkaio.consumer.group.rewind import Rewinder
 from kafkaio.consumer.parallel.lanes import LaneIterator, Lanes
 from kafkaio.consumer.parallel.run import Handler, OnDead, Runner
-from kafkaio.consumer.presence import wait_for_partitions
 from kafkaio.consumer.reading.divider import Divider
 from kafkaio.consumer.reading.exclusive import ExclusiveReading, UserCode
 from kafkaio.consumer.reading.iterators import (
@@ -125,7 +124,7 @@ class Core:
         fetcher: fetches records.
         reading: lets one task read at a time.
         user_code: the tasks that run code of the user's.
-        turns: when the event loop is to get a turn.
+        time_slice: when the event loop is to get a turn.
         polls: whether the last read was a poll; None before the first read.
     """
 
@@ -149,7 +148,7 @@ class Core:
         self._news = Wakeup()
         self._positioned = Broadcast()
         self._is_looking = False
-        self.turns = Turns()
+        self.time_slice = TimeSlice()
         self.reading = ExclusiveReading()
         self.user_code = UserCode()
         self.polls: bool | None = None
@@ -226,7 +225,7 @@ class Core:
     async def start(self, within: float | None) -> None:
         """Start; return when there is an assignment and every position is known."""
         self.life.begin()
-        self.turns.start()
+        self.time_slice.start()
         try:
             limit = self.config.default_api_timeout_ms / 1000
             deadline = now() + (limit if within is None else within)
@@ -254,7 +253,7 @@ class Core:
         self, wanted: Wanted, deadline: float, within: float | None
     ) -> None:
         if wanted.partitions:
-            await wait_for_partitions(self.cluster, wanted.partitions, deadline - now())
+            await self.cluster.wait_for_partitions(wanted.partitions, deadline - now())
         self.apply(wanted)
         if wanted.is_subscription and self.member is not None:
             await self._wait_joined(self.member, within)
@@ -645,8 +644,8 @@ class Core:
         """
         with self.reading:
             self.reader.interrupt()  # nobody else may take a record meanwhile
-            if self.turns.is_due:
-                await self.turns.give_way()
+            if self.time_slice.is_over:
+                await self.time_slice.give_way()
             self.step(polls=polls)
             while True:
                 if self.life.state is not State.RUNNING:
@@ -662,7 +661,7 @@ class Core:
     async def wait_for_news(self, until: float | None) -> bool:
         """Wait until there is something to look at; return whether time is up."""
         has_news = await self._news.wait(until)
-        moment = self.turns.had_one()
+        moment = self.time_slice.renew()
         return not has_news and until is not None and moment >= until
 
     def step(self, *, polls: bool) -> None:
@@ -676,7 +675,7 @@ class Core:
         self.assigned.step_taken(polls=polls)
 
     def _allowance(self) -> int:
-        return 0 if self.turns.is_due else _ALLOWANCE
+        return 0 if self.time_slice.is_over else _ALLOWANCE
 
     # Dividing the records among several tasks
 
@@ -805,7 +804,7 @@ class Core:
         """Return the offsets of times, of `EARLIEST` or of `LATEST`."""
         self.check(is_parting_ok=True)
         deadline = now() + within
-        await wait_for_partitions(self.cluster, times, within)
+        await self.cluster.wait_for_partitions(times, within)
         return await self._lookup.offsets(times, within=deadline - now())
 
     async def ends(
@@ -959,7 +958,7 @@ class Core:
         if self.rewinder is None or not self.wanted.is_subscription:
             raise UsageError("only a group that is subscribed to topics can be rewound")
         deadline = now() + within
-        await wait_for_partitions(self.cluster, to, within)
+        await self.cluster.wait_for_partitions(to, within)
         resets = {tp: place for tp, place in to.items() if isinstance(place, Reset)}
         found = await self._lookup.places(resets, within=deadline - now())
         offsets = {

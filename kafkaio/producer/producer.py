@@ -13,10 +13,10 @@ from kafkaio._net.transport import Dial
 from kafkaio._records._impl import Enqueuer
 from kafkaio._records.batch import Rows
 from kafkaio._runtime.clock import wall_ms
-from kafkaio.client.client import Client, shared
+from kafkaio.client.client import Client, cluster_of
 from kafkaio.client.cluster import Cluster
-from kafkaio.client.signature import OptionsSignature
 from kafkaio.config import ProducerConfig, ProducerOptions
+from kafkaio.config.signature import OptionsSignature
 from kafkaio.errors import BufferFull, KafkaTimeout
 from kafkaio.producer.arguments import check_destination
 from kafkaio.producer.delivery import Delivery
@@ -77,10 +77,8 @@ class Producer(ProducerLife):
         if isinstance(bootstrap_servers, Client):
             # A client that nobody refers to any more ends its cluster.
             self._client = bootstrap_servers
-            cluster, config = shared(
-                bootstrap_servers, ProducerConfig, options, observer
-            )
-            self._set_up(config, cluster, owns_cluster=False)
+            config = ProducerConfig.sharing(bootstrap_servers.config, options, observer)
+            self._set_up(config, cluster_of(bootstrap_servers), owns_cluster=False)
         else:
             config = ProducerConfig.of(bootstrap_servers, options)
             cluster = Cluster(config, observer)

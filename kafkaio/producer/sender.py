@@ -25,6 +25,7 @@ from kafkaio.errors import KafkaError, UnsupportedVersion
 from kafkaio.producer.replies import Replies
 from kafkaio.producer.room import Room
 from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.message import ZERO_UUID
 from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
 from kafkaio.protocol.messages.produce import (
     PartitionProduceData,
@@ -32,7 +33,6 @@ from kafkaio.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from kafkaio.protocol.schema import ZERO_UUID
 from kafkaio.types import TopicPartition
 
 __all__ = ["Sender"]

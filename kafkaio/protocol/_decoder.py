@@ -1,9 +1,12 @@
 """Compile the decoder of one message class at one version.
 
 The result is one function of straight-line Python: nested structs and arrays are
-inlined, runs of fixed-width fields are one ``struct`` call, and only sections of tagged
-fields that are not empty call out. Bytes that end too early raise IndexError or
-``struct.error`` inside it, and lengths are checked before anything is allocated.
+inlined, and a run of fixed-width fields is one ``struct`` call. Only a section of
+tagged fields that is not empty takes another function.
+
+Two invariants keep hostile input harmless. A length is checked against the bytes that
+remain before anything is allocated, and bytes that end too early raise IndexError or
+``struct.error``, which the codec turns into ProtocolError.
 """
 
 from __future__ import annotations
@@ -12,13 +15,12 @@ from collections.abc import Callable
 from struct import unpack_from
 
 from kafkaio.protocol._source import FIXED, Source, default_of, minimum_size
-from kafkaio.protocol.message import Buffer, Message, Struct
+from kafkaio.protocol.message import ZERO_UUID, Buffer, Field, Message, Struct
 from kafkaio.protocol.primitives import read_string_length, read_uvarint, skip_tags
-from kafkaio.protocol.schema import ZERO_UUID, Field
 
 __all__ = ["Decoder", "compile_decoder"]
 
-#: Takes the buffer, the position and the buffer's end; returns the position behind.
+#: Takes the buffer, the position and the buffer's end; returns the position after it.
 Decoder = Callable[[Buffer, int, int], tuple[Message, int]]
 
 
@@ -34,7 +36,7 @@ def compile_decoder(message: type[Message], version: int) -> Decoder:
             f"    return {root}, p",
         ]
     )
-    # The text is made of names and numbers in our own schemas, never of input.
+    # The text consists of names and numbers from our own schemas, never of input.
     exec(compile(text, f"<decoder {source.title}>", "exec"), source.names)  # noqa: S102
     decode = source.names["decode"]
     assert callable(decode)
@@ -66,7 +68,7 @@ class _DecoderSource(Source):
                 self.line(f"{target} = uuid_from({target})")
 
     def struct(self, kind: type[Struct]) -> str:
-        """Add the decoding of a struct; return the variable that holds it."""
+        """Add code that decodes a struct; return the variable that holds it."""
         name = self._empty(kind)
         plain, tagged = self.fields(kind)
         for field in plain:
@@ -137,7 +139,7 @@ class _DecoderSource(Source):
             self.dedent()
 
     def _length(self, field: Field, *, is_string: bool) -> str:
-        """Add the reading of a length; null becomes a negative number."""
+        """Add code that reads a length; null becomes a negative number."""
         name = self.fresh("n")
         if not self.compact(field):
             self._run.append((name, "h" if is_string else "i"))
@@ -152,7 +154,7 @@ class _DecoderSource(Source):
     def _begin_value(
         self, field: Field, target: str, length: str, *, nullable: bool
     ) -> None:
-        """Add the treatment of null; if ``nullable`` an else block stays open."""
+        """Add code that handles null; if ``nullable``, an else block stays open."""
         self.line(f"if {length} < 0:")
         self.indent()
         if nullable:
@@ -198,7 +200,7 @@ class _DecoderSource(Source):
     def _loop(self, field: Field, target: str, length: str) -> None:
         items = self.fresh("l")
         self.line(f"{items} = {target} = []")
-        # Most arrays are empty, and a loop over nothing is dearer than a test.
+        # Most arrays are empty, and a loop over nothing costs more than a test.
         self.line(f"if {length}:")
         self.indent()
         self.line(f"for _ in range({length}):")

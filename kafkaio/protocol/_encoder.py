@@ -1,8 +1,8 @@
 """Compile the encoder of one message class at one version.
 
 The result is one function of straight-line Python that appends to a bytearray. Record
-data above a few kilobytes is not copied: it becomes a part of its own in the list of
-buffers, and a new bytearray goes on behind it.
+data of ``COPY_BELOW`` bytes or more is not copied: it becomes a buffer of its own in
+the list of parts, and a new bytearray continues after it.
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ from collections.abc import Callable
 from struct import pack
 
 from kafkaio.protocol._source import FIXED, Source, differs
-from kafkaio.protocol.message import Buffer, Message, Struct
+from kafkaio.protocol.message import ZERO_UUID, Buffer, Field, Message, Struct
 from kafkaio.protocol.primitives import spread, string_length, uvarint
-from kafkaio.protocol.schema import ZERO_UUID, Field
 
 __all__ = ["COPY_BELOW", "Encoder", "compile_encoder"]
 
-#: Takes the message, a bytearray that has the bytes before it, and the list to which
-#: the finished buffers are appended.
+#: Takes the message, a bytearray with the bytes that precede it, and the list to which
+#: it appends the finished buffers.
 Encoder = Callable[[Message, bytearray, list[Buffer]], None]
 
-#: Record data of fewer bytes is copied: another buffer would cost more.
+#: Record data of fewer bytes is copied, which costs less than another buffer.
 COPY_BELOW = 4096
 
 
@@ -37,7 +36,7 @@ def compile_encoder(message: type[Message], version: int) -> Encoder:
             "    parts.append(out)",
         ]
     )
-    # The text is made of names and numbers in our own schemas, never of input.
+    # The text consists of names and numbers from our own schemas, never of input.
     exec(compile(text, f"<encoder {source.title}>", "exec"), source.names)  # noqa: S102
     encode = source.names["encode"]
     assert callable(encode)
@@ -64,7 +63,7 @@ class _EncoderSource(Source):
         self.line(f"out += {packer}({', '.join(value for value, _ in run)})")
 
     def struct(self, kind: type[Struct], name: str) -> None:
-        """Add the encoding of the struct in the variable ``name``."""
+        """Add code that encodes the struct in the variable ``name``."""
         plain, tagged = self.fields(kind)
         for field in kind.SCHEMA:
             if not field.present(self.version) and not field.ignorable:
@@ -97,7 +96,7 @@ class _EncoderSource(Source):
 
     def _null(self, field: Field) -> str:
         if not isinstance(field.type, str) and not field.array:
-            # A tagged struct that is null is told by a zero.
+            # A tagged struct is null if its first byte is 0, any other if it is -1.
             return f"out.append({0 if field.is_tagged(self.version) else 255})"
         if self.compact(field):
             return "out.append(0)"
@@ -108,7 +107,7 @@ class _EncoderSource(Source):
         self._run.append((f"{value}.bytes" if kind == "uuid" else value, FIXED[kind]))
 
     def _value(self, field: Field, local: str) -> None:
-        """Add the encoding of a value that is not null and not of fixed size."""
+        """Add code that encodes a value that is not null and not of fixed size."""
         if field.array:
             self._array(field, local)
         elif field.type == "records":
@@ -136,7 +135,7 @@ class _EncoderSource(Source):
 
     def _records(self, field: Field, local: str) -> None:
         size = self.fresh("n")
-        # By far the most frequent, for which no function is called.
+        # By far the most frequent type: it is handled without a call.
         self.line(
             f"if type({local}) is bytes: {size} = len({local}); {local} = {local},"
         )

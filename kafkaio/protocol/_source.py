@@ -1,4 +1,4 @@
-"""What the compilers of decoders and encoders share: lines, runs and constants."""
+"""Generate Python source line by line: what both compilers of the codec share."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from struct import Struct as Packing
 from typing import NoReturn
 
 from kafkaio.errors import ProtocolError, UnsupportedVersion
-from kafkaio.protocol.message import Message, Struct
+from kafkaio.protocol.message import Field, Message, Struct
 from kafkaio.protocol.primitives import uuid_from
-from kafkaio.protocol.schema import Field
 
 __all__ = ["FIXED", "Source", "default_of", "differs", "minimum_size"]
 
@@ -29,10 +28,11 @@ FIXED = {
 
 
 class Source(ABC):
-    """Python source in the making, for one message class at one version.
+    """The source of a function for one message class at one version.
 
-    Adjacent values of fixed size are gathered in a run, which one ``struct`` call
-    reads or writes; ``flush`` is left to the subclass, and ``line`` calls it first.
+    Adjacent values of fixed size form a run, which one ``struct`` call reads or writes.
+    The subclass keeps the run and implements ``flush``, which writes it; ``line`` calls
+    ``flush`` first, so that the order of the fields is kept.
     """
 
     def __init__(self, message: type[Message], version: int) -> None:
@@ -50,21 +50,21 @@ class Source(ABC):
         self._lines: list[str] = []
         self._indent = 1
         self._serial = count()
-        #: Functions beside the main one, complete.
+        #: Complete helper functions, which the main function calls.
         self.asides: list[str] = []
 
     def fresh(self, prefix: str) -> str:
-        """Return a variable name not used before."""
+        """Return a variable name that is not in use."""
         return f"{prefix}{next(self._serial)}"
 
     def constant(self, prefix: str, value: object) -> str:
-        """Return the name under which the source sees ``value``."""
+        """Return the name by which the source refers to ``value``."""
         name = self.fresh(prefix)
         self.names[name] = value
         return name
 
     def class_name(self, kind: type[Struct]) -> str:
-        """Return the name under which the source sees a class."""
+        """Return the name by which the source refers to a class."""
         if kind not in self._known:
             self._known[kind] = self.constant(f"{kind.__name__}_", kind)
         return self._known[kind]
@@ -82,12 +82,12 @@ class Source(ABC):
         """Write the lines of the current run."""
 
     def line(self, text: str) -> None:
-        """Add a line; a run that came before it is written first."""
+        """Add a line, after the current run."""
         self.flush()
         self._lines.append("    " * self._indent + text)
 
     def indent(self) -> None:
-        """Begin the block of the line before."""
+        """Begin the block of the previous line."""
         self._indent += 1
 
     def dedent(self) -> None:
@@ -96,7 +96,7 @@ class Source(ABC):
         self._indent -= 1
 
     def take_lines(self) -> list[str]:
-        """Return the lines so far and begin anew, for a function beside this one."""
+        """Return the lines so far and start afresh, to write a helper function."""
         self.flush()
         lines, self._lines = self._lines, []
         return lines
@@ -111,7 +111,7 @@ class Source(ABC):
         return "\n".join(self._lines)
 
     def fields(self, kind: type[Struct]) -> tuple[list[Field], list[Field]]:
-        """Return the plain fields and the tagged ones, these in order of their tags."""
+        """Return the plain fields, and the tagged fields in order of their tags."""
         present = [f for f in kind.SCHEMA if f.present(self.version)]
         tagged = [f for f in present if f.is_tagged(self.version)]
         plain = [f for f in present if not f.is_tagged(self.version)]
@@ -123,7 +123,7 @@ class Source(ABC):
 
 
 def default_of(field: Field) -> str:
-    """Return the source of the default of anything but a struct that is not null."""
+    """Return the source of a field's default; not for a struct that is not null."""
     if field.default is None:
         return "None"
     if field.array:
@@ -139,7 +139,7 @@ def default_of(field: Field) -> str:
 
 
 def differs(field: Field, value: str) -> str:
-    """Return the source of a test whether ``value`` is not the field's default."""
+    """Return the source of a test that ``value`` is not the field's default."""
     if field.default is None:
         return f"{value} is not None"
     if field.array:
@@ -156,8 +156,8 @@ def differs(field: Field, value: str) -> str:
 def minimum_size(field: Field, version: int, *, flexible: bool) -> int:
     """Return the least number of bytes of one element of an array field, at least 1.
 
-    An element always counts for a byte, although an empty struct takes none: else a
-    frame of a few bytes could announce any number of them.
+    An element counts as at least one byte, although an empty struct takes none:
+    otherwise a frame of a few bytes could announce any number of elements.
     """
     if isinstance(field.type, str):
         return _primitive_size(field.type, flexible=flexible)

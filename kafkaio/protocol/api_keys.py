@@ -12,7 +12,7 @@ __all__ = ["ApiKey", "request_type"]
 
 
 class ApiKey(IntEnum):
-    """Every API key that Kafka has given out, also of APIs it has since removed."""
+    """Every API key that Kafka has assigned, those of removed APIs included."""
 
     PRODUCE = 0
     FETCH = 1
@@ -203,7 +203,7 @@ _REQUESTS = {
 
 
 def request_type(api_key: int) -> type[Request[Response]]:
-    """Return the request class of an API, importing its module when first asked.
+    """Return the request class of an API; its module is imported on first use.
 
     Raises:
         ProtocolError: if no API has that key, or Kafka removed the API.

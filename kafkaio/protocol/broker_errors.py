@@ -1,4 +1,4 @@
-"""Which exception stands for which error code."""
+"""Map the error codes of brokers to exceptions."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ _CLASSES = {code: kind for kind, codes in _CODES.items() for code in codes}
 def broker_error(code: int, message: str) -> BrokerError:
     """Return the exception for an error code; ``message`` says what was refused.
 
-    A code that this release does not know has the name UNKNOWN_SERVER_ERROR and is
-    not retriable, but keeps its number: brokers newer than we are may send any.
+    A newer broker may send a code that this release does not know. The exception then
+    has the name UNKNOWN_SERVER_ERROR and is not retriable, but keeps the code.
     """
     known = ErrorCode(code)
     kind = _CLASSES.get(known, BrokerError)

@@ -1,7 +1,7 @@
-"""Messages to bytes and back.
+"""Encode messages to bytes, and decode them.
 
-The function that encodes or decodes one class at one version is compiled when it is
-first needed, and kept: ``_encoder`` and ``_decoder`` say how.
+A function that encodes or decodes one class at one version is compiled on first use and
+then cached; ``_encoder`` and ``_decoder`` describe how.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MessageT = TypeVar("MessageT", bound=Message)
 _ENCODERS: dict[tuple[type[Message], int], Encoder] = {}
 _DECODERS: dict[tuple[type[Message], int], Decoder] = {}
 
-#: What a compiled decoder raises when the bytes make no sense.
+#: What a compiled decoder raises for malformed bytes.
 _MALFORMED = (ProtocolError, IndexError, struct.error, UnicodeDecodeError)
 #: What a compiled encoder raises when a value has the wrong type or does not fit.
 _UNFIT = (ProtocolError, struct.error, AttributeError, TypeError, ValueError)
@@ -32,7 +32,7 @@ def encode(message: Message, version: int) -> bytes:
 
     Raises:
         UnsupportedVersion: if the class has no such version, or the version cannot
-            carry a field that is set and that may not be silently dropped.
+            carry a field that is set and must not be dropped silently.
         ProtocolError: if a value has the wrong type or is out of range.
     """
     parts = encode_parts(message, version)
@@ -40,18 +40,18 @@ def encode(message: Message, version: int) -> bytes:
 
 
 def encode_parts(message: Message, version: int) -> list[Buffer]:
-    """Return the bytes of ``message`` as buffers to be sent one after the other.
+    """Return the bytes of ``message`` as buffers to send one after the other.
 
-    Large record data is in the list as it was given, not copied: it must not change
-    until it has been sent. Raises as ``encode``.
+    Large record data is not copied: the list holds the caller's buffers, which must not
+    change until they have been sent. Raises what ``encode`` raises.
     """
     return encode_into(message, version, bytearray())
 
 
 def encode_into(message: Message, version: int, out: bytearray) -> list[Buffer]:
-    """Like ``encode_parts``, but the first buffer is ``out``, continued.
+    """Encode as ``encode_parts`` does, appending the first buffer to ``out``.
 
-    Raises as ``encode``; then what ``out`` holds is not defined.
+    Raises what ``encode`` raises; the content of ``out`` is then undefined.
     """
     encoder = _ENCODERS.get((type(message), version))
     if encoder is None:
@@ -76,22 +76,22 @@ def decode(
     *,
     exact: bool = True,
 ) -> MessageT:
-    """Return the message that ``data`` has at ``position``.
+    """Return the message that begins at ``position`` in ``data``.
 
-    Record data is not copied: it comes as a memoryview into ``data``, so it is valid
-    as long as ``data`` stays unchanged. All else is copied.
+    Record data is not copied: it is a memoryview into ``data``, valid as long as
+    ``data`` does not change. Everything else is copied.
 
     Args:
         message: the class to decode.
         version: its version on the wire.
         data: the bytes.
-        position: where the message begins in them, behind header and length.
-        exact: whether bytes behind the message are an error.
+        position: where the message begins, after length and header.
+        exact: whether bytes after the message are an error.
 
     Raises:
         UnsupportedVersion: if the class has no such version.
-        ProtocolError: if the bytes are not such a message. Nothing else is raised,
-            whatever the bytes, and memory stays in proportion to their number.
+        ProtocolError: if the bytes are not such a message. No input raises anything
+            else, and the memory used is proportional to the size of the input.
     """
     found, position = decode_from(message, version, data, position)
     if exact and position != len(data):
@@ -104,9 +104,9 @@ def decode(
 def decode_from(
     message: type[MessageT], version: int, data: Buffer, position: int
 ) -> tuple[MessageT, int]:
-    """Return the message at ``position``, and the position behind it.
+    """Return the message at ``position``, and the position after it.
 
-    Raises as ``decode``.
+    Raises what ``decode`` raises.
     """
     decoder = _DECODERS.get((message, version))
     if decoder is None:

@@ -1,4 +1,4 @@
-"""Split a stream of bytes into frames."""
+"""Split a stream of bytes into frames: an int32 length, then so many bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafkaio.protocol.message import Buffer
 
 __all__ = ["LENGTH_SIZE", "FrameBuffer", "frame_size"]
 
-#: The bytes before each frame, which say how long it is.
+#: Size in bytes of the length field that precedes each frame.
 LENGTH_SIZE = 4
 
 _LENGTH = struct.Struct(">i")
@@ -18,8 +18,8 @@ _LENGTH = struct.Struct(">i")
 def frame_size(data: Buffer, position: int, max_frame_size: int) -> int:
     """Return the length of a frame, read from the four bytes at ``position``.
 
-    For whoever splits a stream without FrameBuffer, such as a reader that receives
-    large frames straight into a buffer of their size.
+    For code that splits a stream without FrameBuffer, such as a reader that receives a
+    large frame directly into a buffer of its size.
 
     Raises:
         ProtocolError: if the length is negative or above ``max_frame_size``.
@@ -36,20 +36,21 @@ def frame_size(data: Buffer, position: int, max_frame_size: int) -> int:
 class FrameBuffer:
     """Collects bytes until frames are complete.
 
-    However the stream is cut, the frames are the same. A frame's memory grows with the
-    bytes that have arrived, not with the length that its sender announces. After an
-    error the stream cannot be understood any more: discard the buffer with it.
+    The frames do not depend on how the stream is cut into pieces. The memory of a frame
+    grows with the bytes that have arrived, not with the length that the sender
+    announces. After an error the frame boundaries are lost: discard the buffer and the
+    connection.
     """
 
     def __init__(self, max_frame_size: int) -> None:
         self._max = max_frame_size
-        # What has come of an unfinished frame, its length field included.
+        # The bytes of an unfinished frame, its length field included.
         self._partial = bytearray()
-        # How many bytes `_partial` needs before it can be looked at again.
+        # The size at which `_partial` holds a length field, or a whole frame.
         self._needed = LENGTH_SIZE
 
     def __len__(self) -> int:
-        """Return how many bytes wait for the rest of their frame."""
+        """Return the number of bytes of the unfinished frame."""
         return len(self._partial)
 
     def feed(self, data: Buffer) -> list[Buffer]:
@@ -59,7 +60,7 @@ class FrameBuffer:
 
         Raises:
             ProtocolError: if a length is negative or above the limit. Frames before
-                it in ``data`` are lost with it.
+                it in ``data`` are lost too.
         """
         frames: list[Buffer] = []
         view = memoryview(data)
@@ -76,10 +77,10 @@ class FrameBuffer:
         return frames
 
     def _continue(self, view: memoryview, frames: list[Buffer]) -> int:
-        """Go on with the unfinished frame; return the position behind what it took."""
+        """Continue the unfinished frame; return the position after its bytes."""
         position = self._take(view, 0)
         if len(self._partial) == self._needed == LENGTH_SIZE:
-            # Only now is the whole length field there. For an empty frame it is all.
+            # The length field is complete; with an empty frame, so is the frame.
             self._needed += frame_size(self._partial, 0, self._max)
             position = self._take(view, position)
         if len(self._partial) == self._needed:

@@ -1,14 +1,14 @@
 """Frames: the length, the header and the body of requests and responses.
 
 On the wire every frame begins with its length as an int32. The functions that encode
-write it; those that decode take a frame without it, as ``kafkaio.protocol.framing``
-returns them.
+write the length; those that decode take a frame without it, as
+``kafkaio.protocol.framing`` returns frames.
 
-Which header stands before the body (KIP-482, KIP-511):
+The version of the header depends on the version of the body (KIP-482, KIP-511):
 
-- a request of a flexible version has header v2, any other v1; the client id has an
-  int16 length even in v2;
-- a response of a flexible version has header v1, any other v0. ApiVersions always has
+- A request of a flexible version has header v2, any other v1. The client id has an
+  int16 length even in v2.
+- A response of a flexible version has header v1, any other v0. ApiVersions always has
   v0, because the client cannot know the broker's version before it has the answer.
 """
 
@@ -52,7 +52,7 @@ _ERROR = struct.Struct(">h")
 def encode_request_header(
     api_key: int, version: int, correlation_id: int, client_id: str | None
 ) -> bytes:
-    """Return the header of a request, without the length before it.
+    """Return the header of a request, without the length that precedes it.
 
     Raises:
         ProtocolError: if there is no such API, or the client id is too long.
@@ -61,9 +61,9 @@ def encode_request_header(
     return _FIXED.pack(api_key, version, correlation_id) + rest
 
 
-@lru_cache(maxsize=512)  # a process has few of them, and writes one with each request
+@lru_cache(maxsize=512)  # a process uses few, and one with each request
 def _blank(api_key: int, version: int, client_id: str | None) -> bytes:
-    """The header of a request as ``_REQUEST`` has still to fill it in."""
+    """The header of a request, with zeros where ``_REQUEST`` writes its fields."""
     tags = b"\0" if request_type(api_key).is_flexible(version) else b""
     return bytes(_REQUEST.size) + nullable_string(client_id) + tags
 
@@ -84,9 +84,9 @@ def encode_request(
 def encode_request_parts(
     request: Request[Response], version: int, correlation_id: int, client_id: str | None
 ) -> list[Buffer]:
-    """Like ``encode_request``, as buffers that do not copy large record data.
+    """Encode as ``encode_request`` does, to buffers; large record data is not copied.
 
-    The record data must not change until all has been sent.
+    The record data must not change until the buffers have been sent.
     """
     api_key = request.API_KEY
     first = bytearray(_blank(api_key, version, client_id))
@@ -109,7 +109,7 @@ def encode_response(response: Response, version: int, correlation_id: int) -> by
 def encode_response_parts(
     response: Response, version: int, correlation_id: int
 ) -> list[Buffer]:
-    """Like ``encode_response``, as buffers that do not copy large record data."""
+    """Encode as ``encode_response`` does, to buffers; see ``encode_request_parts``."""
     first = bytearray(_ANSWER.size + _has_tags(response.API_KEY, version))
     parts = encode_into(response, version, first)
     _ANSWER.pack_into(first, 0, _size(parts), correlation_id)
@@ -117,7 +117,7 @@ def encode_response_parts(
 
 
 def _size(parts: list[Buffer]) -> int:
-    """What a frame of these parts says of its length, which it leaves out itself."""
+    """The length field of a frame of these parts, which does not count itself."""
     return sum(map(len, parts)) - _LENGTH.size
 
 
@@ -136,7 +136,7 @@ def peek_correlation_id(frame: Buffer) -> int:
 def decode_response(
     response: type[ResponseT], version: int, frame: Buffer
 ) -> ResponseT:
-    """Return the response in a frame; for whom, ``peek_correlation_id`` says.
+    """Return the response in a frame; its header's correlation id is skipped.
 
     Record data is a memoryview into ``frame``.
 
@@ -156,8 +156,8 @@ def decode_response(
 def decode_api_versions(version_asked: int, frame: Buffer) -> ApiVersionsResponse:
     """Return the answer to ApiVersions, in whichever version the broker wrote it.
 
-    A broker that does not know the version asked answers with error 35 in version 0,
-    so the error code is looked at before a version is chosen.
+    A broker that does not support the requested version answers with error 35
+    (UNSUPPORTED_VERSION) in version 0, so the error code is read first.
 
     Raises:
         UnsupportedVersion: if ``version_asked`` is not a version of ApiVersions.
@@ -174,8 +174,8 @@ def decode_api_versions(version_asked: int, frame: Buffer) -> ApiVersionsRespons
 def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
     """Return the header of a request, and where its body begins.
 
-    Works for versions of a known API that we cannot decode, so that they can be
-    refused politely.
+    Also decodes the header of a version that this codec does not support, so that a
+    broker can answer it with an error.
 
     Raises:
         ProtocolError: if the frame has no such header, or the API is not known.
@@ -188,7 +188,7 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
 
 
 def decode_request(frame: Buffer) -> tuple[RequestHeader, Request[Response]]:
-    """Return the header and the request in a frame: the broker's side.
+    """Return the header and the request in a frame, as a broker receives it.
 
     Record data is a memoryview into ``frame``.
 
@@ -201,7 +201,7 @@ def decode_request(frame: Buffer) -> tuple[RequestHeader, Request[Response]]:
     return header, decode(kind, header.request_api_version, frame, position)
 
 
-@lru_cache(maxsize=512)  # like `_blank`, for responses
+@lru_cache(maxsize=512)  # as few as of `_blank`
 def _has_tags(api_key: int, version: int) -> bool:
     response = request_type(api_key).response_type()
     return api_key != ApiKey.API_VERSIONS and response.is_flexible(version)

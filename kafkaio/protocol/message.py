@@ -1,32 +1,92 @@
-"""What every message of the protocol is: the bases of the generated classes."""
+"""What every message is made of: fields, structs, and the bases of the messages.
+
+The generated classes inherit from these. The codec compiles its functions from the
+``SCHEMA`` of each class, and the client knows messages by their bases alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import ClassVar, Generic, TypeAlias, TypeVar
+from uuid import UUID
 
-from kafkaio.protocol.schema import Field
+from kafkaio._dataclass import dataclass
 
 __all__ = [
+    "ZERO_UUID",
     "Buffer",
     "Buffers",
     "Data",
+    "Field",
     "Header",
     "Message",
+    "Range",
     "Request",
     "Response",
     "ResponseT",
+    "Scalar",
     "Struct",
 ]
 
-#: What bytes come in: a memoryview lends its buffer, so records are not copied.
+#: The types of bytes. A memoryview refers to its buffer, so that records need no copy.
 Buffer: TypeAlias = bytes | bytearray | memoryview
-#: Record data to send: one buffer, or several that are written one after the other.
+#: Record data to send: one buffer, or several that are sent one after the other.
 Buffers: TypeAlias = Buffer | Sequence[Buffer]
+#: The first and the last version, both included.
+Range = tuple[int, int]
+Scalar = int | float | str | bytes
+
+#: Kafka's "no id".
+ZERO_UUID = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a struct.
+
+    Attributes:
+        name: the attribute that holds the value.
+        type: a primitive's name in Kafka's schemas, or the class of a struct.
+        versions: the message versions that have the field.
+        array: whether the value is a list of ``type``.
+        nullable: the versions in which the value may be None.
+        tag: its number among tagged fields, in the versions of ``tagged``.
+        tagged: the versions in which it is optional, after the plain fields.
+        default: the value when absent; None is null, ``()`` the zero of the type.
+        ignorable: whether a version without the field may silently drop a value.
+        flexible: False if lengths stay classic even in flexible versions.
+    """
+
+    name: str
+    type: str | type[Struct]
+    versions: Range
+    array: bool = False
+    nullable: Range | None = None
+    tag: int | None = None
+    tagged: Range | None = None
+    default: Scalar | tuple[()] | None = ()
+    ignorable: bool = False
+    flexible: bool = True
+
+    def present(self, version: int) -> bool:
+        """Whether ``version`` has the field, plain or tagged."""
+        return _within(self.versions, version)
+
+    def is_nullable(self, version: int) -> bool:
+        """Whether the value may be None in ``version``."""
+        return _within(self.nullable, version)
+
+    def is_tagged(self, version: int) -> bool:
+        """Whether the field is tagged in ``version``."""
+        return _within(self.tagged, version)
+
+
+def _within(versions: Range | None, version: int) -> bool:
+    return versions is not None and versions[0] <= version <= versions[1]
 
 
 class Struct:
-    """A run of fields; ``SCHEMA`` says how each version puts them on the wire."""
+    """A sequence of fields; ``SCHEMA`` says how each version encodes them."""
 
     __slots__ = ()
 
@@ -34,7 +94,7 @@ class Struct:
 
 
 class Message(Struct):
-    """A struct that stands by itself and has versions of its own."""
+    """A struct with a name and versions of its own, which is encoded by itself."""
 
     __slots__ = ()
 
@@ -42,7 +102,7 @@ class Message(Struct):
     NAME: ClassVar[str]
     #: The oldest version that can be encoded and decoded.
     MIN_VERSION: ClassVar[int]
-    #: The newest version that Kafka calls stable: never negotiate a higher one.
+    #: The newest version that Kafka calls stable; a higher one is never negotiated.
     MAX_VERSION: ClassVar[int]
     #: The newest version that can be encoded and decoded, stable or not.
     LAST_VERSION: ClassVar[int]
@@ -56,7 +116,7 @@ class Message(Struct):
 
 
 class Response(Message):
-    """What a broker answers."""
+    """The answer of a broker."""
 
     __slots__ = ()
 
@@ -67,7 +127,7 @@ ResponseT = TypeVar("ResponseT", bound=Response, covariant=True)
 
 
 class Request(Message, Generic[ResponseT]):
-    """What a client asks; the parameter is the class of the answer."""
+    """The request of a client; the type parameter is the class of the answer."""
 
     __slots__ = ()
 
@@ -80,12 +140,12 @@ class Request(Message, Generic[ResponseT]):
 
 
 class Data(Message):
-    """A value inside records or opaque fields, not sent by itself."""
+    """A value inside a record or an opaque field, which is never sent by itself."""
 
     __slots__ = ()
 
 
 class Header(Message):
-    """What stands before a request or a response in its frame."""
+    """The header that precedes a request or a response in its frame."""
 
     __slots__ = ()

@@ -1,9 +1,9 @@
 """The primitive types of the protocol as plain functions.
 
 ``read_*`` functions take a buffer and a position and return the value and the position
-behind it. They raise ProtocolError, or IndexError where the buffer ends too early:
-``kafkaio.protocol.codec`` turns the latter into ProtocolError once per message rather
-than checking every byte.
+after it. They raise ProtocolError, or IndexError where the buffer ends too early:
+``kafkaio.protocol.codec`` catches IndexError once per message, which is cheaper than a
+check of every byte.
 
 Sources: the protocol guide of Apache Kafka; KIP-482 for the compact types.
 """
@@ -16,10 +16,10 @@ from struct import pack
 from uuid import UUID
 
 from kafkaio.errors import ProtocolError
+from kafkaio.protocol.message import Buffer, Buffers
 
 __all__ = [
     "MAX_STRING",
-    "Buffer",
     "compact_string",
     "nullable_string",
     "read_compact_string",
@@ -37,16 +37,14 @@ __all__ = [
     "varlong",
 ]
 
-Buffer = bytes | bytearray | memoryview
-
-#: The longest string in bytes of UTF-8, also where the wire could carry a longer one.
+#: The longest string in bytes of UTF-8, even where the format allows a longer one.
 MAX_STRING = 0x7FFF
 
 _ONE_BYTE = tuple(bytes((value,)) for value in range(0x80))
 
 
 def uvarint(value: int) -> bytes:
-    """Encode an unsigned number of at most 32 bits, seven bits a byte, lowest first.
+    """Encode an unsigned number of at most 32 bits, seven bits per byte, lowest first.
 
     Raises:
         ProtocolError: if the value is negative or has more than 32 bits.
@@ -59,7 +57,7 @@ def uvarint(value: int) -> bytes:
 
 
 def varint(value: int) -> bytes:
-    """Encode a signed 32-bit number: zigzag, then seven bits a byte.
+    """Encode a signed 32-bit number: zigzag, then seven bits per byte.
 
     Raises:
         ProtocolError: if the value has more than 32 bits.
@@ -70,7 +68,7 @@ def varint(value: int) -> bytes:
 
 
 def varlong(value: int) -> bytes:
-    """Encode a signed 64-bit number: zigzag, then seven bits a byte.
+    """Encode a signed 64-bit number: zigzag, then seven bits per byte.
 
     Raises:
         ProtocolError: if the value has more than 64 bits.
@@ -102,13 +100,13 @@ def read_uvarint(data: Buffer, position: int) -> tuple[int, int]:
 
 
 def read_varint(data: Buffer, position: int) -> tuple[int, int]:
-    """Decode a signed 32-bit number; raises as ``read_uvarint``."""
+    """Decode a signed 32-bit number; raises what ``read_uvarint`` raises."""
     raw, position = _read_groups(data, position, 32)
     return (raw >> 1) ^ -(raw & 1), position
 
 
 def read_varlong(data: Buffer, position: int) -> tuple[int, int]:
-    """Decode a signed 64-bit number; raises as ``read_uvarint``."""
+    """Decode a signed 64-bit number; raises what ``read_uvarint`` raises."""
     raw, position = _read_groups(data, position, 64)
     return (raw >> 1) ^ -(raw & 1), position
 
@@ -151,7 +149,7 @@ def string_length(size: int) -> bytes:
 
 
 def compact_string(value: str | None) -> bytes:
-    """Encode a string of the flexible versions; None is null."""
+    """Encode a compact string, as flexible versions have it; None is null."""
     if value is None:
         return b"\0"
     data = value.encode()
@@ -173,7 +171,7 @@ def nullable_string(value: str | None) -> bytes:
 
 
 def read_compact_string(data: Buffer, position: int) -> tuple[str | None, int]:
-    """Decode a string of the flexible versions; raises as ``read_string_length``."""
+    """Decode a compact string; raises what ``read_string_length`` raises."""
     length, position = read_string_length(data, position)
     if length == 0:
         return None, position
@@ -181,7 +179,7 @@ def read_compact_string(data: Buffer, position: int) -> tuple[str | None, int]:
 
 
 def read_nullable_string(data: Buffer, position: int) -> tuple[str | None, int]:
-    """Decode a string with an int16 length; raises as ``read_string_length``."""
+    """Decode a string with an int16 length; raises as ``read_compact_string`` does."""
     length = data[position] << 8 | data[position + 1]
     position += 2
     if length > MAX_STRING:  # negative as int16: Kafka's null
@@ -200,16 +198,16 @@ def _text(data: Buffer, position: int, size: int) -> tuple[str, int]:
 
 
 def skip_tags(data: Buffer, position: int) -> int:
-    """Return the position behind a section of tagged fields, none of them known.
+    """Return the position after a section of tagged fields that are all unknown.
 
     Raises:
-        ProtocolError: if a field goes beyond the buffer.
+        ProtocolError: if a field extends beyond the buffer.
         IndexError: if the buffer ends inside the section.
     """
-    if not data[position]:  # as almost always
+    if not data[position]:  # the usual case
         return position + 1
     count, position = read_uvarint(data, position)
-    for _ in range(count):  # every turn takes two bytes or fails: no endless loop
+    for _ in range(count):  # each consumes two bytes or raises: the loop ends
         _tag, position = read_uvarint(data, position)
         size, position = read_uvarint(data, position)
         position += size
@@ -220,12 +218,12 @@ def skip_tags(data: Buffer, position: int) -> int:
 
 @lru_cache(maxsize=4096)
 def uuid_from(data: bytes) -> UUID:
-    """Return the UUID of 16 bytes; topic ids repeat, so they are made once."""
+    """Return the UUID of 16 bytes; cached, because topic ids repeat."""
     return UUID(bytes=data)
 
 
-def spread(records: Buffer | Sequence[Buffer]) -> tuple[int, Sequence[Buffer]]:
-    """Return the size of record data in bytes, and the buffers that it is made of."""
+def spread(records: Buffers) -> tuple[int, Sequence[Buffer]]:
+    """Return the size of record data in bytes, and its buffers."""
     if isinstance(records, bytes | bytearray | memoryview):
         records = (records,)
     flat = tuple(

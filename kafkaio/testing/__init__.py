@@ -1,7 +1,7 @@
-"""What users need to test against Kafka.
+"""Tools to test code that uses Kafka.
 
-`Broker` is a cluster in the event loop; the functions beside it are what can go wrong
-with it, for ``broker.faults.on``.
+`Broker` is a Kafka cluster in the event loop, `GroupConfig` its settings for groups.
+The functions make faults for ``broker.faults.on``.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # On first use: the fixtures of a real Kafka have no need of it.
+    # Imported on first use: the fixtures of a real Kafka do not need the broker.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    homes = {"Broker": "embedded", "GroupConfig": "groups.config"}
-    home = homes.get(name, "broker.faults")
-    value: object = getattr(import_module(f"{__name__}.{home}"), name)
+    modules = {"Broker": "embedded", "GroupConfig": "groups.config"}
+    module = modules.get(name, "broker.faults")
+    value: object = getattr(import_module(f"{__name__}.{module}"), name)
     return value

@@ -1,4 +1,9 @@
-"""``Broker``: a Kafka cluster in the event loop, for development and tests only."""
+"""``Broker``: a Kafka cluster in the event loop, for development and tests only.
+
+This module puts the parts together. The state that all nodes share is in
+``broker.cluster``; a node with its connections in ``broker.node``; the APIs in
+``handlers``; the group coordinators in ``groups``; the logs in ``log``.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,7 @@ from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.testing.broker.clock import Clock
 from kafkaio.testing.broker.cluster import AT_ONCE, Cluster, Topic
 from kafkaio.testing.broker.configs import BROKER, Configs
-from kafkaio.testing.broker.control import Control
+from kafkaio.testing.broker.control import Control, GroupControl
 from kafkaio.testing.broker.faults import Faults
 from kafkaio.testing.broker.listener import Listener, MemoryListener, TcpListener
 from kafkaio.testing.broker.node import LoggedRequest, Node
@@ -38,8 +43,8 @@ __all__ = ["Broker"]
 _FIRST_MEMORY_PORT: Final = 9092
 _MIN_ISR: Final = "min.insync.replicas"
 _LOGGED: Final = 10_000
-# How often logs flush what is due, and after how many times they forget and compact,
-# too: not sooner than Kafka's first check, for tests like to write old timestamps.
+# How often logs flush what is due, and after how many flushes retention and compaction
+# run. Not sooner than Kafka's first check: tests like to write old timestamps.
 _FLUSH_SECONDS: Final = 1.0
 _FLUSHES: Final = 30
 #: Releases whose new clusters have eligible leader replicas (KIP-966).
@@ -47,48 +52,55 @@ _WITH_ELIGIBLE_REPLICAS: Final = frozenset({"4.3"})
 
 
 class Broker:
-    """A Kafka cluster in this event loop, that any Kafka client can talk to.
+    """A Kafka cluster in the running event loop. Any Kafka client can connect to it.
 
-    For development and tests only: replicas of a partition share one log, so nothing
-    can be lost or lag behind as it could in production; there are no transactions.
-
-    ::
+    For development and tests only: the replicas of a partition share one log, so no
+    replica can lag or lose records as it could in production. There are no
+    transactions, no TLS and no authentication. It runs as an async context manager::
 
         async with Broker(nodes=3, topics={"orders": 6}) as broker:
             async with kafkaio.Producer(broker.bootstrap_servers) as producer:
                 await producer.send("orders", b"one")
 
     Args:
-        nodes: how many.
-        topics: topics that are there from the start, with their partitions.
-        data_dir: where logs are kept; None keeps them in memory.
-        as_version: the release of Kafka whose API versions are told; the oldest
-            is "2.1".
-        host: the address to listen at, and to tell clients.
-        port: of the first node, the others follow; 0 takes ports that are free.
-        auto_create_topics: whether asking for an unknown topic creates it.
-        default_partitions: partitions of a topic whose number is not told.
-        replication_factor: of topics whose number is not told; at most 3 without it.
-        first_node_id: their ids count from it.
+        nodes: number of nodes.
+        topics: topics to create at the start: number of partitions by name. A topic
+            that ``data_dir`` holds already stays as it is.
+        data_dir: directory for logs and metadata; None keeps them in memory.
+        as_version: the release of Kafka whose API versions are served: "2.1", "2.8",
+            "3.9", "4.0" or "4.3".
+        host: the address to listen at and to advertise.
+        port: port of the first node, the other nodes take the next ones; 0 takes free
+            ports.
+        auto_create_topics: whether a Metadata request for an unknown topic creates it.
+        default_partitions: number of partitions of a topic created without one.
+        replication_factor: replication factor of a topic created without one; None for
+            the number of nodes, at most 3.
+        first_node_id: id of the first node; the others count from it.
         racks: the racks of the nodes, in their order (KIP-392).
-        config: configs of the brokers by Kafka's names, as a ``server.properties`` has
-            them; they precede the arguments here that say the same. Those that the
-            embedded broker has no use for are kept, and told by DescribeConfigs.
+        config: configs of the brokers by Kafka's names, as in a ``server.properties``;
+            they take precedence over arguments of the same meaning. A config without
+            an effect on the embedded broker is only stored, for DescribeConfigs.
         metadata_delay: seconds until nodes know of a new leader, or of a topic that a
-            request for its metadata created; until then, nobody acts as the leader, and
-            clients are told of the old one. A real cluster needs them, too; 0 for none.
-            Topics of CreateTopics are known when it is answered: the fault
-            `metadata_lag` delays them.
-        memory_transport: no ports, only ``dial``, for
-            ``Client.from_config(config, dial=broker.dial)``; or a network to use.
-        clock: what time it is, in place of the loop's and the wall's.
+            Metadata request created. Until then no node acts as the new leader, and
+            clients are sent to the old one, as in a real cluster. A topic that
+            CreateTopics made is known when the request is answered; the fault
+            `metadata_lag` delays that.
+        memory_transport: True to open no ports: clients connect with
+            ``Client.from_config(config, dial=broker.dial)``. Or the in-memory network
+            to listen in.
+        clock: replaces the clocks of the event loop and of the system.
         groups: settings of the group coordinators.
 
     Attributes:
-        control: stops nodes, moves leaders and coordinators, drives groups.
-        faults: lets requests fail.
+        control: stops nodes, moves leaders and coordinators, controls groups and time.
+        faults: makes requests fail.
         nodes: the nodes by id.
         requests: the last 10,000 requests, oldest first.
+
+    Raises:
+        ValueError: ``nodes`` is below 1, ``as_version`` is no known release, or
+            ``config`` has a value that Kafka does not accept.
     """
 
     def __init__(  # noqa: PLR0913  (settings by name, as a fixture writes them)
@@ -112,7 +124,7 @@ class Broker:
         groups: GroupConfig | None = None,
     ) -> None:
         if nodes < 1:
-            raise ValueError(f"nodes={nodes}: there has to be one")
+            raise ValueError(f"nodes={nodes}: must be at least 1")
         self.release = as_version
         given = checked_config(config or {})
         groups = (groups or GroupConfig()).with_configs(given)
@@ -123,10 +135,10 @@ class Broker:
         }
         configs = Configs(changed_config(static) | given)
         if as_version in _WITH_ELIGIBLE_REPLICAS:
-            # As Kafka does where a cluster is made: it has to be the same for all.
+            # As Kafka does when it formats a cluster with eligible leader replicas.
             isr = {_MIN_ISR: configs.in_force(_MIN_ISR) or "1"}
             configs.set(BROKER, "", isr)
-        self._take_over(configs)
+        self._apply_static(configs)
         self.requests: deque[LoggedRequest] = deque(maxlen=_LOGGED)
         self._topics = dict(topics or {})
         self._network = MemoryNetwork() if memory_transport is True else None
@@ -142,12 +154,10 @@ class Broker:
             configs,
         )
         self._cluster.has_eligible_replicas = as_version in _WITH_ELIGIBLE_REPLICAS
-        self._supervisor = Supervisor("embedded broker", self._tidying_failed)
+        self._supervisor = Supervisor("embedded broker", self._clean_up_failed)
         self._cluster.group_config = groups
         self.nodes: dict[int, Node] = {}
-        self.control = Control(
-            self._cluster, self.nodes, lambda: self._coordinator().levers
-        )
+        self.control = Control(self._cluster, self.nodes, self._group_control)
         handlers = handlers_of(as_version)
         self.faults = Faults(
             lambda api: api in handlers and handlers[api].can_refuse, self.nodes.keys()
@@ -160,8 +170,8 @@ class Broker:
             node.rack = racks[index] if index < len(racks) else None
             self.nodes[node.node_id] = node
 
-    def _take_over(self, configs: Configs) -> None:
-        """Do as configs say that nothing changes while the brokers run."""
+    def _apply_static(self, configs: Configs) -> None:
+        """Apply the configs that cannot change while the brokers run."""
         self.auto_create_topics = (
             configs.in_force("auto.create.topics.enable") == "true"
         )
@@ -170,23 +180,29 @@ class Broker:
         self.default_replication_factor = int(factor or 1)
 
     def _new_nodes(self, config: Mapping[str, str], address: Address) -> Iterator[Node]:
-        """Make the nodes: the ports of all but the first follow that of the first."""
+        """Create the nodes; each port is one above that of the node before."""
         bound = listener(config, "listeners") or address
-        told = listener(config, "advertised.listeners")
-        # Told nothing else, clients of a broker on all interfaces are on this machine.
-        host = told.host if told else bound.host or "localhost"
+        advertised = listener(config, "advertised.listeners")
+        # Clients of a broker on all interfaces are taken to be on this machine, unless
+        # advertised.listeners says otherwise.
+        host = advertised.host if advertised else bound.host or "localhost"
         for index, node_id in enumerate(self._cluster.node_ids):
             at = self._listener(bound.host or "0.0.0.0", bound.port, index)  # noqa: S104  (listeners=PLAINTEXT://:9092 says so)
             node = Node(node_id, host, at, self._cluster, self)
-            if told is not None and told.port:
-                node.advertised_port = told.port + index
+            if advertised is not None and advertised.port:
+                node.advertised_port = advertised.port + index
             yield node
 
     def _coordinator(self) -> GroupCoordinator:
-        # Loaded when first needed, as handlers are: a broker has to start fast.
+        # Imported on first use, as the handlers are, so that a broker starts fast.
         from kafkaio.testing.groups.coordinator import coordinator_of
 
         return coordinator_of(self._cluster)
+
+    def _group_control(self) -> GroupControl:
+        from kafkaio.testing.groups.control import CoordinatorControl
+
+        return CoordinatorControl(self._coordinator())
 
     def _listener(self, host: str, port: int, index: int) -> Listener:
         if self._network is not None:
@@ -208,21 +224,21 @@ class Broker:
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        """The topics there are, whether the nodes have heard of them or not."""
+        """Every topic by name, including those that nodes do not know of yet."""
         return self._cluster.topics
 
     async def __aenter__(self) -> Broker:
-        """Start; return when clients can connect and know the topics.
+        """Start the nodes and create the topics; clients can connect when it returns.
 
         Raises:
             OSError: an address or the directory cannot be used.
-            ValueError: the directory holds something else.
+            ValueError: the directory holds the files of something else.
         """
         try:
             self._cluster.load()
             for node in self.nodes.values():
                 await node.start()
-            self._supervisor.start(self._tidy)
+            self._supervisor.start(self._clean_up)
             for name, partitions in self._topics.items():
                 if name not in self._cluster.topics:
                     self.create_topic(name, partitions)
@@ -237,26 +253,28 @@ class Broker:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Break all connections off, end all tasks and close the logs."""
+        """Abort all connections, end all tasks and close the logs."""
         await self._stop()
 
-    async def _tidy(self) -> None:
+    async def _clean_up(self) -> None:
         while True:
             for _ in range(_FLUSHES):
                 await asyncio.sleep(_FLUSH_SECONDS)
                 self._cluster.flush()
             self._cluster.tidy()
 
-    def _tidying_failed(self, cause: BaseException) -> None:
+    def _clean_up_failed(self, cause: BaseException) -> None:
+        message = "embedded broker: flushing or cleaning a log failed"
         asyncio.get_running_loop().call_exception_handler(
-            {"message": "embedded broker: a log cannot be tidied", "exception": cause}
+            {"message": message, "exception": cause}
         )
 
     async def _stop(self) -> None:
         await self._supervisor.aclose()
         for node in self.nodes.values():
             await node.stop()
-        # Nobody follows the leaders where no request was ever about a group.
+        # Without a callback there, no request was ever about a group, and the
+        # coordinator does not exist.
         if self._cluster.leader_changed:
             self._coordinator().close()
         self._cluster.close()
@@ -270,12 +288,19 @@ class Broker:
         *,
         topic_id: UUID | None = None,
     ) -> None:
-        """Create a topic that all nodes know of at once; needs no running loop.
+        """Create a topic that all nodes know of at once. It needs no running loop.
 
-        Its id is drawn unless one is given.
+        Args:
+            name: its name.
+            partitions: number of partitions.
+            replication_factor: replicas of each partition; None for the broker's
+                ``replication_factor``.
+            configs: the topic's configs that differ from the defaults.
+            topic_id: its id; None for a random one.
 
         Raises:
-            Refusal: with the error code that a client would have got.
+            Refusal: with the error code that a client would get, such as
+                TOPIC_ALREADY_EXISTS.
         """
         factor = replication_factor or self.default_replication_factor
         self._cluster.create_topic(name, partitions, factor, configs, AT_ONCE, topic_id)
@@ -283,14 +308,21 @@ class Broker:
     async def dial(
         self, host: str, port: int, sink: FrameSink, options: DialOptions
     ) -> Transport:
-        """Connect in memory: a Dial, for ``Client.from_config(config, dial=...)``.
+        """Connect in memory, for ``Client.from_config(config, dial=broker.dial)``.
+
+        Args:
+            host: the node's host.
+            port: the node's port.
+            sink: receives the frames that the node sends.
+            options: only ``max_frame_size`` applies in memory.
 
         Raises:
-            BrokerNotAvailable: nobody listens there, as on a node that is down.
+            BrokerNotAvailable: no node listens at this address, for example because it
+                is stopped.
             RuntimeError: the broker listens on ports.
         """
         if self._network is None:
-            raise RuntimeError("dial is for a Broker(memory_transport=True)")
+            raise RuntimeError("dial needs a Broker(memory_transport=True)")
         return await self._network.dial(host, port, sink, options)
 
     def record(self, request: LoggedRequest) -> None:

@@ -1,22 +1,22 @@
-"""pytest fixtures: a Kafka for each test, in its event loop or a real one.
+"""pytest fixtures: a Kafka for each test, embedded in its event loop or a real one.
 
-pytest finds this module by itself wherever kafkaio is installed, and loads nothing else
-of it before a fixture is asked for::
+pytest loads this module wherever kafkaio is installed. The rest of kafkaio is imported
+only when a test requests a fixture::
 
     async def test_orders(kafka_producer, kafka_consumer, kafka_topic):
         await kafka_producer.send(kafka_topic, b"one")
         assert (await anext(kafka_consumer)).value == b"one"
 
-``@pytest.mark.kafka`` says which Kafka: ``"embedded"``, which is the default, or
-``"real"``, or both, and then the test runs on each. Fixtures that live on an event loop
-take that of the test, run by pytest-asyncio in either mode or by anyio's plugin.
+``@pytest.mark.kafka`` chooses the Kafka: ``"embedded"`` (the default), ``"real"``, or
+both; with both, the test runs once on each. The embedded broker, the producer and the
+consumer live on the event loop of the test, which pytest-asyncio (in either mode) or
+anyio's plugin runs.
 
-Topics that the fixtures made on a cluster that somebody else runs are deleted at the
-end of the run (``$KAFKAIO_BOOTSTRAP``), whatever became of the tests.
-
-The real clusters live as long as the session and belong to no event loop. The Kafka
-version is chosen by ``--kafka-version`` or ``$KAFKAIO_KAFKA_VERSION``. A cluster
-that cannot start is an error of every test that asks for it, never a skip.
+A real cluster lives as long as the session and is not bound to an event loop. Its
+Kafka version is chosen by ``--kafka-version`` or ``$KAFKAIO_KAFKA_VERSION``. If it
+cannot start, every test that requests it fails; none is skipped. On a cluster that the
+fixtures did not start (``$KAFKAIO_BOOTSTRAP``), the topics that they created are
+deleted at the end of the run, whether the tests passed or not.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import pytest
 
-# Imported where it is used: it takes its time, and a real Kafka the extra `kafka`.
+# Imported where they are used: imports cost time, and a real Kafka needs the extra
+# `kafka`.
 if TYPE_CHECKING:
     from kafkaio.consumer import Consumer
     from kafkaio.producer import Producer
@@ -45,17 +46,17 @@ _LONGEST_STEM: Final = 80
 _EMBEDDED: Final = "embedded"
 _REAL: Final = "real"
 _MARKERS: Final = (
-    "kafka(*kinds, partitions=1, nodes=1, **settings): which Kafka serves the test,"
-    ' "embedded" (the default), "real", or each; further settings are those of'
+    "kafka(*kinds, partitions=1, nodes=1, **settings): the Kafka of the test:"
+    ' "embedded" (the default), "real", or both; the settings are arguments of'
     " kafkaio.testing.Broker",
     "kafka_versions(*versions): run on these versions of a real Kafka only",
-    "not_embedded(reason): leave out where the embedded broker takes the place of a"
+    "not_embedded(reason): deselect the test when the embedded broker replaces the"
     " real Kafka (KAFKAIO_KAFKA=embedded)",
 )
 
 
 class TopicFactory(Protocol):
-    """Creates a topic under a new name, and returns the name."""
+    """Creates a topic with a new, unique name, and returns the name."""
 
     def __call__(
         self,
@@ -63,10 +64,17 @@ class TopicFactory(Protocol):
         replication_factor: int | None = None,
         config: Mapping[str, str] | None = None,
     ) -> str:
-        """Create a topic and return its name once its leaders are known."""
+        """Create a topic; return its name when it has leaders.
+
+        Args:
+            partitions: number of partitions.
+            replication_factor: replicas of each partition; None for the default of the
+                cluster.
+            config: the topic's configs that differ from the defaults.
+        """
 
 
-# ---- what pytest calls ---------------------------------------------------------------
+# ---- hooks ---------------------------------------------------------------------------
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -78,7 +86,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell of the markers, and offer fixtures to pytest-asyncio where it is there."""
+    """Register the markers, and the fixtures for pytest-asyncio if it is installed."""
     for marker in _MARKERS:
         config.addinivalue_line("markers", marker)
     if config.pluginmanager.hasplugin("asyncio"):
@@ -102,21 +110,21 @@ def _is_embedded() -> bool:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Leave out what is marked as not for this run's Kafka."""
+    """Deselect the tests that are not for this run's Kafka."""
 
     def marked(name: str) -> dict[pytest.Item, tuple[str, ...]]:
         markers = [(item, item.get_closest_marker(name)) for item in items]
         return {item: marker.args for item, marker in markers if marker is not None}
 
-    left_out: set[pytest.Item] = set()
+    deselected: set[pytest.Item] = set()
     if versions := marked("kafka_versions"):
         chosen = _chosen(config)
-        left_out.update(item for item in versions if chosen not in versions[item])
+        deselected.update(item for item in versions if chosen not in versions[item])
     if (reasons := marked("not_embedded")) and _is_embedded():
-        left_out.update(reasons)
-    if left_out:
-        config.hook.pytest_deselected(items=[i for i in items if i in left_out])
-        items[:] = [item for item in items if item not in left_out]
+        deselected.update(reasons)
+    if deselected:
+        config.hook.pytest_deselected(items=[i for i in items if i in deselected])
+        items[:] = [item for item in items if item not in deselected]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -125,10 +133,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if marker is None or "_kafka_kind" not in metafunc.fixturenames:
         return
     if not set(marker.args) <= {_EMBEDDED, _REAL}:
-        pytest.fail(f"kafka{marker.args}: it can be {_EMBEDDED!r}, {_REAL!r} or both")
+        pytest.fail(f"kafka{marker.args}: must be {_EMBEDDED!r}, {_REAL!r} or both")
     kinds = marker.args
     if len(kinds) > 1 and _is_embedded():
-        kinds = (_REAL,)  # which is the same broker
+        kinds = (_REAL,)  # the embedded broker takes its place: once is enough
     if kinds:
         metafunc.parametrize("_kafka_kind", kinds, indirect=True)
 
@@ -137,7 +145,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _settings(request: pytest.FixtureRequest) -> dict[str, object]:
-    """What the marker of a test says, besides the number of partitions."""
+    """The settings of a test's marker, without the number of partitions."""
     marker = request.node.get_closest_marker("kafka")
     settings = dict(marker.kwargs) if marker else {}
     settings.pop("partitions", None)
@@ -151,10 +159,10 @@ def _kafka_kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def kafka_broker(request: pytest.FixtureRequest, _kafka_kind: str) -> Broker | Kafka:
-    """The Kafka of this test: a new `Broker` of its own, or the real one for all.
+    """The Kafka of this test: a `Broker` of its own, or the session's real Kafka.
 
-    Both have ``bootstrap_servers``. Of three or fewer ``nodes`` of a real Kafka, every
-    one is up again after the test.
+    Both have ``bootstrap_servers``. If the marker asks for several ``nodes`` of a real
+    Kafka, at most three, all of them are up again after the test.
     """
     if _kafka_kind == _EMBEDDED:
         broker: Broker = _on_loop(request, "broker")
@@ -162,7 +170,7 @@ def kafka_broker(request: pytest.FixtureRequest, _kafka_kind: str) -> Broker | K
     settings = _settings(request)
     nodes = settings.pop("nodes", 1)
     if settings:
-        pytest.fail(f"a real Kafka cannot have {', '.join(settings)}", pytrace=False)
+        pytest.fail(f"a real Kafka has no setting {', '.join(settings)}", pytrace=False)
     name = "real_kafka" if nodes == 1 else "real_kafka_cluster"
     kafka: Kafka = request.getfixturevalue(name)
     return kafka
@@ -172,7 +180,7 @@ def kafka_broker(request: pytest.FixtureRequest, _kafka_kind: str) -> Broker | K
 def kafka_topics(
     kafka_broker: Broker | Kafka, request: pytest.FixtureRequest
 ) -> TopicFactory:
-    """Make topics with new names.
+    """Creates topics with new, unique names.
 
     ::
 
@@ -183,7 +191,7 @@ def kafka_topics(
 
 @pytest.fixture
 def kafka_topic(kafka_topics: TopicFactory, request: pytest.FixtureRequest) -> str:
-    """Name of a new topic of one partition, or as many as the marker says."""
+    """Name of a new topic, with as many partitions as the marker says (default 1)."""
     marker = request.node.get_closest_marker("kafka")
     return kafka_topics(marker.kwargs.get("partitions", 1) if marker else 1)
 
@@ -192,7 +200,7 @@ def kafka_topic(kafka_topics: TopicFactory, request: pytest.FixtureRequest) -> s
 def kafka_producer(
     kafka_broker: Broker | Kafka, request: pytest.FixtureRequest
 ) -> Producer:
-    """A producer on the Kafka of this test, connected."""
+    """A started producer on the Kafka of this test; it is closed after the test."""
     del kafka_broker
     producer: Producer = _on_loop(request, "producer")
     return producer
@@ -200,17 +208,20 @@ def kafka_producer(
 
 @pytest.fixture
 def kafka_consumer(kafka_topic: str, request: pytest.FixtureRequest) -> Consumer:
-    """A consumer of all of `kafka_topic`, from its beginning, without a group."""
+    """A started consumer of `kafka_topic` from its beginning, without a group.
+
+    It is closed after the test.
+    """
     del kafka_topic
     consumer: Consumer = _on_loop(request, "consumer")
     return consumer
 
 
-# ---- what lives on the event loop of a test ------------------------------------------
+# ---- fixtures on the event loop of a test --------------------------------------------
 
 _Opened: TypeAlias = "AbstractAsyncContextManager[Broker | Producer | Consumer]"
 _Open: TypeAlias = Callable[[pytest.FixtureRequest], _Opened]
-#: What makes a fixture of an asynchronous generator.
+#: Makes a fixture of an asynchronous generator function.
 _Decorate: TypeAlias = Callable[..., object]
 _LOOP_SCOPES: Final = ("function", "class", "module", "package", "session")
 
@@ -245,7 +256,7 @@ _OPENED: Final[Mapping[str, _Open]] = {
 
 
 def _fixtures(runner: str, decorate: _Decorate, **options: str) -> dict[str, object]:
-    """A fixture for each of the things opened, that ``decorate`` gives a loop."""
+    """Make a fixture of each entry of ``_OPENED`` with the decorator of a plugin."""
 
     def fixture(name: str, open_: _Open) -> object:
         async def opened(request: pytest.FixtureRequest) -> AsyncGenerator[object]:
@@ -259,7 +270,7 @@ def _fixtures(runner: str, decorate: _Decorate, **options: str) -> dict[str, obj
 
 
 def _for_asyncio() -> ModuleType:
-    """The fixtures that pytest-asyncio runs, one for each loop that a test can have."""
+    """Make the fixtures for pytest-asyncio: one for each scope of an event loop."""
     import pytest_asyncio
 
     plugin = ModuleType("kafkaio fixtures for pytest-asyncio")
@@ -268,12 +279,12 @@ def _for_asyncio() -> ModuleType:
     return plugin
 
 
-# Those that anyio's plugin runs.
+# The fixtures for anyio's plugin.
 globals().update(_fixtures("anyio", pytest.fixture))
 
 
 def _on_loop(request: pytest.FixtureRequest, what: str) -> Any:
-    """Open something on the loop that the test runs on."""
+    """Open a broker, producer or consumer on the event loop of the test."""
     config = request.config
     if "anyio_backend" in request.fixturenames:
         runner = "anyio"
@@ -282,19 +293,19 @@ def _on_loop(request: pytest.FixtureRequest, what: str) -> Any:
         scope = marker.kwargs.get("loop_scope") if marker else None
         runner = scope or config.getini("asyncio_default_test_loop_scope")
     else:
-        pytest.fail("an embedded Kafka needs pytest-asyncio, or anyio's plugin")
+        pytest.fail("an embedded Kafka needs pytest-asyncio or anyio's plugin")
     return request.getfixturevalue(f"_kafka_{what}_on_{runner}")
 
 
 # ---- a real Kafka for the session ----------------------------------------------------
 
-#: The topics made on each cluster that goes on when the session has ended.
+#: The topics created on each cluster that outlives the session.
 _MADE: Final = pytest.StashKey[dict[object, list[str]]]()
 
 
 @contextmanager
-def _left_as_it_was(kafka: Kafka, config: pytest.Config) -> Iterator[None]:
-    """Delete the topics that were made on somebody else's cluster, at the end."""
+def _deleting_topics(kafka: Kafka, config: pytest.Config) -> Iterator[None]:
+    """At the end, delete the topics made on a cluster that we did not start."""
     from kafkaio.testing.kafka.source import ExternalCluster
 
     if not isinstance(kafka.engine, ExternalCluster):
@@ -311,7 +322,7 @@ def _left_as_it_was(kafka: Kafka, config: pytest.Config) -> Iterator[None]:
 
 
 def _unique(stem: str) -> str:
-    """Return a new topic name that tells which test made it."""
+    """Return a new topic name that begins with the name of its test."""
     clean = re.sub(r"[^a-zA-Z0-9._-]+", "-", stem)[:_LONGEST_STEM]
     return f"{clean}-{uuid.uuid4().hex[:8]}"
 
@@ -319,7 +330,10 @@ def _unique(stem: str) -> str:
 def topic_factory(
     kafka: Broker | Kafka, request: pytest.FixtureRequest
 ) -> TopicFactory:
-    """For fixtures that make topics: their names tell which test made them."""
+    """Return a `TopicFactory`; the names that it gives begin with the test's name.
+
+    For fixtures that create topics on a Kafka of their own.
+    """
     stem = str(request.node.name)
 
     def create(
@@ -327,12 +341,12 @@ def topic_factory(
         replication_factor: int | None = None,
         config: Mapping[str, str] | None = None,
     ) -> str:
-        # That of a Broker has nothing to wait for.
+        # Only a real Kafka has the blocking form: a Broker's has nothing to wait for.
         make = getattr(kafka, "create_topic_blocking", kafka.create_topic)
         name = _unique(stem)
         made = request.config.stash.get(_MADE, {}).get(kafka)
         if made is not None:
-            made.append(name)  # before it is there: the run may be interrupted
+            made.append(name)  # before it exists: the run may be interrupted
         make(name, partitions, replication_factor, config)
         return name
 
@@ -347,10 +361,10 @@ def kafka_version(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def real_kafka(kafka_version: str, request: pytest.FixtureRequest) -> Iterator[Kafka]:
-    """One real broker, shared by the session: leave its node alone."""
+    """One real broker, shared by the session. A test must not stop its node."""
     from kafkaio.testing.kafka import real_kafka as choose
 
-    with choose(1, kafka_version) as kafka, _left_as_it_was(kafka, request.config):
+    with choose(1, kafka_version) as kafka, _deleting_topics(kafka, request.config):
         yield kafka
 
 
@@ -362,16 +376,16 @@ def _shared_kafka_cluster(
 
     with (
         choose(_CLUSTER_BROKERS, kafka_version) as kafka,
-        _left_as_it_was(kafka, request.config),
+        _deleting_topics(kafka, request.config),
     ):
         yield kafka
 
 
 @pytest.fixture
 def real_kafka_cluster(_shared_kafka_cluster: Kafka) -> Iterator[Kafka]:
-    """Three real brokers, shared by the session; every node is up again after a test.
+    """Three real brokers, shared by the session.
 
-    So a test may kill, stop or pause nodes as it likes.
+    A test may kill, stop or pause nodes: all of them are up again after it.
     """
     yield _shared_kafka_cluster
     engine = _shared_kafka_cluster.engine

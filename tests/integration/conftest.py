@@ -4,7 +4,7 @@ With ``KAFKAIO_KAFKA=embedded`` the embedded broker takes their place, and all t
 on it, unchanged, but those that are marked as ``not_embedded``, with the reason.
 
 What runs on an embedded broker of its own asks no Kafka of any version, so it runs
-beside the newest one only.
+beside the newest one only. ``every_change.py`` says what else runs when.
 """
 
 from __future__ import annotations
@@ -19,19 +19,34 @@ from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka.releases import DEFAULT_VERSION
 from kafkaio.testing.pytest_plugin import TopicFactory, topic_factory
 from tests.integration.differential import brokers
+from tests.integration.every_change import ON_THE_NEWEST, ON_THE_OLDEST
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run what is on an embedded broker of its own once, whatever the sessions."""
+    """Run what is on an embedded broker of its own once, whatever the sessions.
+
+    And mark what runs with every change on the newest and on the oldest Kafka.
+    """
     once = (
         pytest.mark.kafka_versions(DEFAULT_VERSION),
         pytest.mark.not_embedded("runs on an embedded broker of its own in any case"),
     )
     for item in items:
-        if isinstance(item, pytest.Function) and _has_its_own_broker(item):
+        if not isinstance(item, pytest.Function):
+            continue
+        if _has_its_own_broker(item):
             for mark in once:
                 item.add_marker(mark, append=False)
+        else:
+            _mark_for_every_change(item)
+
+
+def _mark_for_every_change(item: pytest.Function) -> None:
+    tables = {"newest_kafka": ON_THE_NEWEST, "oldest_kafka": ON_THE_OLDEST}
+    for mark, table in tables.items():
+        if item.originalname in table.get(item.path.name, ()):
+            item.add_marker(mark)
 
 
 def _has_its_own_broker(item: pytest.Function) -> bool:

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from kafkaio.consumer import Consumer
-from kafkaio.testing.kafka import Kafka, Toolbox
+from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka.releases import find_release
-from kafkaio.testing.kafka.toolbox import RunningJava
+from tests.support.java import RunningJava, Toolbox
 
 SOURCES = Path(__file__).parent.parent / "java" / "group"
 TOOLS = Toolbox(find_release("4.3"))  # it speaks to every broker from 2.1 on

@@ -126,7 +126,7 @@ async def test_views(
     servers = real_kafka_cluster.bootstrap_servers
     async with Client(servers, allow_auto_create_topics=False) as lazy:
         with pytest.raises(UnknownTopicOrPartition):
-            await lazy.wait_for_topics(["absent"], timeout=2)
+            await lazy._cluster.wait_for_topics(["absent"], timeout=2)
 
 
 async def test_many_at_once(client: Client, cluster_topic: TopicFactory) -> None:

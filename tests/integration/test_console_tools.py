@@ -3,9 +3,10 @@
 import pytest
 
 import kafkaio
-from kafkaio.testing.kafka import Kafka, Toolbox
+from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka.releases import find_release
 from kafkaio.testing.pytest_plugin import TopicFactory
+from tests.support.java import Toolbox
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"

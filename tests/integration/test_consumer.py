@@ -13,6 +13,7 @@ from kafkaio._records.batch import BatchBuilder, Compression, encode_batch
 from kafkaio.client import Client, CoordinatorKind, Leader, TransactionCoordinator
 from kafkaio.consumer import Consumer
 from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import ZERO_UUID
 from kafkaio.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -24,7 +25,6 @@ from kafkaio.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from kafkaio.protocol.schema import ZERO_UUID
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka.releases import find_release
 from kafkaio.testing.pytest_plugin import TopicFactory

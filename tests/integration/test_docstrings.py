@@ -9,6 +9,7 @@ import pytest
 import kafkaio
 from kafkaio.testing.kafka import Kafka
 from tests.docstrings import blocks, run
+from tests.support.java import Toolbox
 
 pytestmark = [
     pytest.mark.timeout(180),
@@ -39,5 +40,6 @@ async def test_a_java_program(
     (tmp_path / "tests" / "java").mkdir(parents=True)
     (tmp_path / "tests" / "java" / "Echo.java").write_text(ECHO)
     monkeypatch.chdir(tmp_path)
-    code = BLOCKS["kafkaio.testing.kafka.toolbox:JavaProgram"]
-    await run(code, {"kafka": real_kafka, "Path": Path})
+    code = BLOCKS["tests.support.java:JavaProgram"]
+    toolbox = Toolbox(real_kafka.options.release)
+    await run(code, {"toolbox": toolbox, "kafka": real_kafka, "Path": Path})

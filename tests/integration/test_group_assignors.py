@@ -12,9 +12,9 @@ import pytest
 from kafkaio._machines.membership.assignors import ASSIGNORS
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import Subscription
-from kafkaio.testing.kafka import Toolbox
 from kafkaio.testing.kafka.releases import find_release
 from kafkaio.types import TopicPartition
+from tests.support.java import Toolbox
 
 # It needs no broker, so once is enough.
 pytestmark = [

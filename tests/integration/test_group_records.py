@@ -36,11 +36,12 @@ from kafkaio.protocol.messages.join_group import JoinGroupRequestProtocol
 from kafkaio.protocol.messages.produce import PartitionProduceData, TopicProduceData
 from kafkaio.testing import Broker
 from kafkaio.testing.broker.cluster import OFFSETS_TOPIC, java_hash
-from kafkaio.testing.groups.home import KeyValue
-from kafkaio.testing.kafka import Kafka, Toolbox
+from kafkaio.testing.groups.cluster_port import KeyValue
+from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka.releases import find_release
 from tests.integration.differential.heartbeats import beat, joining
 from tests.integration.differential.pair import Side
+from tests.support.java import Toolbox
 
 pytestmark = [
     pytest.mark.kafka_versions("4.3"),

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from kafkaio.testing.kafka import JavaFailed, Kafka, KafkaNotStarted
+from kafkaio.testing.kafka import Kafka, KafkaNotStarted
 from kafkaio.testing.kafka import real_kafka as choose
 from kafkaio.testing.kafka.cluster import Cluster
 from kafkaio.testing.kafka.nodes import Node
 from kafkaio.testing.kafka.source import parse_bootstrap
 from kafkaio.testing.kafka.wire import metadata
+from tests.support.java import JavaFailed, Toolbox
 
 # It starts every version itself.
 pytestmark = [
@@ -306,7 +307,7 @@ async def test_java_programs_run_to_their_end(
 ) -> None:
     source = tmp_path / "Echo.java"
     source.write_text(ECHO)
-    program = real_kafka.java_program(source)
+    program = Toolbox(real_kafka.options.release).program(source)
     output = await program.run("a", "b", stdin="x\ny\n")
     version = real_kafka.options.release.version
     assert output.lines == [f"{version} a,b", "<x>", "<y>"]
@@ -316,7 +317,7 @@ async def test_java_programs_run_to_their_end(
 async def test_java_programs_run_on(real_kafka: Kafka, tmp_path: Path) -> None:
     source = tmp_path / "Echo.java"
     source.write_text(ECHO)
-    program = real_kafka.java_program(source)
+    program = Toolbox(real_kafka.options.release).program(source)
     async with await program.start("a") as running:
         assert (await running.readline()).endswith(" a")
         await running.write("one\n")
@@ -339,4 +340,4 @@ async def test_java_that_does_not_compile_says_so(
     source = tmp_path / "Broken.java"
     source.write_text("public class Broken { int x = ; }")
     with pytest.raises(JavaFailed, match="illegal start of expression"):
-        await real_kafka.java_program(source).run()
+        await Toolbox(real_kafka.options.release).program(source).run()

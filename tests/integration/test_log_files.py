@@ -16,9 +16,10 @@ import pytest
 import kafkaio
 from kafkaio._records.batch import Compression, encode_batch, read_batches
 from kafkaio.cli import main
-from kafkaio.testing.kafka import Kafka, Toolbox
+from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka.releases import find_release
 from kafkaio.testing.log import DiskStorage, Log, LogConfig
+from tests.support.java import Toolbox
 
 # The version of a real Kafka means nothing here, so once is enough.
 pytestmark = [

@@ -21,8 +21,8 @@ from kafkaio.errors import (
     UnknownTopicOrPartition,
 )
 from kafkaio.producer import Producer
+from kafkaio.protocol.message import ZERO_UUID
 from kafkaio.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from kafkaio.protocol.schema import ZERO_UUID
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import Record, TopicPartition

@@ -23,7 +23,7 @@ from kafkaio._records.batch import (
     with_log_append_time,
 )
 from kafkaio.testing.kafka.releases import find_release
-from kafkaio.testing.kafka.toolbox import JavaProgram, Toolbox
+from tests.support.java import JavaProgram, Toolbox
 
 # It needs no broker, so once is enough.
 pytestmark = [

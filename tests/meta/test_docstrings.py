@@ -13,12 +13,18 @@ from functools import partial
 import pytest
 
 import kafkaio
+from kafkaio._machines.backoff import Backoff
+from kafkaio._runtime.observer import guarded
+from kafkaio.client.retry import Attempts, RetryPolicy
+from kafkaio.errors import ConnectionLost, KafkaError
 from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing import Broker, simulation
+from kafkaio.testing import Broker
 from kafkaio.testing.broker import faults
-from kafkaio.testing.kafka import JavaProgram, Kafka
+from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import topic_factory
+from tests import sim
 from tests.docstrings import blocks, run
+from tests.support.java import JavaProgram, Toolbox
 
 BLOCKS = dict(blocks())
 #: What is drawn, and is no code.
@@ -27,15 +33,13 @@ DIAGRAMS = {
     "kafkaio._machines.offsets",
     "kafkaio._machines.positions.positions",
     "kafkaio._machines.schedule",
+    "kafkaio.client.fanout",
     "kafkaio.errors",
 }
 #: What needs a real Kafka, and the classes of the names in it.
 ON_KAFKA: dict[str, dict[str, object]] = {
     "kafkaio.testing.kafka.kafka:Kafka": {"kafka": Kafka, "kafkaio": kafkaio},
-    "kafkaio.testing.kafka.toolbox:JavaProgram": {
-        "kafka": Kafka,
-        "program": JavaProgram,
-    },
+    "tests.support.java:JavaProgram": {"program": JavaProgram, "toolbox": Toolbox},
 }
 RUN: dict[str, Callable[[str, Broker, pytest.FixtureRequest], Awaitable[None]]] = {}
 
@@ -50,6 +54,32 @@ def runs(
 async def broker() -> AsyncIterator[Broker]:
     async with Broker(nodes=3) as broker:
         yield broker
+
+
+@runs("kafkaio.client.retry")
+async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
+    answers = [ConnectionLost("once"), None]
+    reasons: list[KafkaError] = []
+
+    async def ask() -> KafkaError | None:
+        return answers.pop(0)
+
+    policy = RetryPolicy(Backoff(1, 1), guarded(None))
+    names = {"Attempts": Attempts, "policy": policy, "ask": ask}
+    await run(code, {**names, "forget_what_was_wrong": reasons.append})
+    assert len(reasons) == 1
+    assert answers == []
+
+
+@runs("kafkaio.protocol.messages")
+async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
+    names: dict[str, object] = {"messages": kafkaio.messages}
+    await run(code, names)
+    assert isinstance(names["request"], kafkaio.messages.OffsetFetchRequest)
+    async with kafkaio.Client(broker.bootstrap_servers) as client:
+        to = kafkaio.GroupCoordinator("billing")
+        reply = await client.request(names["request"], to=to)
+        assert [group.error_code for group in reply.groups] == [0]
 
 
 @runs("kafkaio.testing.broker.faults")
@@ -85,13 +115,13 @@ async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
     assert isinstance(names["name"], str)
 
 
-@runs("kafkaio.testing.simulation")
+@runs("tests.sim")
 async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
-    def simulate(*args: object, **options: object) -> simulation.Report:
-        inspect.signature(simulation.simulate).bind(*args, **options)
-        return simulation.Report(())  # the hundred hours take minutes
+    def simulate(*args: object, **options: object) -> sim.Report:
+        inspect.signature(sim.simulate).bind(*args, **options)
+        return sim.Report(())  # the hundred hours take minutes
 
-    names = {name: getattr(simulation, name) for name in simulation.__all__}
+    names = {name: getattr(sim, name) for name in sim.__all__}
     await run(code, {**names, "simulate": simulate})
 
 

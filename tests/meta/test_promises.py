@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.every_change import ON_THE_NEWEST, ON_THE_OLDEST
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "pains.md"
 EMBEDDED = ROOT / "docs" / "embedded.md"
@@ -41,6 +43,12 @@ def test_every_pain_has_a_row() -> None:
 @pytest.mark.parametrize("number", sorted(ROWS))
 def test_a_pain_has_a_test_or_says_that_it_is_to_come(number: int) -> None:
     assert TEST.search(ROWS[number]) or "Not in kafkaio yet" in ROWS[number]
+
+
+@pytest.mark.parametrize("file", sorted({*ON_THE_NEWEST, *ON_THE_OLDEST}))
+def test_what_runs_with_every_change_exists(file: str) -> None:
+    named = {*ON_THE_NEWEST.get(file, ()), *ON_THE_OLDEST.get(file, ())}
+    assert named <= functions(ROOT / "tests" / "integration" / file)
 
 
 @pytest.mark.parametrize(("path", "name"), NAMED)

@@ -14,7 +14,8 @@ REFERENCE = "".join(
     file.read_text(encoding="utf-8")
     for file in (Path(__file__).parents[2] / "docs" / "reference").glob("*.md")
 )
-DIRECTIVE = re.compile(r"\.\. auto(class|module):: (\S+)\n((?: +:.*\n)*)")
+#: What autodoc shows, and the classes of options, which are described by tables.
+DIRECTIVE = re.compile(r"\.\. (?:auto|py:)(class|module):: (\S+)\n((?: +:.*\n)*)")
 SHOWN = {name: options for _, name, options in DIRECTIVE.findall(REFERENCE)}
 #: Names that modules show which are documented as a whole.
 OF_MODULES = {

@@ -1,10 +1,10 @@
-"""A group on a real Kafka, whose members and brokers come, go, hang and die.
+"""A group on a real Kafka, whose members and brokers start, stop, hang and die.
 
     python -m tests.torture --members 20 --partitions 48 --minutes 5 --seed 1
 
-Members live in several processes, so that one can be killed as a kernel would. Every
-record that is worked on is written to a journal before its offset is committed; at
-the end the journals are compared with what the producer was acknowledged.
+Members run in several processes, so that one can be killed with SIGKILL. Every record
+that is processed is written to a journal before its offset is committed; at the end
+the journals are compared with the acknowledged records.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kafkaio.testing.kafka.properties import Value
 from tests.torture.director import Director
 from tests.torture.plan import PROTOCOLS, SESSION_SECONDS, Plan
 
-#: Brokers take each other for dead no sooner than a busy machine lets them answer.
+#: Session timeouts between brokers that are long enough for a busy machine.
 BROKERS: Final[dict[str, Value]] = {
     "controller.quorum.election.timeout.ms": 1000,
     "controller.quorum.fetch.timeout.ms": 2000,

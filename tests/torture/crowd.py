@@ -1,4 +1,4 @@
-"""The processes that members live in: ours, and those of Java."""
+"""The processes of members: of kafkaio, and of Java."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from kafkaio.testing.kafka import Toolbox
 from kafkaio.testing.kafka.releases import find_release
-from kafkaio.testing.kafka.toolbox import RunningJava
+from tests.support.java import RunningJava, Toolbox
 from tests.torture.journal import Journal
 from tests.torture.plan import POLL_SECONDS, SESSION_SECONDS, Settings
 
@@ -31,7 +30,7 @@ class Ours:
     """
 
     def __init__(self, settings: Settings, path: Path, journal: Journal) -> None:
-        #: Those that were told to join in this process, since it was started.
+        #: The members that were told to join, since this process was started.
         self.members: set[str] = set()
         self._settings = settings
         self._path = path
@@ -47,13 +46,13 @@ class Ours:
         )
 
     def tell(self, do: str, **details: object) -> None:
-        """Let it do something; see `tests.torture.worker`."""
+        """Send it a command; see `tests.torture.worker`."""
         assert self._process is not None
         assert self._process.stdin is not None
         self._process.stdin.write((json.dumps({"do": do} | details) + "\n").encode())
 
     async def kill(self) -> None:
-        """End it as a kernel would, and all members with it."""
+        """Kill it (SIGKILL), and with it all of its members."""
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
             await self._process.wait()
@@ -62,7 +61,7 @@ class Ours:
         self.members.clear()
 
     async def end(self) -> None:
-        """Let all members leave, and wait until it has ended.
+        """Have all members leave, and wait for the end of the process.
 
         Raises:
             TimeoutError: it has not.
@@ -113,14 +112,14 @@ class Java:
         self._program = await program.__aenter__()
 
     async def kill(self) -> None:
-        """End it as a kernel would."""
+        """Kill it (SIGKILL)."""
         if self._program is not None:
             await self._program.__aexit__(None, None, None)
             self._journal.write(self._name, "killed")
             self._program = None
 
     async def end(self) -> None:
-        """Let it leave, and wait until it has.
+        """Have it leave, and wait for its end.
 
         Raises:
             TimeoutError: it has not.

@@ -1,4 +1,4 @@
-"""Runs it all: the producer, the members' processes, and what befalls them."""
+"""Runs the producer and the members, and injects faults into members and brokers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.torture.traffic import Traffic
 from tests.torture.verdict import Place, Verdict, judge
 
 Fate: TypeAlias = Literal["leave", "block", "cancel", "kill", "freeze", "stall"]
-#: What befalls members, and how often in relation to each other.
+#: The faults of members, and their weights.
 GENTLE: Final[dict[Fate, int]] = {"leave": 4, "block": 2}
 DEADLY: Final = GENTLE | {"cancel": 3, "kill": 1, "freeze": 1, "stall": 2}
 _STALL_SECONDS: Final = (18.0, 22.0)
@@ -36,11 +36,11 @@ _TOLD_SECONDS: Final = 10.0
 
 @dataclass
 class Slot:
-    """A place for one member after the other."""
+    """A slot, which one member after the other occupies."""
 
     number: int
     home: Ours
-    #: The member that is there now.
+    #: The member in it.
     member: str | None = None
     names: count[int] = field(default_factory=count)
 
@@ -85,7 +85,7 @@ class Director:
         self._is_over = asyncio.Event()
 
     async def run(self) -> Verdict:
-        """Do it all.
+        """Run the plan.
 
         Raises:
             Exception: the run itself failed.
@@ -99,7 +99,7 @@ class Director:
         try:
             async with asyncio.TaskGroup() as tasks:
                 telling = tasks.create_task(self._tell())
-                await self._befall(tasks, java)
+                await self._inject_faults(tasks, java)
                 telling.cancel()
             for process in processes():
                 await process.end()
@@ -109,31 +109,31 @@ class Director:
         self._read()
         return judge(self._traffic.acknowledged, self._lines, await self._ends())
 
-    async def _befall(self, tasks: asyncio.TaskGroup, java: list[Java]) -> None:
-        """Let things happen for as long as the plan says, then let it settle."""
-        plan, dice = self._plan, random.Random(self._plan.seed)
+    async def _inject_faults(self, tasks: asyncio.TaskGroup, java: list[Java]) -> None:
+        """Inject faults for the time of the plan, then wait for the group to settle."""
+        plan, rng = self._plan, random.Random(self._plan.seed)
         for home in self._homes:
             await home.start()
         async with self._traffic.flowing(self._settings.bootstrap):
             for slot in self._slots:
-                self._join(slot, dice)
-            fates = [self._members(random.Random(dice.random()))]
+                self._join(slot, rng)
+            fates = [self._members(random.Random(rng.random()))]
             fates += [
-                self._java(n, random.Random(dice.random()), java)
+                self._java(n, random.Random(rng.random()), java)
                 for n in range(plan.java)
             ]
             if plan.kill_brokers:
-                fates.append(self._brokers(random.Random(dice.random())))
+                fates.append(self._brokers(random.Random(rng.random())))
             running = [tasks.create_task(fate) for fate in fates]
             await asyncio.sleep(plan.seconds)
             self._is_over.set()
             await asyncio.wait(running)
             for slot in self._slots:
-                self._join(slot, dice)
+                self._join(slot, rng)
         await self._drain()
 
     async def _drain(self) -> None:
-        """Wait until all has been worked on, but not for ever."""
+        """Wait until every record was processed, with a timeout."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_DRAIN_SECONDS):
                 while self._traffic.acknowledged.keys() - self._done:
@@ -143,41 +143,41 @@ class Director:
     # ---- members ---------------------------------------------------------------------
 
     async def _pause(self, seconds: float) -> bool:
-        """Wait, but not beyond the end. Returns whether it goes on."""
+        """Wait, at most until the end of the run; return whether it goes on."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._is_over.wait()
         return not self._is_over.is_set()
 
-    async def _members(self, dice: random.Random) -> None:
-        """Something happens to a member, again and again."""
+    async def _members(self, rng: random.Random) -> None:
+        """Inject one fault after the other into a member."""
         weights = DEADLY if self._plan.deaths else GENTLE
-        while await self._pause(dice.expovariate(1 / self._plan.pace)):
+        while await self._pause(rng.expovariate(1 / self._plan.pace)):
             absent = [slot for slot in self._slots if slot.member is None]
             present = [slot for slot in self._slots if slot.member is not None]
-            if absent and dice.random() < len(absent) / len(present):
-                self._join(dice.choice(absent), dice)
+            if absent and rng.random() < len(absent) / len(present):
+                self._join(rng.choice(absent), rng)
                 continue
-            (what,) = dice.choices(list(weights), list(weights.values()))
-            slot = dice.choice(present)
-            await self._happen(what, slot, dice)
+            (what,) = rng.choices(list(weights), list(weights.values()))
+            slot = rng.choice(present)
+            await self._happen(what, slot, rng)
 
-    async def _happen(self, what: Fate, slot: Slot, dice: random.Random) -> None:
+    async def _happen(self, what: Fate, slot: Slot, rng: random.Random) -> None:
         home, member = slot.home, slot.member
-        stall = f"{dice.uniform(*_STALL_SECONDS):.1f}"
+        stall = f"{rng.uniform(*_STALL_SECONDS):.1f}"
         match what:
             case "leave":
                 home.tell("leave", member=member)
                 slot.member = None
             case "cancel":
-                home.tell("cancel", member=member, seconds=dice.choice((0, 0.02, 0.5)))
+                home.tell("cancel", member=member, seconds=rng.choice((0, 0.02, 0.5)))
                 slot.member = None
             case "stall":
                 home.tell("stall", member=member, seconds=stall)
             case "freeze":
                 home.tell("block", seconds=stall)
             case "block":
-                home.tell("block", seconds=f"{dice.uniform(0.1, 1.5):.1f}")
+                home.tell("block", seconds=f"{rng.uniform(0.1, 1.5):.1f}")
             case "kill":
                 await home.kill()
                 await home.start()
@@ -187,59 +187,59 @@ class Director:
             case _:
                 assert_never(what)
 
-    def _join(self, slot: Slot, dice: random.Random) -> None:
+    def _join(self, slot: Slot, rng: random.Random) -> None:
         if slot.member is not None:
             return
-        protocol = self._protocol(dice)
-        style = dice.choice(list(STYLES))
+        protocol = self._protocol(rng)
+        style = rng.choice(list(STYLES))
         slot.member = f"{slot.number:02}.{next(slot.names)}"
         slot.home.members.add(slot.member)
         slot.home.tell("join", member=slot.member, style=style, protocol=protocol)
 
-    def _protocol(self, dice: random.Random) -> str:
+    def _protocol(self, rng: random.Random) -> str:
         if self._plan.protocol == "mixed":
-            return dice.choice(("consumer", "classic"))
+            return rng.choice(("consumer", "classic"))
         return self._plan.protocol
 
-    async def _java(self, number: int, dice: random.Random, java: list[Java]) -> None:
-        """A member of Java joins, leaves or dies, and another one joins."""
+    async def _java(self, number: int, rng: random.Random, java: list[Java]) -> None:
+        """Have a Java member join, and leave or die, again and again."""
         for name in (f"java-{number}.{n}" for n in count()):
-            protocol = self._protocol(dice)
+            protocol = self._protocol(rng)
             member = Java(
                 name, protocol, self._settings, self._directory, self._journal
             )
             java.append(member)
             await member.start()
-            if not await self._pause(dice.uniform(15, 45)):
+            if not await self._pause(rng.uniform(15, 45)):
                 break
-            if self._plan.deaths and dice.random() < 0.5:
+            if self._plan.deaths and rng.random() < 0.5:
                 await member.kill()
             else:
                 await member.end()
-            if not await self._pause(dice.uniform(1, 8)):
+            if not await self._pause(rng.uniform(1, 8)):
                 break
 
     # ---- brokers ---------------------------------------------------------------------
 
-    async def _brokers(self, dice: random.Random) -> None:
-        """One broker after the other dies, or is shut down, and comes back."""
+    async def _brokers(self, rng: random.Random) -> None:
+        """Kill or shut down one broker after the other, and start it again."""
         end: dict[str, Callable[[int], Awaitable[None]]] = {
             "broker-killed": self._kafka.kill,
             "broker-stopped": self._kafka.stop,
         }
         longest = min(16.0, self._plan.seconds / 3)
-        while await self._pause(dice.uniform(longest / 2, longest)):
-            (what,) = dice.choices(list(end), (3, 1))
-            node = dice.choice(self._kafka.node_ids)
+        while await self._pause(rng.uniform(longest / 2, longest)):
+            (what,) = rng.choices(list(end), (3, 1))
+            node = rng.choice(self._kafka.node_ids)
             self._journal.write(DIRECTOR, what, node)
             await end[what](node)
-            await self._pause(dice.uniform(2, 8))
+            await self._pause(rng.uniform(2, 8))
             await self._kafka.start(node)
             self._journal.write(DIRECTOR, "broker-started", node)
             await self._in_sync()
 
     async def _in_sync(self) -> None:
-        """Wait until each partition has all its replicas: no two may be missing."""
+        """Wait until all replicas are in sync, so that at most one is ever missing."""
         async with asyncio.timeout(_IN_SYNC_SECONDS):
             while not await asyncio.to_thread(self._are_in_sync):  # noqa: ASYNC110
                 await asyncio.sleep(0.5)
@@ -258,7 +258,7 @@ class Director:
             for partition in partitions
         )
 
-    # ---- what came out ---------------------------------------------------------------
+    # ---- the result ------------------------------------------------------------------
 
     def _read(self) -> None:
         for line in self._journals.news():
@@ -280,7 +280,7 @@ class Director:
             )
 
     async def _ends(self) -> dict[int, int]:
-        """What the group has committed."""
+        """The committed offsets of the group."""
         topic = self._settings.topic
         tps = [TopicPartition(topic, n) for n in range(self._plan.partitions)]
         consumer = Consumer(

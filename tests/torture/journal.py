@@ -1,4 +1,4 @@
-"""What happened, a line for each event: written by members, read by the verdict.
+"""A journal of events, one line each: members write it, the verdict reads it.
 
 A line is ``seconds member word details``; the clock is that of the machine, so lines
 of several processes can be put in order. Lines are in the kernel's hands when `write`
@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
-#: Who writes what the whole run does, as against one member.
+#: The author of events of the whole run, as against those of one member.
 DIRECTOR: Final = "-"
 
 Partitions: TypeAlias = frozenset[int]
@@ -40,7 +40,7 @@ class Line:
 
     @property
     def partitions(self) -> Partitions:
-        """The partitions that an assignment or a loss names."""
+        """The partitions of an assignment or a loss."""
         return frozenset(map(int, self.details))
 
     @property
@@ -69,7 +69,7 @@ class Journal:
 
 
 class Watch:
-    """Journals the rebalances and commits of a member: an observer of its consumer."""
+    """Observes a consumer, and writes its rebalances and commits to the journal."""
 
     def __init__(self, journal: Journal, member: str) -> None:
         self._journal = journal
@@ -101,7 +101,7 @@ def parse(text: str) -> Line:
 
 
 class Journals:
-    """Reads all journals of a directory, as far as they have come.
+    """Reads all journals of a directory, up to their current ends.
 
     Args:
         directory: where they are.
@@ -112,7 +112,7 @@ class Journals:
         self._places: dict[Path, int] = {}
 
     def news(self) -> Iterator[Line]:
-        """Whole lines that were added since the last call."""
+        """Return the complete lines that were added since the last call."""
         for path in sorted(self._directory.glob("*.journal")):
             with path.open("rb") as file:
                 file.seek(self._places.get(path, 0))

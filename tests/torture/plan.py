@@ -1,4 +1,4 @@
-"""What a run is asked to do, and what its members have in common."""
+"""The plan of a run, and the options that its members share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafkaio.config import ConsumerOptions
 
 PROTOCOLS: Final = ("consumer", "classic", "eager", "mixed")
 JOIN_SECONDS: Final = 60.0
-#: Past it the group takes a member's partitions; what lasts longer is a stall.
+#: The group removes a member that does not poll for so long; a stall lasts longer.
 POLL_SECONDS: Final = 15.0
 SESSION_SECONDS: Final = 10.0
 
@@ -48,7 +48,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What all members have in common."""
+    """The options that all members share."""
 
     bootstrap: str
     topic: str
@@ -80,5 +80,5 @@ class Settings:
 
     @staticmethod
     def is_stall(seconds: float) -> bool:
-        """Whether who does nothing for that long may lose its partitions."""
+        """Whether a member that stalls for so long may lose its partitions."""
         return seconds > SESSION_SECONDS / 2

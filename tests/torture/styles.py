@@ -22,19 +22,19 @@ from kafkaio import (
 )
 
 _POLL_SECONDS: Final = 0.3
-#: Most records in work: more could not be done before a partition has to go.
+#: The most records in work: more could not be done before a revocation is due.
 _IN_WORK: Final = 150
-#: What a commit raises when others have the partitions by now.
+#: Errors of a commit when the partitions have other owners by now.
 _TOO_LATE: Final = (PartitionLost, CommitFailed, ClosedError)
 
 
 class Worker(Protocol):
-    """Who works."""
+    """Processes records."""
 
     stopping: asyncio.Event
 
     async def work(self, record: Record) -> None:
-        """Do what a record asks for."""
+        """Process one record."""
         ...
 
 
@@ -60,7 +60,7 @@ class Desk:
 
     @property
     def room(self) -> int:
-        """How many records more can be taken."""
+        """The number of further records that can be taken."""
         return _IN_WORK - sum(map(len, self._queues.values()))
 
     def start(self, records: Iterable[Record]) -> None:
@@ -77,7 +77,7 @@ class Desk:
             self._done[tp] = queue.popleft().offset + 1
 
     async def commit(self) -> None:
-        """Commit what is done; what was lost meanwhile is not."""
+        """Commit what is done, except for partitions that were lost meanwhile."""
         news = {
             tp: done
             for tp, done in self._done.items()
@@ -88,7 +88,7 @@ class Desk:
             self._committed |= news
 
     def busy(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
-        """Those with records that are not done and committed."""
+        """The partitions with records that are not done or not committed."""
         return {
             tp
             for tp in partitions
@@ -96,7 +96,7 @@ class Desk:
         }
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
-        """Work on nothing of these any more."""
+        """Stop the work on these partitions."""
         for tp in partitions:
             if drain := self._drains.pop(tp, None):
                 drain.cancel()
@@ -105,7 +105,7 @@ class Desk:
             self._committed.pop(tp, None)
 
     def keep(self, partitions: Collection[TopicPartition]) -> None:
-        """Work on these alone."""
+        """Stop the work on all other partitions."""
         self.forget([tp for tp in self._queues if tp not in partitions])
 
     async def finish(self, partitions: Iterable[TopicPartition]) -> None:
@@ -115,7 +115,7 @@ class Desk:
         await self.commit()
 
     async def hand_over(self, partitions: Collection[TopicPartition]) -> None:
-        """Wait until all that came of these is done, and commit it."""
+        """Wait until every record of these partitions is done, and commit."""
         if drains := [self._drains[tp] for tp in partitions if tp in self._drains]:
             await asyncio.wait(drains)
         done = {tp: self._done[tp] for tp in partitions if tp in self._done}
@@ -128,7 +128,7 @@ class Desk:
 
 
 async def delay(worker: Worker, consumer: Consumer) -> None:
-    """The loop of KIP-983: partitions are delayed while they are worked on."""
+    """The loop of KIP-983: delays the revocation of partitions with records in work."""
     async with asyncio.TaskGroup() as tasks:
         desk = Desk(tasks, worker, consumer)
         while not worker.stopping.is_set():
@@ -192,7 +192,7 @@ async def handler(worker: Worker, consumer: Consumer) -> None:
 
 
 async def lanes(worker: Worker, consumer: Consumer) -> None:
-    """A task for each partition, which ends when the partition is asked back."""
+    """A task for each partition, which ends when its revocation is requested."""
 
     async def walk(lane: Lane) -> None:
         async with lane:
@@ -236,5 +236,5 @@ STYLES: Final[dict[str, Style]] = {
     "lanes": lanes,
     "iterate": iterate,
 }
-#: Those that leave commits to the consumer.
+#: The ways that use auto-commit.
 AUTOMATIC: Final = {"iterate"}

@@ -17,7 +17,7 @@ _DELIVERY_MS: Final = 300_000
 
 
 class Traffic:
-    """What is sent, and what was acknowledged.
+    """The records that were sent, and those that were acknowledged.
 
     Args:
         topic: where to.
@@ -54,14 +54,14 @@ class Traffic:
 
     @asynccontextmanager
     async def flowing(self, bootstrap: str) -> AsyncIterator[None]:
-        """Send while the block runs; at its end all is acknowledged."""
+        """Send while the block runs; at its end every record is acknowledged."""
 
         async def send() -> None:
             loop = asyncio.get_running_loop()
             began = loop.time()
             while not is_over.is_set():
                 due = (loop.time() - began) * self._rate
-                # After a hiccup the rate is kept up, but not caught up at once.
+                # After a delay the rate goes on; the backlog is not sent at once.
                 for _ in range(min(int(due) - self._sent, self._rate // 10)):
                     deliveries.put_nowait(await self._send(producer))
                 await asyncio.sleep(_TICK_SECONDS)

@@ -17,26 +17,26 @@ from typing import Final, NamedTuple
 from tests.torture.journal import Line
 
 _SHOWN: Final = 10
-#: In so many seconds a group has a coordinator again, and its members know.
+#: Seconds until a group has a coordinator again, and its members know it.
 _FAILOVER_SECONDS: Final = 20.0
 
 
 class Place(NamedTuple):
-    """Where a record is."""
+    """The place of a record."""
 
     partition: int
     offset: int
 
 
 class Sent(NamedTuple):
-    """What a record is: the key, and its number among those of the key."""
+    """The identity of a record: its key, and its number among those of the key."""
 
     key: int
     number: int
 
 
 class Deed(NamedTuple):
-    """A member worked on a record, and had done so at that time."""
+    """A member processed a record; the time at which it had done so."""
 
     at: float
     member: str
@@ -44,7 +44,7 @@ class Deed(NamedTuple):
 
 @dataclass
 class Verdict:
-    """What came out.
+    """The result of a run.
 
     Attributes:
         records: how many were acknowledged to the producer.
@@ -76,7 +76,7 @@ class Verdict:
 
 @dataclass
 class _Term:
-    """The time for which a member had a partition.
+    """The time during which a member owned a partition.
 
     Attributes:
         began: when it was assigned.
@@ -92,15 +92,15 @@ class _Term:
 
 
 class _Lives:
-    """What became of each member, and of what it was assigned."""
+    """The history of each member and of its assignments."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self._deaths: dict[str, str] = {}
         self._stalls: dict[str, float] = {}
-        # Of records that took long: when the work on them began, and was to end.
+        # Of slow records: when the work on them began, and when it had to end.
         self._long_works: dict[tuple[str, Place], tuple[float, float]] = {}
         self._classic: set[str] = set()
-        # When brokers went, and with one of them perhaps the group's coordinator.
+        # When brokers stopped, each of them possibly the group coordinator.
         self._broker_deaths: list[float] = []
         self._terms: dict[tuple[str, int], list[_Term]] = defaultdict(list)
         for line in lines:
@@ -141,7 +141,7 @@ class _Lives:
                 pass
 
     def _term(self, deed: Deed, place: Place) -> _Term:
-        """The last that had begun when the work did."""
+        """The last assignment that had begun when the work did."""
         terms = self._terms[deed.member, place.partition]
         began, due = self._long_works.get((deed.member, place), (deed.at, deed.at))
         if deed.at < due:  # it lost and got the partition, and did it anew meanwhile
@@ -149,16 +149,16 @@ class _Lives:
         return [term for term in terms if term.began <= began][-1]
 
     def has_committed(self, deed: Deed, place: Place) -> bool:
-        """Whether what a member did was committed by it, to its knowledge."""
+        """Whether a member committed its work, as far as it knows."""
         return self._term(deed, place).committed > place.offset
 
     def was_given_up(self, deed: Deed, place: Place) -> bool:
-        """Whether the member had said that it was through with the partition."""
+        """Whether the member had declared its work on the partition complete."""
         term = self._term(deed, place)
         return term.end == "revoked" and term.ended < deed.at
 
     def excuse(self, deed: Deed, place: Place) -> str | None:
-        """Why this member did not commit what it did, if there is a reason."""
+        """The reason why a member did not commit its work, if there is one."""
         if self.has_committed(deed, place):
             return None
         if deed.member in self._deaths:
@@ -168,8 +168,8 @@ class _Lives:
             return None
         if self._stalls.get(deed.member, term.ended) < term.ended:
             return "stalled"
-        # A coordinator of the classic protocol that dies in a rebalance takes the new
-        # generation with it: its successor knows no member by that number.
+        # If the coordinator of a classic group dies in a rebalance, the new generation
+        # is lost: its successor has no member of that generation.
         is_left = deed.member in self._classic and any(
             0 < term.ended - died < _FAILOVER_SECONDS for died in self._broker_deaths
         )
@@ -179,7 +179,7 @@ class _Lives:
 def judge(
     sent: Mapping[Place, Sent], lines: Iterable[Line], ends: Mapping[int, int]
 ) -> Verdict:
-    """Compare what was acknowledged, what was worked on and what was committed.
+    """Compare the acknowledged, the processed and the committed records.
 
     Args:
         sent: every record that was acknowledged to the producer.
@@ -222,7 +222,7 @@ def judge(
 def _judge_again(
     verdict: Verdict, lives: _Lives, place: Place, deeds: list[Deed]
 ) -> None:
-    """Of all who did a record, one at most may have no excuse for leaving it so."""
+    """Of all members that processed a record, at most one may have no excuse."""
     excuses = [lives.excuse(deed, place) for deed in deeds]
     known = [excuse for excuse in excuses if excuse]
     if len(excuses) - len(known) > 1:

@@ -1,4 +1,4 @@
-"""A process with members of the group, which does what it reads from standard input.
+"""A process with members of the group, which reads commands from standard input.
 
 Each line of the input is a command in JSON, such as ``{"do": "leave", "member": "7"}``.
 """
@@ -20,7 +20,7 @@ from tests.torture.styles import AUTOMATIC, STYLES
 
 
 class Member:
-    """A member of the group, from when it joins until it leaves, or worse.
+    """A member of the group, from its start to its end.
 
     Args:
         name: what it is called in the journal.
@@ -37,22 +37,22 @@ class Member:
         self._style = style
         self._settings = settings
         self._journal = journal
-        self._dice = random.Random(f"{settings.seed} {name}")
+        self._rng = random.Random(f"{settings.seed} {name}")
         self._stall = 0.0
 
     def stall(self, seconds: float) -> None:
-        """Let the next record take that long."""
+        """Make the next record take that long."""
         self._stall = seconds
 
     def tell(self, word: str, *details: object) -> None:
         self._journal.write(self.name, word, *details)
 
     async def work(self, record: Record) -> None:
-        """Work on a record: a moment, most often."""
+        """Process a record, which mostly takes a moment."""
         stall, self._stall = self._stall, 0.0
         if stall:
             self.tell("stalling", f"{stall:.1f}", record.partition, record.offset)
-        pause = stall or self._dice.choice((0, 0, 0, 0, 0.001, 0.01))
+        pause = stall or self._rng.choice((0, 0, 0, 0, 0.001, 0.01))
         await asyncio.sleep(pause)
         assert record.value is not None
         self.tell(
@@ -60,7 +60,7 @@ class Member:
         )
 
     async def live(self, protocol: str) -> None:
-        """Be a member, until asked to leave."""
+        """Run the member until it is told to leave."""
         options = self._settings.options(protocol)
         options["client_id"] = self.name
         options["enable_auto_commit"] = self._style in AUTOMATIC
@@ -106,7 +106,7 @@ class Process:
             del self._members[member.name]
 
     def obey(self, command: dict[str, object]) -> bool:
-        """Do as told. Returns whether there is more to do."""
+        """Execute a command; return whether the process goes on."""
         name, seconds = (
             str(command.get("member")),
             float(str(command.get("seconds", 0))),
@@ -120,7 +120,7 @@ class Process:
             case "cancel" if task:
                 self._journal.write(name, "cancelled")
                 task.cancel()
-                # Perhaps once more, while it cleans up.
+                # Possibly once more, while it cleans up.
                 asyncio.get_running_loop().call_later(seconds, task.cancel)
             case "stall" if member:
                 member.stall(seconds)
@@ -140,7 +140,7 @@ class Process:
         self._members[name] = member, task
 
     def _block(self, seconds: float) -> None:
-        """Let nothing in this process run for a while."""
+        """Block the whole process for a while."""
         self._journal.write(DIRECTOR, "blocked", f"{seconds:.1f}")
         if self._settings.is_stall(seconds):
             for name in self._members:

@@ -103,6 +103,33 @@ async def request() -> None:
             await client.request(messages.MetadataRequest(topics=None), to=place)
 
 
+def read_options(producer: kafkaio.ProducerConfig, own: kafkaio.ConsumerConfig) -> None:
+    assert_type(producer.linger_ms, float)
+    assert_type(producer.acks, int | str)
+    assert_type(producer.compression_zstd_level, int | None)
+    assert_type(producer.client_id, str)
+    assert_type(own.group_id, str | None)
+    assert_type(own.offset_store, kafkaio.OffsetStore | None)
+    kafkaio.ConsumerConfig(bootstrap_servers=(("a", 1),), group_id="g")
+    kafkaio.ConsumerConfig(linger_ms=5)  # type: ignore[call-arg]
+    kafkaio.ProducerConfig(linger_ms="5")  # type: ignore[arg-type]
+    producer.linger_ms = 6  # type: ignore[misc]
+
+
+def wrong_arguments(producer: kafkaio.Producer) -> None:
+    try:
+        one = producer.enqueue_nowait("t", b"v", partition=-1)
+        assert_type(one.is_done, bool)
+    except kafkaio.ArgumentValueError as error:
+        of_python: ValueError = error
+        assert_type(str(of_python), str)
+        of_kafkaio: kafkaio.UsageError = error
+        assert_type(of_kafkaio.retriable, bool)
+    except kafkaio.ArgumentTypeError as error:
+        other: TypeError = error
+        raise other from None
+
+
 def wrong() -> None:
     kafkaio.Producer(linger="5")  # type: ignore[call-arg]
     kafkaio.Producer(acks=2)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from kafkaio._machines.accumulator.batch import PlainRecord, Receipt
 from kafkaio._machines.accumulator.queue import PartitionQueue
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.partitioner import StickyPartition, draw, key_partition
-from kafkaio.config.options import Partitioner
+from kafkaio.config import Partitioner
 
 __all__ = ["Chooser", "TopicQueues", "Undesignated"]
 

@@ -9,7 +9,7 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from kafkaio._dataclass import dataclass
-from kafkaio.config.checks import iso_duration_ms
+from kafkaio.config.configs import iso_duration_ms
 from kafkaio.types import TopicPartition
 
 __all__ = [

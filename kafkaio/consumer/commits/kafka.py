@@ -1,20 +1,27 @@
 """Offsets at the group coordinator: commits are merged, fenced and retried.
 
-One request is in flight at a time, and there is no task for it: the calls that wait
-send it themselves. The call that has waited longest is the *sender*. It sends one
+Order. One commit is in flight at a time, and there is no task for it: the calls that
+wait send it themselves. The call that has waited longest is the *sender*. It sends one
 request for all that wait, until its own commit has ended. Then, or when it is
 cancelled, the next call becomes the sender. What a cancelled sender had in flight is
 sent again by the next one, except for offsets that only the cancelled call wanted.
 
 Fencing. Each call remembers the numbers of the assignments that its offsets belong to.
-They are compared with the assignments in force before the call's first request and
-after each wait, immediately before a request is made: a call whose assignment has ended
-fails with PartitionLost, and nothing of it is sent.
+They are compared with the assignments in force immediately before each request that
+carries them: a call whose assignment has ended fails with PartitionLost, and nothing of
+it is sent.
 
-A refusal of the member's identity (an old generation, an unknown member id) does not
-always end a commit. If the member has another identity by now, or the answer to its
-JoinGroup is about to bring one, the commit is retried under the new identity as long as
-the assignments are still in force.
+Identity. A refusal of the member id or the generation does not always end a commit. It
+is retried, as long as the assignments are in force,
+
+- if the member has another identity by now;
+- if the answer to a JoinGroup or SyncGroup, which is under way, decides on the
+  generation;
+- if the generation was never completed, because the coordinator moved between JoinGroup
+  and SyncGroup: the member then returns to the generation before.
+
+Fetches are independent of commits, and of each other. They wait until no open
+transaction can change what they return.
 """
 
 from __future__ import annotations

@@ -136,8 +136,8 @@ class Positioner:
                 self._on_found()
             for leader, wanted in self._by_leader(positions.resetting(now())).items():
                 self._ask("reset", leader, partial(self._reset, wanted))
-            for leader, unproven in self._by_leader(self._unproven()).items():
-                self._ask("validate", leader, partial(self._validate, unproven))
+            for leader, unvalidated in self._by_leader(self._unvalidated()).items():
+                self._ask("validate", leader, partial(self._validate, unvalidated))
             if not unpositioned:
                 await self._wakeup.wait(positions.next_retry(now()))
 
@@ -157,17 +157,17 @@ class Positioner:
 
         self._start_soon(ask, f"{kind} positions at broker {leader}")
 
-    def _unproven(self) -> dict[TopicPartition, Unvalidated]:
+    def _unvalidated(self) -> dict[TopicPartition, Unvalidated]:
         # What was read under the present leader is in its log: nobody need be asked.
         positions = self._reader.positions
         left: dict[TopicPartition, Unvalidated] = {}
-        for tp, unproven in positions.validating(now()).items():
+        for tp, unvalidated in positions.validating(now()).items():
             view = self._cluster.view.partition(tp)
             leader_epoch = -1 if view is None else view.leader_epoch
-            if view is None or leader_epoch not in {-1, unproven.epoch}:
-                left[tp] = unproven
+            if view is None or leader_epoch not in {-1, unvalidated.epoch}:
+                left[tp] = unvalidated
                 continue
-            positions.validated(tp, unproven.token, leader_epoch)
+            positions.validated(tp, unvalidated.token, leader_epoch)
             self._on_found()
         return left
 
@@ -259,21 +259,21 @@ class Positioner:
         self._retry(failures)
 
     async def _validate(self, wanted: Mapping[TopicPartition, Unvalidated]) -> None:
-        epochs = {tp: unproven.epoch for tp, unproven in wanted.items()}
+        epochs = {tp: unvalidated.epoch for tp, unvalidated in wanted.items()}
         result = await self._epochs.ask(epochs)
         left: dict[TopicPartition, Token] = {}
-        for tp, unproven in wanted.items():
+        for tp, unvalidated in wanted.items():
             if tp in result.found:
-                self._on_epoch_end(tp, unproven, result.found[tp])
+                self._on_epoch_end(tp, unvalidated, result.found[tp])
             else:
-                left[tp] = unproven.token
+                left[tp] = unvalidated.token
         self._not_found(left, result)
 
     def _on_epoch_end(
-        self, tp: TopicPartition, unproven: Unvalidated, end: EpochEnd | None
+        self, tp: TopicPartition, unvalidated: Unvalidated, end: EpochEnd | None
     ) -> None:
-        reader, token = self._reader, unproven.token
-        if end is None or end.offset >= unproven.offset:
+        reader, token = self._reader, unvalidated.token
+        if end is None or end.offset >= unvalidated.offset:
             # A broker older than 2.3 cannot tell: the position is taken as valid.
             view = self._cluster.view.partition(tp)
             asked = -1 if view is None else view.leader_epoch

@@ -34,8 +34,8 @@ from kafkaio.consumer.fetch.messages import (
 )
 from kafkaio.consumer.fetch.targets import FetchTargets
 from kafkaio.errors import KafkaTimeout, NetworkError
+from kafkaio.protocol.message import ZERO_UUID
 from kafkaio.protocol.messages.fetch import FetchRequest
-from kafkaio.protocol.schema import ZERO_UUID
 
 __all__ = ["Connections", "FetchLoop", "SideFetch"]
 

@@ -17,7 +17,7 @@ from kafkaio._machines.positions import FetchPoint, Positions
 from kafkaio._runtime.clock import now
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.reading.buffers import Buffers, Fetched
-from kafkaio.protocol.schema import ZERO_UUID
+from kafkaio.protocol.message import ZERO_UUID
 from kafkaio.types import TopicPartition
 
 __all__ = ["Cluster", "FetchTargets", "InFlight", "Records"]

@@ -80,8 +80,8 @@ class CoordinatorCluster(Protocol):
         """The open connection of that class to a broker, or None; opens nothing."""
         ...
 
-    def hang_up(self, node_id: int, cause: KafkaError) -> None:
-        """A broker does not answer: fail all requests that are in flight to it."""
+    def close_connections(self, node_id: int, cause: KafkaError) -> None:
+        """A broker does not answer: fail the requests that are in flight to it."""
         ...
 
 

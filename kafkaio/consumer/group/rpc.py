@@ -144,7 +144,7 @@ class GroupRpc:
             if not took_too_long and not isinstance(error, RequestTimeout):
                 return True
         self.forget()
-        self._cluster.hang_up(node_id, silence)
+        self._cluster.close_connections(node_id, silence)
         return False
 
     async def call(
@@ -204,5 +204,5 @@ class GroupRpc:
         except (ConnectionLost, RequestTimeout) as error:
             self.forget()
             if is_vital and node_id is not None and isinstance(error, RequestTimeout):
-                self._cluster.hang_up(node_id, error)
+                self._cluster.close_connections(node_id, error)
             raise

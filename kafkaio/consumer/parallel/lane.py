@@ -124,7 +124,7 @@ class Track:
         #: The task that was the first to take something, or the last to wait.
         self.taker: asyncio.Task[object] | None = None
         #: Tells a body that has records at hand when to let the event loop go on.
-        self.turns = consumer.turns
+        self.time_slice = consumer.time_slice
         self._wakeup = Wakeup()
 
     def wake(self) -> None:
@@ -312,8 +312,8 @@ class Lane:
 
     async def _next(self) -> Record:
         track = self._track
-        if track.turns.is_due:
-            await track.turns.give_way()
+        if track.time_slice.is_over:
+            await track.time_slice.give_way()
         while True:
             track.step()
             piece = track.take(1)
@@ -395,8 +395,8 @@ class LaneBatches:
 
     async def _next(self) -> Batch:
         track, until = self._track, None
-        if track.turns.is_due:
-            await track.turns.give_way()
+        if track.time_slice.is_over:
+            await track.time_slice.give_way()
         while True:
             track.step()
             at_hand = track.reader.buffers.at_hand(track.tp)

@@ -8,7 +8,7 @@ from typing import Protocol
 from kafkaio._machines.offsets import Commit
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
-from kafkaio._runtime.turns import Turns
+from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio.consumer.reading.divider import Divider
 from kafkaio.consumer.reading.exclusive import UserCode
 from kafkaio.consumer.reading.reader import Reader
@@ -22,11 +22,11 @@ class Dividing(Protocol):
 
     Attributes:
         reader: what records are taken from.
-        turns: tells a task that never waits when to let the event loop go on.
+        time_slice: tells a task that never waits when to let the event loop go on.
     """
 
     reader: Reader
-    turns: Turns
+    time_slice: TimeSlice
 
     def dividing(self, divider: Divider) -> AbstractContextManager[None]:
         """Let the records be divided within the block; nobody else may read."""

@@ -273,7 +273,7 @@ class Runner:
         self._is_waking = False
 
     async def _take_jobs(self, worker: _Worker) -> None:
-        turns, schedule = self._consumer.turns, self._schedule
+        time_slice, schedule = self._consumer.time_slice, self._schedule
         handler, convert = self._handler, self._convert
         # A handler that never waits gives a cancellation no chance to stop it.
         while self._failure is None and (job := schedule.next()) is not None:
@@ -293,8 +293,8 @@ class Runner:
             worker.job = None
             if worker.scope.cancel_called:
                 return  # its handler would not be cancelled: the next one must not be
-            if turns.is_due:
-                await turns.give_way()
+            if time_slice.is_over:
+                await time_slice.give_way()
 
     def _finished(self, job: Job) -> None:
         self._went_on = True

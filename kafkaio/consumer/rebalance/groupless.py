@@ -16,7 +16,6 @@ from kafkaio._machines.refresh import ALL_TOPICS
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.cluster import Cluster
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.presence import wait_for_partitions
 from kafkaio.consumer.reading.reader import Reader
 from kafkaio.consumer.rebalance.assignment import PartitionAssignment
 from kafkaio.consumer.wanted import Wanted
@@ -158,7 +157,7 @@ class GrouplessAssigner:
     async def _discover(self, wanted: Wanted, within: float) -> None:
         cluster = self._cluster
         if wanted.partitions is not None:
-            await wait_for_partitions(cluster, wanted.partitions, within)
+            await cluster.wait_for_partitions(wanted.partitions, within)
             return
         names = wanted.topics
         if wanted.pattern is not None:

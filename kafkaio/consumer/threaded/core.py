@@ -142,7 +142,7 @@ class ThreadedCore:
         """Call a function in the thread, and block until it has returned."""
         if self.thread.is_inside or not self.thread.is_running:
             return work()
-        return self.thread.ask(work)
+        return self.thread.call_blocking(work)
 
     async def call(self, work: Callable[[], Awaitable[T]]) -> T:
         """Call a coroutine function in the thread, and wait for it."""
@@ -281,11 +281,11 @@ class ThreadedCore:
         thread = self.thread
 
         async def cross(record: Record) -> None:
-            await thread.call_home(lambda: work_of(handler, record))
+            await thread.call_owner(lambda: work_of(handler, record))
 
         async def cross_dead(record: Record, error: Exception) -> None:
             assert dead_letter is not None
-            await thread.call_home(lambda: dead_letter(record, error))
+            await thread.call_owner(lambda: dead_letter(record, error))
 
         on_dead = None if dead_letter is None else cross_dead
 
@@ -376,6 +376,6 @@ def _at_home(
             if inspect.isawaitable(outcome):
                 await outcome
 
-        await thread.call_home(run)
+        await thread.call_owner(run)
 
     return at_home

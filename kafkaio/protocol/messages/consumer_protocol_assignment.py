@@ -6,8 +6,7 @@ from dataclasses import field
 from typing import ClassVar
 
 from kafkaio._dataclass import dataclass
-from kafkaio.protocol.message import Data, Struct
-from kafkaio.protocol.schema import Field
+from kafkaio.protocol.message import Data, Field, Struct
 
 __all__ = [
     "ConsumerProtocolAssignment",

@@ -7,8 +7,7 @@ from typing import ClassVar
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
-from kafkaio.protocol.message import Buffer, Request, Response, Struct
-from kafkaio.protocol.schema import ZERO_UUID, Field
+from kafkaio.protocol.message import ZERO_UUID, Buffer, Field, Request, Response, Struct
 
 __all__ = [
     "AbortedTransaction",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from kafkaio._dataclass import dataclass
-from kafkaio.protocol.message import Request, Response
-from kafkaio.protocol.schema import Field
+from kafkaio.protocol.message import Field, Request, Response
 
 __all__ = [
     "HeartbeatRequest",

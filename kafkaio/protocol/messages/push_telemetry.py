@@ -6,8 +6,7 @@ from typing import ClassVar
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
-from kafkaio.protocol.message import Request, Response
-from kafkaio.protocol.schema import ZERO_UUID, Field
+from kafkaio.protocol.message import ZERO_UUID, Field, Request, Response
 
 __all__ = [
     "PushTelemetryRequest",

@@ -1,4 +1,4 @@
-"""Batch headers as a broker reads them before it appends."""
+"""Checks of record batches before a leader appends them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ __all__ = [
     "producer_of",
 ]
 
-# Read without the checks of a log: a client's mistakes have codes of their own.
+# Read here without the log's checks, because Kafka answers a client's mistakes with
+# other codes than those of a damaged log.
 _HEADER: Final = struct.Struct(BATCH_HEADER)
 
 
 def producer_of(header: BatchHeader) -> ProducerBatch | None:
-    """What idempotence looks at in a batch; None without a producer id."""
+    """The fields for idempotence in a batch header; None without a producer id."""
     if header.producer_id < 0:
         return None
     return ProducerBatch(
@@ -46,7 +47,7 @@ def producer_of(header: BatchHeader) -> ProducerBatch | None:
 
 
 def headers_of(data: Buffer) -> Iterator[BatchHeader]:
-    """Yield the headers of whole batches that a log has checked before."""
+    """Yield the headers of whole batches, without checks: they were read from a log."""
     position = 0
     while position + BATCH_HEADER_SIZE <= len(data):
         header = read_header(data, position)
@@ -55,15 +56,15 @@ def headers_of(data: Buffer) -> Iterator[BatchHeader]:
 
 
 def only_batch(data: Buffer) -> BatchHeader:
-    """Find the batch in what a Produce request has for a partition.
+    """Return the header of the one batch that a Produce request has for a partition.
 
     Raises:
-        Malformed: CORRUPT_MESSAGE for a format that does not exist;
-            INVALID_RECORD for no whole batch, an older format, several batches;
-            TRANSACTIONAL_ID_AUTHORIZATION_FAILED for one of a transaction.
+        Malformed: CORRUPT_MESSAGE for a message format that does not exist;
+            INVALID_RECORD for an incomplete batch, an older format, several batches;
+            TRANSACTIONAL_ID_AUTHORIZATION_FAILED for a transactional batch.
     """
     if len(data) < BATCH_HEADER_SIZE:
-        raise Malformed(ErrorCode.INVALID_RECORD, "no room for the header of a batch")
+        raise Malformed(ErrorCode.INVALID_RECORD, "shorter than a batch header")
     header = BatchHeader._make(_HEADER.unpack_from(data))
     if header.magic > 2:
         raise Malformed(ErrorCode.CORRUPT_MESSAGE, f"message format {header.magic}")
@@ -81,15 +82,16 @@ def only_batch(data: Buffer) -> BatchHeader:
 
 
 def check_sent(header: BatchHeader, data: Buffer, max_bytes: int) -> None:
-    """Hold a batch that a client sent against what a leader appends.
+    """Check a batch that a client sent.
 
     Raises:
-        Refusal: INVALID_RECORD for what no client may send (offsets, markers, counts
-            that contradict each other), MESSAGE_TOO_LARGE, CORRUPT_MESSAGE.
+        Refusal: INVALID_RECORD for what no client may send (a base offset, control
+            records, counts that contradict each other), MESSAGE_TOO_LARGE,
+            CORRUPT_MESSAGE.
     """
     if header.base_offset:
         raise Refusal(
-            ErrorCode.INVALID_RECORD, f"a base offset of {header.base_offset}, not 0"
+            ErrorCode.INVALID_RECORD, f"the base offset is {header.base_offset}, not 0"
         )
     if header.size > max_bytes:
         raise Refusal(
@@ -101,7 +103,7 @@ def check_sent(header: BatchHeader, data: Buffer, max_bytes: int) -> None:
     except LogError as error:
         raise Refusal(error.error_code, str(error)) from error
     if header.attributes & CONTROL:
-        raise Refusal(ErrorCode.INVALID_RECORD, "clients may not write markers")
+        raise Refusal(ErrorCode.INVALID_RECORD, "clients cannot write control records")
     if header.record_count <= 0 or header.last_offset_delta != header.record_count - 1:
         raise Refusal(
             ErrorCode.INVALID_RECORD,
@@ -111,7 +113,7 @@ def check_sent(header: BatchHeader, data: Buffer, max_bytes: int) -> None:
 
 
 def keyless_records(data: Buffer) -> list[int]:
-    """Positions of the records without a key, which a compacted topic refuses.
+    """Positions in the batch of the records without a key.
 
     Raises:
         Refusal: CORRUPT_MESSAGE if the records cannot be read.

@@ -1,7 +1,4 @@
-"""What time it is for a broker: the loop's clock and the wall's, and what was skipped.
-
-Both can be replaced.
-"""
+"""The clocks of a broker: monotonic time and wall time, moved forward together."""
 
 from __future__ import annotations
 
@@ -16,8 +13,8 @@ class Clock:
     """Two clocks that can jump forward together.
 
     Args:
-        now: seconds on a monotonic clock, that of the running loop.
-        wall_ms: milliseconds since the Unix epoch.
+        now: returns seconds on a monotonic clock; by default that of the running loop.
+        wall_ms: returns milliseconds since the Unix epoch.
     """
 
     __slots__ = ("_now", "_skipped", "_wall_ms")
@@ -32,19 +29,19 @@ class Clock:
         self._skipped = 0.0
 
     def now(self) -> float:
-        """Seconds on the monotonic clock; deadlines follow it."""
+        """Seconds on the monotonic clock, for deadlines."""
         return self._now() + self._skipped
 
     def wall_ms(self) -> int:
-        """Milliseconds since the Unix epoch; timestamps follow them."""
+        """Milliseconds since the Unix epoch, for timestamps."""
         return self._wall_ms() + round(self._skipped * 1000)
 
     def skip(self, seconds: float) -> None:
-        """Let both clocks jump forward.
+        """Move both clocks forward.
 
         Raises:
-            ValueError: if they would go back.
+            ValueError: ``seconds`` is negative.
         """
         if seconds < 0:
-            raise ValueError(f"skip_time({seconds}): time does not go back")
+            raise ValueError(f"skip_time({seconds}): time cannot go back")
         self._skipped += seconds

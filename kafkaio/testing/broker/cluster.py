@@ -1,4 +1,10 @@
-"""What all nodes of a cluster agree on: topics, leaders, configs, ids."""
+"""The state that all nodes of a cluster share: topics, leaders, configs, ids.
+
+Replicas share one log, so a change of leader moves no data. What a real cluster needs
+time for is to spread the news: a new leader acts, and a topic made by a Metadata
+request exists, only ``metadata_delay`` seconds after the change. Until then nodes
+answer as they would from old metadata.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +32,18 @@ if TYPE_CHECKING:
 
 __all__ = ["AT_ONCE", "OFFSETS_TOPIC", "Cluster", "Topic", "java_hash"]
 
-#: For what nodes know of as soon as it is so.
+#: The ``visible_at`` of a topic that all nodes know as soon as it exists.
 AT_ONCE: Final = -inf
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 _LONGEST_NAME: Final = 249
-# A process that ends without a word has given out at most so many since it saved.
+# Ids handed out between two saves. A saved counter is ahead by as many, so that a
+# process that was killed leaves no id to be handed out twice.
 _PRODUCER_IDS: Final = 1000
 _NAME_CHARACTERS: Final = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 )
 
-#: Told of a partition whose leader changed, and who led it before.
+#: Called with a partition whose leader changed, and the leader before.
 LeaderChanged = Callable[[Partition, int], None]
 
 
@@ -59,10 +66,10 @@ class Topic:
 
     Attributes:
         name: its name.
-        topic_id: its id; a topic made anew under the name has another.
-        partitions: in the order of their numbers.
+        topic_id: its id; a topic created again under the same name has another.
         settings: its configs.
-        visible_at: the time of the loop's clock from which nodes know of it.
+        visible_at: the time of the cluster's clock from which nodes know of it.
+        partitions: in the order of their numbers.
     """
 
     name: str
@@ -73,7 +80,7 @@ class Topic:
 
     @property
     def is_internal(self) -> bool:
-        """Whether the brokers made it for themselves."""
+        """Whether it is a topic that brokers create for their own use."""
         return self.name == OFFSETS_TOPIC
 
 
@@ -82,11 +89,15 @@ class Cluster:
 
     Args:
         node_ids: the nodes, all up.
-        clock: what time it is.
+        clock: the clock of all nodes.
         metadata_delay: seconds until nodes know of a new leader, or of a topic that a
-            request for its metadata created.
-        store: where logs are kept, and what has to survive the process.
-        configs: of brokers and groups.
+            Metadata request created.
+        store: where logs and metadata are kept.
+        configs: configs of brokers and groups.
+
+    Attributes:
+        live: ids of the nodes that are up.
+        topics: every topic, visible or not, by name.
     """
 
     def __init__(
@@ -105,11 +116,11 @@ class Cluster:
         self.configs = configs or Configs()
         #: Whether a partition has eligible leader replicas (KIP-966).
         self.has_eligible_replicas = False
-        #: Told of every change of a leader, after it happened.
+        #: Called after every change of a leader.
         self.leader_changed: list[LeaderChanged] = []
-        #: Told that configs of brokers or groups changed.
+        #: Called after every change of the configs of brokers or groups.
         self.configs_changed: list[Callable[[], None]] = []
-        #: For whoever coordinates groups.
+        #: Settings for the group coordinators, which are created on first use.
         self.group_config: GroupConfig | None = None
         self.node_ids = node_ids
         self._metadata_delay = metadata_delay
@@ -123,15 +134,15 @@ class Cluster:
 
     @property
     def controller_id(self) -> int:
-        """The node to send cluster-wide changes to."""
+        """The node that clients send cluster-wide changes to."""
         return min(self.live, default=-1)
 
     def known(self, name: str) -> Topic | None:
-        """A topic, if word of it has got round."""
+        """A topic that nodes know of; None if there is none."""
         return self._if_visible(self.topics.get(name))
 
     def known_by_id(self, topic_id: UUID) -> Topic | None:
-        """A topic by its id, if word of it has got round."""
+        """A topic that nodes know of, by its id; None if there is none."""
         return self._if_visible(self._by_id.get(topic_id))
 
     def _if_visible(self, topic: Topic | None) -> Topic | None:
@@ -140,19 +151,19 @@ class Cluster:
         return topic
 
     def visible(self) -> list[Topic]:
-        """Every topic that nodes know of, by name."""
+        """Every topic that nodes know of, sorted by name."""
         now = self.clock.now()
         topics = (self.topics[name] for name in sorted(self.topics))
         return [topic for topic in topics if topic.visible_at <= now]
 
     def partition(self, topic: str, index: int) -> Partition | None:
-        """A partition that nodes know of."""
+        """A partition that nodes know of; None if there is none."""
         found = self.known(topic)
         if found is None or not 0 <= index < len(found.partitions):
             return None
         return found.partitions[index]
 
-    def need_partition(self, topic: str, index: int) -> Partition:
+    def require_partition(self, topic: str, index: int) -> Partition:
         """A partition that nodes know of.
 
         Raises:
@@ -163,7 +174,7 @@ class Cluster:
             raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return found
 
-    def need_topic(self, name: str) -> Topic:
+    def require_topic(self, name: str) -> Topic:
         """A topic that nodes know of.
 
         Raises:
@@ -175,48 +186,51 @@ class Cluster:
         return found
 
     def partitions(self) -> Iterator[Partition]:
-        """Every partition there is."""
+        """Every partition of every topic."""
         for topic in self.topics.values():
             yield from topic.partitions
 
     # ---- groups ------------------------------------------------------------------
 
     def offsets_partition(self, group: str) -> Partition:
-        """The partition that a group's offsets belong to; its leader coordinates."""
+        """The partition of a group's offsets; its leader coordinates the group.
+
+        Creates ``__consumer_offsets`` if there is none yet.
+        """
         topic = self.topics.get(OFFSETS_TOPIC) or self._create_offsets_topic()
         number = abs(java_hash(group)) % len(topic.partitions)
         return topic.partitions[number]
 
     def _create_offsets_topic(self) -> Topic:
-        def told(what: str, default: int) -> int:
-            return int(self.configs.static.get(f"offsets.topic.{what}", default))
+        def config(name: str, default: int) -> int:
+            return int(self.configs.static.get(f"offsets.topic.{name}", default))
 
         configs = {
             "cleanup.policy": "compact",
-            "segment.bytes": str(told("segment.bytes", 104_857_600)),
+            "segment.bytes": str(config("segment.bytes", 104_857_600)),
         }
-        factor = min(told("replication.factor", 3), len(self.live))
-        partitions = told("num.partitions", 50)
+        factor = min(config("replication.factor", 3), len(self.live))
+        partitions = config("num.partitions", 50)
         return self.create_topic(OFFSETS_TOPIC, partitions, factor, configs, AT_ONCE)
 
     # ---- changes -----------------------------------------------------------------
 
     def new_producer_id(self) -> int:
-        """A producer id that nobody had."""
+        """Return a producer id that was never handed out before."""
         self._next_producer_id += 1
         if self._next_producer_id % _PRODUCER_IDS == 1:
             self.save()
         return self._next_producer_id
 
     def fence_producer(self, producer_id: int) -> int:
-        """Let a producer id in with a greater epoch only; return that."""
+        """Raise the lowest epoch accepted from a producer id; return that epoch."""
         epochs = (one.producers.epochs.get(producer_id, 0) for one in self.partitions())
         before = max(epochs, default=0)
         self._fenced[producer_id] = max(before, self._fenced.get(producer_id, 0)) + 1
         return self._fenced[producer_id]
 
     def check_name(self, name: str) -> None:
-        """Hold a topic's name against Kafka's rules.
+        """Check a topic's name against Kafka's rules.
 
         Raises:
             Refusal: INVALID_TOPIC_EXCEPTION.
@@ -229,7 +243,7 @@ class Cluster:
             raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"invalid name {name!r}")
 
     def check_absent(self, name: str) -> None:
-        """Say whether a topic of that name could be made.
+        """Check that a topic of that name could be created.
 
         Raises:
             Refusal: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS.
@@ -241,7 +255,7 @@ class Cluster:
             )
 
     def check_configs(self, configs: Mapping[str, str | None]) -> None:
-        """Hold configs of a topic against what is known of them.
+        """Check the names and values of a topic's configs.
 
         Raises:
             Refusal: INVALID_CONFIG.
@@ -252,10 +266,11 @@ class Cluster:
     def check_new(
         self, name: str, partitions: int, factor: int, configs: Mapping[str, str | None]
     ) -> None:
-        """Say whether ``create_topic`` may be called.
+        """Check everything that ``create_topic`` checks.
 
         Raises:
-            Refusal: with the reason.
+            Refusal: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_CONFIG,
+                INVALID_REPLICATION_FACTOR or INVALID_PARTITIONS.
         """
         self.check_absent(name)
         self.check_configs(configs)
@@ -285,22 +300,29 @@ class Cluster:
         visible_at: float | None = None,
         topic_id: UUID | None = None,
     ) -> Topic:
-        """Create a topic; nodes learn of it a little later, or when it is told.
+        """Create a topic.
 
-        Its id is drawn unless one is given.
+        Args:
+            name: its name.
+            partitions: how many.
+            factor: replicas of each partition.
+            configs: those that differ from the defaults.
+            visible_at: when nodes know of it, by the cluster's clock; None for the
+                metadata delay from now, `AT_ONCE` for no delay.
+            topic_id: its id; None for a random one.
 
         Raises:
-            Refusal: with the reason why not.
+            Refusal: as `check_new`.
         """
         self.check_new(name, partitions, factor, configs or {})
-        assignment = self.place(partitions, factor)
-        return self.place_topic(name, assignment, configs, visible_at, topic_id)
+        assignment = self.choose_replicas(partitions, factor)
+        return self.add_topic(name, assignment, configs, visible_at, topic_id)
 
-    def place(self, partitions: int, factor: int) -> list[list[int]]:
+    def choose_replicas(self, partitions: int, factor: int) -> list[list[int]]:
         """Choose the replicas of new partitions among the nodes that are up."""
-        return [self._place(factor) for _ in range(partitions)]
+        return [self._choose_replicas_of_one(factor) for _ in range(partitions)]
 
-    def place_topic(
+    def add_topic(
         self,
         name: str,
         assignment: list[list[int]],
@@ -308,7 +330,7 @@ class Cluster:
         visible_at: float | None = None,
         topic_id: UUID | None = None,
     ) -> Topic:
-        """Create a topic whose replicas were chosen, without any check."""
+        """Create a topic with these replicas, without any check."""
         if visible_at is None:
             visible_at = self.clock.now() + self._metadata_delay
         settings = TopicSettings(configs, self.configs.topic_defaults)
@@ -319,10 +341,15 @@ class Cluster:
         return topic
 
     def add_partitions(self, topic: Topic, assignment: list[list[int]] | int) -> None:
-        """Add partitions to a topic: as many, or with these replicas."""
+        """Add partitions to a topic.
+
+        Args:
+            topic: the topic.
+            assignment: the replicas of each new partition, or how many to add.
+        """
         if isinstance(assignment, int):
             factor = min(len(topic.partitions[0].replicas), len(self.live))
-            assignment = self.place(assignment, factor)
+            assignment = self.choose_replicas(assignment, factor)
         self._extend(topic, assignment)
         self.save()
 
@@ -348,15 +375,15 @@ class Cluster:
                 partition.leader = partition.isr[0] if partition.isr else NO_LEADER
             topic.partitions.append(partition)
 
-    def _place(self, factor: int) -> list[int]:
-        """Replicas for one partition: leaders go round the nodes that are up."""
+    def _choose_replicas_of_one(self, factor: int) -> list[int]:
+        """Choose replicas for one partition; leaders rotate over the nodes up."""
         nodes = [node for node in self.node_ids if node in self.live]
         first = self._next_leader % len(nodes)
         self._next_leader += 1
         return [nodes[(first + step) % len(nodes)] for step in range(factor)]
 
     def delete_topic(self, topic: Topic) -> None:
-        """Delete a topic; its fetches end."""
+        """Delete a topic and its logs; fetches that wait for it return."""
         del self.topics[topic.name], self._by_id[topic.topic_id]
         for partition in topic.partitions:
             partition.elect(NO_LEADER)
@@ -367,7 +394,7 @@ class Cluster:
     # ---- leaders -----------------------------------------------------------------
 
     def move_leader(self, partition: Partition, node_id: int) -> None:
-        """Let another node lead; it becomes a replica if it was none."""
+        """Make another node the leader; it becomes a replica if it is not one."""
         if node_id not in partition.replicas:
             partition.replicas.append(node_id)
         partition.set_isr([*partition.isr, node_id])
@@ -375,17 +402,18 @@ class Cluster:
         self.save()
 
     def set_isr(self, partition: Partition, isr: list[int]) -> None:
-        """Say which replicas are in sync; the leader has to be one."""
+        """Set the in-sync replicas; the leader has to be among them."""
         partition.set_isr(isr)
         partition.wake()
 
     def node_down(self, node_id: int) -> None:
-        """Take a node out; what it led goes to another replica, or has no leader."""
+        """Remove a node: partitions that it led get another leader, or none."""
         self.live.discard(node_id)
         for partition in self.partitions():
             if node_id not in partition.replicas:
                 continue
-            # The last in-sync replica stays one, or nobody could ever lead again.
+            # The last in-sync replica stays in the ISR, or no replica could ever
+            # become leader again.
             if partition.isr != [node_id]:
                 partition.set_isr(node for node in partition.isr if node != node_id)
             if partition.leader == node_id:
@@ -393,26 +421,29 @@ class Cluster:
         self.save()
 
     def node_up(self, node_id: int) -> None:
-        """Take a node in again; it leads what has no leader and is in its care."""
+        """Add a node again; it may lead those of its partitions without a leader."""
         self.live.add(node_id)
         for partition in self.partitions():
             if node_id not in partition.replicas:
                 continue
             if partition.leader == NO_LEADER:
                 self._elect_one(partition)
-            # Nobody gets in sync but with a leader.
+            # A replica cannot get in sync without a leader to follow.
             if node_id not in partition.isr and partition.leader != NO_LEADER:
                 partition.set_isr([*partition.isr, node_id])
         self.save()
 
     def _elect_one(self, partition: Partition) -> None:
-        """Let a replica lead that is up and in sync, or the topic's unclean choice."""
+        """Elect an in-sync replica that is up; any other only if the topic allows it.
+
+        An unclean leader truncates the log to what that replica had.
+        """
         leader = next((node for node in partition.isr if node in self.live), NO_LEADER)
         if leader == NO_LEADER and partition.settings.elects_unclean:
             up = (node for node in partition.replicas if node in self.live)
             leader = next(up, NO_LEADER)
             if leader != NO_LEADER:
-                partition.cut_to(leader)
+                partition.truncate_to_replica(leader)
         self._elect(partition, leader)
 
     def _elect(self, partition: Partition, leader: int) -> None:
@@ -421,13 +452,13 @@ class Cluster:
             return
         delay = self._metadata_delay
         partition.elect(leader, self.clock.now() + delay if delay else AT_ONCE)
-        for tell in list(self.leader_changed):
-            tell(partition, before)
+        for notify in list(self.leader_changed):
+            notify(partition, before)
 
-    # ---- what survives the process -----------------------------------------------
+    # ---- configs -----------------------------------------------------------------
 
     def apply_settings(self, topic: Topic) -> None:
-        """Let changed configs of a topic take effect."""
+        """Apply changed configs of a topic."""
         self._apply_settings(topic.partitions)
         self.save()
 
@@ -438,16 +469,18 @@ class Cluster:
                 self._elect_one(partition)
 
     def set_configs(self, kind: int, name: str, values: Mapping[str, str]) -> None:
-        """Set all configs of a broker, the cluster or a group; they take effect."""
+        """Replace all configs of a broker, the cluster or a group, and apply them."""
         self.configs.set(kind, name, values)
         if kind == BROKER:
             self._apply_settings(self.partitions())
-        for tell in list(self.configs_changed):
-            tell()
+        for notify in list(self.configs_changed):
+            notify()
         self.save()
 
+    # ---- storage -----------------------------------------------------------------
+
     def save(self) -> None:
-        """Keep what logs do not tell."""
+        """Save the metadata: everything that the logs do not hold."""
         self._store.save(
             {
                 "cluster_id": self.cluster_id,
@@ -461,52 +494,51 @@ class Cluster:
                     }
                     for topic in self.topics.values()
                 },
-                "configs": self.configs.kept(),
+                "configs": self.configs.saved(),
             }
         )
 
     def load(self) -> None:
-        """Take up what an earlier process kept; every leader epoch is a new one.
+        """Load what an earlier process saved; every leader epoch grows by one.
 
         Raises:
-            OSError: nothing can be read or written there.
-            ValueError: what is there was not kept by a cluster.
+            OSError: the store cannot be read or written.
+            ValueError: the store holds something else.
         """
-        kept = self._store.load()
-        if kept is None:
+        saved = self._store.load()
+        if saved is None:
             self.save()
             return
-        self.cluster_id = kept["cluster_id"]
-        self._next_producer_id = kept["next_producer_id"]
-        if "configs" in kept:  # files of the time before have none
-            self.configs.restore(kept["configs"])
-        for name, told in kept["topics"].items():
+        self.cluster_id = saved["cluster_id"]
+        self._next_producer_id = saved["next_producer_id"]
+        self.configs.restore(saved["configs"])
+        for name, found in saved["topics"].items():
             replicas = [
                 [node for node in nodes if node in self.node_ids] or self.node_ids[:1]
-                for nodes in told["replicas"]
+                for nodes in found["replicas"]
             ]
-            settings = TopicSettings(told["configs"], self.configs.topic_defaults)
-            topic = Topic(name, UUID(told["id"]), settings, AT_ONCE)
+            settings = TopicSettings(found["configs"], self.configs.topic_defaults)
+            topic = Topic(name, UUID(found["id"]), settings, AT_ONCE)
             self._extend(topic, replicas)
-            for partition, epoch in zip(topic.partitions, told["epochs"], strict=True):
+            for partition, epoch in zip(topic.partitions, found["epochs"], strict=True):
                 partition.leader_epoch = epoch + 1
             self.topics[name] = self._by_id[topic.topic_id] = topic
         self.save()
 
     def flush(self) -> None:
-        """Let every log flush what is due."""
+        """Flush every log that ``flush.ms`` demands to flush by now."""
         now_ms = self.clock.wall_ms()
         for partition in list(self.partitions()):
             partition.flush_if_due(now_ms)
 
     def tidy(self) -> None:
-        """Let every log forget and compact what is due."""
+        """Apply retention and compaction to every log."""
         now_ms = self.clock.wall_ms()
         for partition in list(self.partitions()):
             partition.tidy(now_ms)
 
     def close(self) -> None:
-        """Close every log."""
+        """Save the metadata and close every log."""
         self.save()
         for partition in self.partitions():
             partition.close()

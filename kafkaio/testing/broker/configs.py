@@ -1,7 +1,9 @@
-"""Configs of brokers and groups: what Kafka 4.3 knows, what was set, what is in force.
+"""Configs of brokers and groups: those that Kafka 4.3 knows, and their values.
 
-``configs.json`` holds the facts; ``python -m codegen.config_facts`` reads them from
-Kafka's jars.
+A value comes from the first of these levels that has one: a node's dynamic configs,
+the cluster's dynamic configs, the static configs (``server.properties``), Kafka's
+default. ``configs.json`` lists the configs of Kafka 4.3; it is generated from Kafka's
+jars by ``python -m codegen.config_facts``.
 """
 
 from __future__ import annotations
@@ -34,15 +36,15 @@ TOPIC: Final = 2
 BROKER: Final = 4
 GROUP: Final = 32
 
-#: How Kafka lets a broker's config be changed while the broker runs: not at all, for
-#: the cluster or a broker, for a broker alone, for a listener of a broker alone.
+#: How a broker's config can be changed while the broker runs: not at all, for the
+#: cluster or one broker, for one broker only, for a listener of one broker only.
 Mode: TypeAlias = Literal["read-only", "cluster-wide", "per-broker", "per-listener"]
 
 _PREFIX: Final = re.compile(r"listener\.name\.[^.]*\.(?P<base>.+)$")
 
 
 class Source:
-    """Where a value comes from, in Kafka's numbers."""
+    """Where a value comes from, by Kafka's numbers."""
 
     TOPIC: Final = 1
     NODE: Final = 2
@@ -53,7 +55,7 @@ class Source:
 
 
 class Synonym(NamedTuple):
-    """A value that a config has, or would have without the ones before it."""
+    """A value that a config has, or would have if those before it were not set."""
 
     name: str
     value: str
@@ -62,17 +64,18 @@ class Synonym(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of configs.
+    """The configs that Kafka 4.3 knows, by name.
 
     Attributes:
-        brokers: those of a broker.
-        internal: those among them that Kafka tells of only where they were set.
-        modes: whether and where they can be changed.
-        groups: those of a group.
-        group_synonyms: the broker's config that gives a group's config its default.
-        topic_synonyms: the broker's configs that give a topic's config its default, the
-            first one that has a value, each with a factor for its unit.
-        families: by each broker config of several such, all of them.
+        brokers: the configs of a broker.
+        internal: those of a broker that Kafka describes only where they are set.
+        modes: whether and where a broker's configs can be changed.
+        groups: the configs of a group.
+        group_synonyms: the broker config that is the default of a group's config.
+        topic_synonyms: the broker configs that are the default of a topic's config, in
+            the order in which they are tried, each with the factor between the units.
+        families: for each broker config in ``topic_synonyms``, all configs that stand
+            in the same list with it.
     """
 
     brokers: Mapping[str, Setting]
@@ -86,7 +89,7 @@ class Known:
 
 @cache
 def facts() -> Known:
-    """What Kafka 4.3 knows of configs."""
+    """Load the configs that Kafka 4.3 knows, once."""
     text = files("kafkaio.testing.broker").joinpath("configs.json").read_text("utf-8")
     raw = json.loads(text)
     brokers = raw["broker"] | raw["internal"]
@@ -111,21 +114,22 @@ def _setting(row: list[Any]) -> Setting:
 
 
 def base_name(name: str) -> str:
-    """The name of a broker's config without the prefix of a listener."""
+    """The name of a broker's config without the prefix ``listener.name.<name>.``."""
     prefixed = _PREFIX.match(name)
     return name if prefixed is None else prefixed["base"]
 
 
 class Configs:
-    """What was set for brokers and groups, and what that makes of their configs.
+    """The configs that are set for brokers and groups, and the values in force.
 
     Args:
-        static: what a broker's ``server.properties`` would say, of all nodes alike.
+        static: the static configs, the same for all nodes.
 
     Attributes:
-        static: the same.
-        topic_defaults: what that and later changes make of the defaults of topics'
-            configs, where it is not Kafka's default. The same object for ever.
+        static: the static configs.
+        topic_defaults: defaults of topics' configs, where the configs of the brokers
+            make them differ from Kafka's. It stays the same object and is updated in
+            place, because every topic's settings refer to it.
     """
 
     def __init__(self, static: Mapping[str, str] | None = None) -> None:
@@ -135,11 +139,11 @@ class Configs:
         self._derive()
 
     def of(self, kind: int, name: str) -> Mapping[str, str]:
-        """What was set for a resource while the brokers ran."""
+        """The dynamic configs of a resource."""
         return self._dynamic.get((kind, name), {})
 
     def set(self, kind: int, name: str, values: Mapping[str, str]) -> None:
-        """Set all configs of a resource; what is not named has its default again."""
+        """Replace all dynamic configs of a resource."""
         if values:
             self._dynamic[kind, name] = dict(values)
         else:
@@ -147,26 +151,25 @@ class Configs:
         self._derive()
 
     def dynamic(self) -> Mapping[str, str]:
-        """The configs of brokers that were set while they ran."""
+        """The dynamic configs of all brokers, merged."""
         *levels, _ = self._levels()
         return {
             name: value for level in reversed(levels) for name, value in level.items()
         }
 
-    def kept(self) -> list[tuple[int, str, dict[str, str]]]:
-        """All that was set for resources, to ``restore`` it."""
+    def saved(self) -> list[tuple[int, str, dict[str, str]]]:
+        """All dynamic configs, in a form for `restore`."""
         return [(*key, values) for key, values in self._dynamic.items()]
 
-    def restore(self, kept: list[tuple[int, str, dict[str, str]]]) -> None:
-        """Take up what ``kept`` returned."""
-        self._dynamic = {(kind, name): values for kind, name, values in kept}
+    def restore(self, saved: list[tuple[int, str, dict[str, str]]]) -> None:
+        """Set all dynamic configs to what `saved` returned."""
+        self._dynamic = {(kind, name): values for kind, name, values in saved}
         self._derive()
 
     def in_force(self, name: str) -> str | None:
         """The value of a broker's config in the cluster; None for none.
 
-        All nodes share what they have here, so a value that was set for one of them
-        alone counts for the others, too.
+        The nodes share one state, so a value that is set for one node applies to all.
         """
         for values in self._levels():
             if name in values:
@@ -196,7 +199,7 @@ class Configs:
                     self.topic_defaults[topic_config] = _times(value, factor)
                     break
 
-    # ---- what DescribeConfigs tells ----------------------------------------------
+    # ---- for DescribeConfigs -----------------------------------------------------
 
     def broker_synonyms(
         self, name: str, node_id: int, own: Mapping[str, str]
@@ -206,7 +209,7 @@ class Configs:
         Args:
             name: the config.
             node_id: the node.
-            own: what is static for this node alone.
+            own: the static configs of this node alone.
         """
         known = facts()
         names = known.families.get(name, [name])
@@ -228,7 +231,8 @@ class Configs:
             for one in names
             if (value := values.get(one)) is not None
         ]
-        # As in Kafka: what is before the first value of its own is left out.
+        # As in Kafka, values of other names that precede the first of this name are
+        # left out.
         return list(dropwhile(lambda one: one.name != name, found))
 
     def group_synonyms(self, name: str, group: str, node_id: int) -> list[Synonym]:

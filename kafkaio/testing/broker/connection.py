@@ -1,12 +1,21 @@
-"""One client's connection: requests are served one by one and answered in order."""
+"""The server side of one client connection.
+
+Requests of a connection are served one at a time and answered in the order in which
+they came, as Kafka does. A connection sees its node through the `Server` protocol
+alone; the handlers of the APIs are reached through it.
+
+The faults that apply to a request (see ``kafkaio.testing.broker.faults``) take effect
+here: before the handler runs (delay, reorder, disconnect before), in its place (an
+error for the whole answer), or when the answer is written.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from kafkaio._net.transport import Transport
 from kafkaio._runtime.clock import now
@@ -20,30 +29,67 @@ from kafkaio.protocol.headers import (
     encode_response_parts,
 )
 from kafkaio.protocol.message import Buffer, Request, Response
-from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
+from kafkaio.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.faults import Action, Rule
-from kafkaio.testing.broker.mentions import mentions
 from kafkaio.testing.broker.refusal import Refusal
 
-if TYPE_CHECKING:
-    from kafkaio.testing.broker.node import Handler, Node
-
-__all__ = ["ServerConnection"]
+__all__ = ["Server", "ServerConnection"]
 
 
-class _Rejected(Exception):
-    """The connection has to be closed."""
+class Api(Protocol):
+    """What a connection asks of an API before it serves a request."""
+
+    @property
+    def by_partition(self) -> bool:
+        """Whether an answer has an error code for each partition or other part."""
+
+    def speaks(self, version: int) -> bool:
+        """Whether a version of the API is served."""
+
+
+class Server(Protocol):
+    """What a connection needs of the node that accepted it."""
+
+    is_paused: bool
+
+    @property
+    def handlers(self) -> Mapping[int, Api]:
+        """The APIs of this release of Kafka, by Kafka's number."""
+
+    def advertised(self, only: ApiKey | None = None) -> list[ApiVersion]:
+        """The APIs and versions that ApiVersions reports."""
+
+    def begin(self, header: RequestHeader, request: Request[Response]) -> list[Rule]:
+        """Log a request; return the faults that apply to it."""
+
+    async def handle(
+        self,
+        header: RequestHeader,
+        request: Request[Response],
+        connection: ServerConnection,
+    ) -> Response | None:
+        """Serve a request; None if it has no answer."""
+
+    def disconnected(self, connection: ServerConnection) -> None:
+        """Remove a connection that has ended."""
+
+    def report(self, cause: BaseException) -> None:
+        """Report a bug of the embedded broker to the event loop."""
+
+
+class _CloseConnection(Exception):
+    """The connection has to be closed without an answer."""
 
 
 @dataclass(slots=True)
 class _Exchange:
-    """A request, what befalls it, and its answer.
+    """A request, the faults that apply to it, and its answer.
 
     Attributes:
         header: the request's header.
-        rules: the faults that befall it.
-        counted: those among them that count once, and did.
+        rules: the faults that apply.
+        counted: ids of the error rules that were counted for this request already.
         response: the answer; None if there is none.
     """
 
@@ -53,65 +99,67 @@ class _Exchange:
     response: Response | None = None
 
     def seconds(self, action: Action) -> float:
-        """How long the faults of a kind last together; 0 without one."""
+        """The sum of the durations of the faults of one kind; 0 without one."""
         if not self.rules:
             return 0.0
         faults = (rule.fault for rule in self.rules)
         return sum(fault.seconds for fault in faults if fault.action is action)
 
     def has(self, action: Action) -> bool:
-        """Whether a fault of a kind is among them."""
+        """Whether a fault of this kind applies."""
         return any(rule.fault.action is action for rule in self.rules)
 
     def count(self, rule: Rule) -> None:
-        """Count a rule once for a request, however many partitions it befell."""
+        """Count a rule once per request, however many partitions it applied to."""
         if id(rule) not in self.counted:
             self.counted.add(id(rule))
             rule.count += 1
 
 
 class ServerConnection:
-    """Serves one connection; a FrameSink. Handlers may look at its attributes.
+    """Serves one connection; a FrameSink.
+
+    Handlers get it to read ``client_host`` and ``is_open``, to look for the error of a
+    fault (`check`, `error_for`), and to `abort` it.
 
     Attributes:
-        node: the node that was dialled.
-        client_host: where the client is.
+        client_host: the client's address.
     """
 
-    def __init__(self, node: Node, transport: Transport, client_host: str) -> None:
-        self.node = node
+    def __init__(self, server: Server, transport: Transport, client_host: str) -> None:
         self.client_host = client_host
+        self._server = server
         self._transport = transport
         self._frames: deque[Buffer] = deque()
         self._wakeup = Wakeup()
         self._is_open = True
-        # The request that is being handled.
+        # The request that is being handled; there is one at a time.
         self._current = _Exchange(RequestHeader())
 
     @property
     def is_open(self) -> bool:
-        """Whether anybody is there to hear an answer."""
+        """Whether the client is still connected."""
         return self._is_open
 
     # ---- what the transport calls ------------------------------------------------
 
     def frame_received(self, frame: Buffer) -> None:
-        """Take one request."""
+        """Queue one request."""
         self._frames.append(frame)
         self._wakeup.notify()
 
     def connection_lost(self, cause: BaseException | None) -> None:
-        """The client went away."""
+        """Forget what is queued: the client has disconnected."""
         del cause
         self._is_open = False
         self._frames.clear()
-        self.node.connections.pop(self, None)
+        self._server.disconnected(self)
         self._wakeup.notify()
 
     # ---- what handlers call ------------------------------------------------------
 
     def error_for(self, topic: str, partition: int = -1) -> ErrorCode | None:
-        """The error that a fault has in store for a partition of this request."""
+        """The error that a fault demands for a partition of this request, if any."""
         for rule in self._current.rules:
             if rule.fault.action is Action.ERROR and rule.covers(topic, partition):
                 self._current.count(rule)
@@ -119,10 +167,10 @@ class ServerConnection:
         return None
 
     def check(self, topic: str, partition: int = -1) -> None:
-        """Fail where a fault has an error in store for a partition.
+        """Raise the error that a fault demands for a partition, if any.
 
-        Without a partition it is for answers that tell errors of other things, such
-        as topics or resources, by their names.
+        Without a partition, ``topic`` is the name of whatever the answer has an error
+        code for, such as a topic or a resource.
 
         Raises:
             Refusal: with that error.
@@ -132,76 +180,69 @@ class ServerConnection:
             raise Refusal(code)
 
     def metadata_lag(self) -> float:
-        """Seconds until nodes learn of what this request changes: a fault."""
+        """Seconds by which a fault delays what nodes know of this request's change."""
         return self._current.seconds(Action.METADATA_LAG)
 
     # ---- what the node calls -----------------------------------------------------
 
     def abort(self) -> None:
-        """Break the connection off."""
+        """Close the connection at once, dropping what was not yet written."""
         self._is_open = False
         self._transport.abort()
         self._wakeup.notify()
 
     def resumed(self) -> None:
-        """Go on: the node is paused no more."""
+        """Continue: the node is no longer paused."""
         self._wakeup.notify()
 
     async def run(self) -> None:
         """Serve requests until the connection ends."""
         while self._is_open:
-            if not self._frames or self.node.is_paused:
+            if not self._frames or self._server.is_paused:
                 await self._wakeup.wait()
                 continue
             try:
                 for exchange in await self._serve(self._frames.popleft()):
                     await self._answer(exchange)
-            except _Rejected:
+            except _CloseConnection:
                 self.abort()
-            except Exception as cause:  # noqa: BLE001  (one request, not the node)
-                self.node.report(cause)
+            except Exception as cause:  # noqa: BLE001  (fails one request, not the node)
+                self._server.report(cause)
                 self.abort()
 
     # ---- serving -----------------------------------------------------------------
 
     async def _serve(self, frame: Buffer) -> list[_Exchange]:
-        """Serve a request, and those that a fault lets overtake it.
+        """Serve a request, and those that overtake it because of a fault.
 
         Returns:
-            What is to be answered, in the order in which it was asked.
+            The exchanges to answer, in the order of their requests.
         """
         try:
             header, position = decode_request_header(frame)
-            handler = self.node.handler(header.request_api_key)
+            api = self._server.handlers.get(header.request_api_key)
             version = header.request_api_version
-            if handler is None or not handler.speaks(version):
+            if api is None or not api.speaks(version):
                 self._refuse_version(header)
                 return []
             kind = request_type(header.request_api_key)
-            # Bytes behind the request are ignored, as Kafka does: librdkafka 2.16
-            # leaves some behind when it asks for all topics.
+            # Bytes after the request are ignored, as in Kafka: librdkafka 2.16 leaves
+            # some there when it asks for all topics.
             request, _ = decode_from(kind, version, frame, position)
         except KafkaError:
-            # What cannot be understood is not answered; Kafka closes, too.
-            raise _Rejected from None
-        self.node.log_request(header)
-        exchange = _Exchange(header)
-        exchange.rules = self.node.faults.striking(
-            header.request_api_key,
-            self.node.node_id,
-            header.client_id,
-            lambda topic, index: mentions(self.node, request, topic, index),
-        )
+            # As Kafka, which closes the connection if a request cannot be parsed.
+            raise _CloseConnection from None
+        exchange = _Exchange(header, self._server.begin(header, request))
         overtaking: list[_Exchange] = []
         if exchange.rules:
-            overtaking = await self._befall_before(exchange)
+            overtaking = await self._apply_faults_before(exchange)
         self._current = exchange
-        exchange.response = await self._handle(handler, exchange, request)
+        exchange.response = await self._handle(api, exchange, request)
         return [exchange, *overtaking]
 
-    async def _befall_before(self, exchange: _Exchange) -> list[_Exchange]:
+    async def _apply_faults_before(self, exchange: _Exchange) -> list[_Exchange]:
         if exchange.has(Action.DISCONNECT_BEFORE):
-            raise _Rejected
+            raise _CloseConnection
         delay = exchange.seconds(Action.DELAY)
         if delay:
             await asyncio.sleep(delay)
@@ -210,45 +251,49 @@ class ServerConnection:
         return []
 
     async def _overtake(self, until: float) -> list[_Exchange]:
-        """Serve the request behind, if one comes in time."""
+        """Serve the next request first, if one comes before the deadline."""
         while self._is_open and not self._frames:
-            # Every notification may be for something else.
+            # A notification may have another cause than a new frame.
             if not await self._wakeup.wait(until) and not self._frames:
                 return []
         return await self._serve(self._frames.popleft()) if self._frames else []
 
     async def _handle(
-        self, handler: Handler, exchange: _Exchange, request: Request[Response]
+        self, api: Api, exchange: _Exchange, request: Request[Response]
     ) -> Response | None:
         if exchange.rules:
-            refused = self._top_level_error(exchange, request)
+            refused = self._top_level_error(api, exchange, request)
             if refused is not None:
                 return refused
             if exchange.has(Action.DUPLICATE):
-                first = await handler.handle(self.node, exchange.header, request, self)
-                await handler.handle(self.node, exchange.header, request, self)
+                first = await self._server.handle(exchange.header, request, self)
+                await self._server.handle(exchange.header, request, self)
                 return first
-        return await handler.handle(self.node, exchange.header, request, self)
+        return await self._server.handle(exchange.header, request, self)
 
     def _refuse_version(self, header: RequestHeader) -> None:
-        """ApiVersions always gets an answer, in version 0 (KIP-511)."""
-        handler = self.node.handler(ApiKey.API_VERSIONS)
-        if header.request_api_key != ApiKey.API_VERSIONS or handler is None:
-            raise _Rejected
+        """Answer an unknown version of ApiVersions in version 0 (KIP-511).
+
+        Raises:
+            _CloseConnection: for any other API, as in Kafka.
+        """
+        is_served = ApiKey.API_VERSIONS in self._server.handlers
+        if header.request_api_key != ApiKey.API_VERSIONS or not is_served:
+            raise _CloseConnection
         answer = ApiVersionsRequest.response_type()(
             error_code=ErrorCode.UNSUPPORTED_VERSION,
-            api_keys=self.node.advertised(ApiKey.API_VERSIONS),
+            api_keys=self._server.advertised(ApiKey.API_VERSIONS),
         )
         self._write(encode_response_parts(answer, 0, header.correlation_id))
 
     def _top_level_error(
-        self, exchange: _Exchange, request: Request[Response]
+        self, api: Api, exchange: _Exchange, request: Request[Response]
     ) -> Response | None:
-        """The answer that is nothing but an error, if there is one for all of it."""
+        """The answer that a fault replaces by an error; None where none does so."""
         kind = request.response_type()
         if not any(field.name == "error_code" for field in kind.SCHEMA):
             return None
-        if self.node.answers_by_partition(request.API_KEY):
+        if api.by_partition:
             return None
         for rule in exchange.rules:
             if rule.fault.action is Action.ERROR:
@@ -261,14 +306,14 @@ class ServerConnection:
     # ---- answering ---------------------------------------------------------------
 
     async def _answer(self, exchange: _Exchange) -> None:
-        while self.node.is_paused and self._is_open:
+        while self._server.is_paused and self._is_open:
             await self._wakeup.wait()
         response, header = exchange.response, exchange.header
         if response is None:
             return
-        mute = exchange.seconds(Action.THROTTLE)
-        if mute and hasattr(response, "throttle_time_ms"):
-            response.throttle_time_ms = round(mute * 1000)
+        throttle = exchange.seconds(Action.THROTTLE)
+        if throttle and hasattr(response, "throttle_time_ms"):
+            response.throttle_time_ms = round(throttle * 1000)
         parts = encode_response_parts(
             response, header.request_api_version, header.correlation_id
         )
@@ -276,12 +321,12 @@ class ServerConnection:
             await self._send_with_faults(parts, exchange)
         else:
             self._write(parts)
-        if mute:
-            await asyncio.sleep(mute)
+        if throttle:
+            await asyncio.sleep(throttle)
 
     async def _send_with_faults(self, parts: list[Buffer], exchange: _Exchange) -> None:
         if exchange.has(Action.DISCONNECT_AFTER):
-            raise _Rejected
+            raise _CloseConnection
         if exchange.has(Action.DROP):
             while self._is_open:
                 self._frames.clear()

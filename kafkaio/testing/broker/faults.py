@@ -1,6 +1,8 @@
-"""What goes wrong on demand: rules that say which requests fail, and how.
+"""Faults on demand: rules that say which requests fail, and how.
 
-::
+A fault says what happens, how often and at which rate. `Faults.on` makes a rule of it:
+a fault, and the requests that it applies to. Rules are tried in the order in which
+they were added, and several can apply to one request::
 
     broker.faults.on("Produce", disconnect_after_write(times=1))
     broker.faults.on("Fetch", error(ErrorCode.NOT_LEADER_OR_FOLLOWER, rate=0.1), node=2)
@@ -35,8 +37,8 @@ __all__ = [
     "throttle",
 ]
 
-#: Whether a request is about a partition.
-Touches = Callable[[str, int], bool]
+#: Whether a request concerns a partition.
+Concerns = Callable[[str, int], bool]
 
 
 class Action(Enum):
@@ -61,11 +63,11 @@ class Fault:
 
     Attributes:
         action: what happens.
-        times: how often; None for ever.
-        rate: the share of requests that it happens to, 0 to 1.
-        seed: for the dice, so that a run can be repeated.
-        seconds: how long, for what takes or has time.
-        code: what is answered, for an error.
+        times: how often at most; None for no limit.
+        rate: the probability that it happens to a request, 0 to 1.
+        seed: seed of the random numbers for ``rate``, so that a run can be repeated.
+        seconds: the duration, for actions that have one.
+        code: the error code, for errors.
     """
 
     action: Action
@@ -79,13 +81,19 @@ class Fault:
 def error(
     code: ErrorCode, times: int | None = None, rate: float = 1.0, seed: int = 0
 ) -> Fault:
-    """Answer with an error; the request has no effect.
+    """Answer with an error code; the request has no effect.
 
-    Where an answer has a code for each partition, every partition that the rule
-    covers gets it, and the others are served.
+    If the answer has a code for each partition, every partition that the rule covers
+    gets the error, and the others are served.
+
+    Args:
+        code: the error code.
+        times: how often at most; None for no limit.
+        rate: the probability that it happens to a request, 0 to 1.
+        seed: seed of the random numbers for ``rate``.
 
     Raises:
-        ValueError: there is no such code.
+        ValueError: Kafka has no such code.
     """
     return Fault(Action.ERROR, times, rate, seed, code=ErrorCode(code))
 
@@ -93,57 +101,83 @@ def error(
 def delay(
     seconds: float, times: int | None = None, rate: float = 1.0, seed: int = 0
 ) -> Fault:
-    """Serve the request that much later; those behind it wait."""
+    """Serve the request ``seconds`` later; the next ones on its connection wait.
+
+    ``times``, ``rate`` and ``seed`` are as for `error`.
+    """
     return Fault(Action.DELAY, times, rate, seed, seconds=seconds)
 
 
 def throttle(
     seconds: float, times: int | None = None, rate: float = 1.0, seed: int = 0
 ) -> Fault:
-    """Answer at once with a throttle time, then read nothing for as long (KIP-219)."""
+    """Answer with a throttle time of ``seconds``, then serve nothing for as long.
+
+    Only this connection is throttled, as in Kafka since KIP-219. ``times``, ``rate``
+    and ``seed`` are as for `error`.
+    """
     return Fault(Action.THROTTLE, times, rate, seed, seconds=seconds)
 
 
 def disconnect_before_write(
     times: int | None = None, rate: float = 1.0, seed: int = 0
 ) -> Fault:
-    """Close the connection; the request has no effect."""
+    """Close the connection; the request has no effect.
+
+    ``times``, ``rate`` and ``seed`` are as for `error`.
+    """
     return Fault(Action.DISCONNECT_BEFORE, times, rate, seed)
 
 
 def disconnect_after_write(
     times: int | None = None, rate: float = 1.0, seed: int = 0
 ) -> Fault:
-    """Close the connection where the answer would be: the effect is there."""
+    """Serve the request, then close the connection instead of answering.
+
+    ``times``, ``rate`` and ``seed`` are as for `error`.
+    """
     return Fault(Action.DISCONNECT_AFTER, times, rate, seed)
 
 
 def drop(times: int | None = None, rate: float = 1.0, seed: int = 0) -> Fault:
-    """Serve the request, and never answer it nor any behind it."""
+    """Serve the request, but answer neither it nor any later one on the connection.
+
+    ``times``, ``rate`` and ``seed`` are as for `error`.
+    """
     return Fault(Action.DROP, times, rate, seed)
 
 
 def half_frame(times: int | None = None, rate: float = 1.0, seed: int = 0) -> Fault:
-    """Serve the request, send half of the answer, then close the connection."""
+    """Serve the request, send half of the answer, then close the connection.
+
+    ``times``, ``rate`` and ``seed`` are as for `error`.
+    """
     return Fault(Action.HALF_FRAME, times, rate, seed)
 
 
 def corrupt_bytes(times: int | None = None, rate: float = 1.0, seed: int = 0) -> Fault:
-    """Serve the request, and flip the bits of a byte in the middle of the answer."""
+    """Serve the request, and invert a byte in the middle of the answer.
+
+    ``times``, ``rate`` and ``seed`` are as for `error`.
+    """
     return Fault(Action.CORRUPT, times, rate, seed)
 
 
 def duplicate(times: int | None = None, rate: float = 1.0, seed: int = 0) -> Fault:
-    """Serve the request twice, as if a network had doubled it; send one answer."""
+    """Serve the request twice, as if it had arrived twice; answer once.
+
+    ``times``, ``rate`` and ``seed`` are as for `error`.
+    """
     return Fault(Action.DUPLICATE, times, rate, seed)
 
 
 def reorder(
     times: int | None = None, rate: float = 1.0, seed: int = 0, *, seconds: float = 0.1
 ) -> Fault:
-    """Serve the request behind first, if the connection has one within ``seconds``.
+    """Serve the connection's next request first, if it arrives within ``seconds``.
 
-    The answers still come in the order of the requests, as every client demands.
+    The answers still come in the order of the requests, as Kafka's protocol demands.
+    ``times``, ``rate`` and ``seed`` are as for `error`.
     """
     return Fault(Action.REORDER, times, rate, seed, seconds=seconds)
 
@@ -151,25 +185,26 @@ def reorder(
 def metadata_lag(
     seconds: float, times: int | None = None, rate: float = 1.0, seed: int = 0
 ) -> Fault:
-    """Let the nodes learn of a created topic only that long after the answer.
+    """Hide a created topic from clients for ``seconds`` after the answer.
 
-    Only for CreateTopics. Until then clients that ask for the topic are answered as if
-    it did not exist, as by a broker that is behind with the cluster's metadata.
+    For CreateTopics only. Until then, a request about the topic is answered as if it
+    did not exist, as by a broker that is behind with the cluster's metadata. ``times``,
+    ``rate`` and ``seed`` are as for `error`.
     """
     return Fault(Action.METADATA_LAG, times, rate, seed, seconds=seconds)
 
 
 @dataclass(slots=True)
 class Rule:
-    """A fault, and which requests it befalls. None matches everything.
+    """A fault, and the requests that it applies to. None matches everything.
 
     Attributes:
         api: the API.
         fault: what happens.
-        node: id of the node asked.
+        node: id of the node that is asked.
         client_id: the client's id.
-        topic: a topic, with ``partition``.
-        partition: number of a partition of it.
+        topic: the topic of ``partition``.
+        partition: number of a partition.
         count: how often it has happened.
     """
 
@@ -180,18 +215,18 @@ class Rule:
     topic: str | None = None
     partition: int | None = None
     count: int = 0
-    _dice: random.Random = field(init=False, repr=False)
+    _random: random.Random = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._dice = random.Random(self.fault.seed)
+        self._random = random.Random(self.fault.seed)
 
     @property
     def is_spent(self) -> bool:
-        """Whether it has happened as often as it should."""
+        """Whether it has happened as often as its fault allows."""
         return self.fault.times is not None and self.count >= self.fault.times
 
     def is_for(self, api: int, node: int, client_id: str | None) -> bool:
-        """Whether a request is of the kind that the rule is about."""
+        """Whether it is about requests of this API, node and client."""
         return (
             api == self.api
             and self.node in {None, node}
@@ -200,12 +235,12 @@ class Rule:
         )
 
     def covers(self, topic: str, partition: int) -> bool:
-        """Whether a partition is."""
+        """Whether it is about this partition."""
         return self.topic in {None, topic} and self.partition in {None, partition}
 
-    def strikes(self) -> bool:
-        """Throw the dice."""
-        return self.fault.rate >= 1 or self._dice.random() < self.fault.rate
+    def draw(self) -> bool:
+        """Decide at random, by the fault's rate, whether it happens this time."""
+        return self.fault.rate >= 1 or self._random.random() < self.fault.rate
 
 
 _NAMES: Final = {key.name.replace("_", "").lower(): key for key in ApiKey}
@@ -215,8 +250,8 @@ class Faults:
     """The rules of one broker.
 
     Args:
-        can_refuse: whether an API has answers that a fault can put an error in.
-        nodes: the ids of the nodes there are; None for any.
+        can_refuse: whether the answers of an API have an error code.
+        nodes: the ids of the broker's nodes; None if any id is accepted.
     """
 
     def __init__(
@@ -237,22 +272,22 @@ class Faults:
         client_id: str | None = None,
         partition: tuple[str, int] | None = None,
     ) -> Rule:
-        """Let requests fail from now on.
+        """Make requests fail from now on.
 
         Args:
-            api: Kafka's name of the API, such as ``"Produce"``.
+            api: Kafka's name of the API, such as ``"Produce"``, in any case.
             fault: what happens.
-            node: only on this node.
-            client_id: only to this client.
-            partition: only to this topic and partition. An error is told of it alone,
-                where the API tells errors of partitions; all else befalls the whole
-                request that is about it.
+            node: only to requests to this node.
+            client_id: only to requests of this client.
+            partition: only to requests that concern this topic and partition. If the
+                API has an error code for each partition, an error goes to this one
+                alone; any other fault applies to the whole request.
 
         Returns:
-            The rule, whose ``count`` tells how often it has struck.
+            The rule; its ``count`` says how often the fault has happened.
 
         Raises:
-            ValueError: if there is no such API or node, or the API cannot fail in this
+            ValueError: there is no such API or node, or the API cannot fail in this
                 way.
         """
         if isinstance(api, str):
@@ -266,7 +301,7 @@ class Faults:
             raise ValueError(f"there is no node {node!r}: the nodes are {there}")
         topic, index = partition or (None, None)
         if fault.action is Action.ERROR and not self._can_refuse(key):
-            raise ValueError(f"{key.name} has no room for an error of its own")
+            raise ValueError(f"an answer of {key.name} has no error code")
         if fault.action is Action.METADATA_LAG and key is not ApiKey.CREATE_TOPICS:
             raise ValueError(f"metadata_lag is for CreateTopics, not {key.name}")
         rule = Rule(key, fault, node, client_id, topic, index)
@@ -274,7 +309,7 @@ class Faults:
         return rule
 
     def remove(self, rule: Rule) -> None:
-        """Let a rule strike no more. Nothing happens if it is gone already."""
+        """Remove a rule. Nothing happens if it is not there."""
         if rule in self._rules:
             self._rules.remove(rule)
 
@@ -282,13 +317,13 @@ class Faults:
         """Remove every rule."""
         self._rules.clear()
 
-    def striking(
-        self, api: int, node: int, client_id: str | None, touches: Touches
+    def matching(
+        self, api: int, node: int, client_id: str | None, concerns: Concerns
     ) -> list[Rule]:
-        """The rules that befall a request.
+        """The rules that apply to a request.
 
-        They count as struck, but for errors: whether those strike is known when the
-        answer is made.
+        Their ``count`` grows, except that of errors: those are counted when they are
+        put into the answer.
         """
         if not self._rules:
             return []
@@ -296,8 +331,8 @@ class Faults:
             rule
             for rule in self._rules
             if rule.is_for(api, node, client_id)
-            and (rule.partition is None or touches(rule.topic or "", rule.partition))
-            and rule.strikes()
+            and (rule.partition is None or concerns(rule.topic or "", rule.partition))
+            and rule.draw()
         ]
         for rule in found:
             if rule.fault.action is not Action.ERROR:

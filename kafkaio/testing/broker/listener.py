@@ -1,4 +1,4 @@
-"""Where clients dial in: a TCP port, or an address of the network in memory."""
+"""Listeners: a node accepts connections on a TCP port or in an in-memory network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["MAX_REQUEST_BYTES", "Listener", "MemoryListener", "TcpListener"]
 #: Kafka's default of socket.request.max.bytes.
 MAX_REQUEST_BYTES: Final = 104_857_600
 
-#: Given a new connection and the client's host; gives who listens to it.
+#: Called with a new connection and the client's host; returns the connection's sink.
 Accept = Callable[[Transport, str], FrameSink]
 
 
@@ -22,10 +22,10 @@ class Listener(Protocol):
     """One node's address."""
 
     async def open(self, accept: Accept) -> int:
-        """Accept connections from now on; return the port."""
+        """Start to accept connections; return the port."""
 
     async def close(self) -> None:
-        """Accept no more."""
+        """Stop accepting connections; open ones stay."""
 
 
 class _Accepted(TcpTransport):
@@ -42,7 +42,7 @@ class _Accepted(TcpTransport):
 
 
 class TcpListener:
-    """A port of this machine; a Listener. It keeps its number when opened again."""
+    """A TCP port; a Listener. It keeps the port number when it is opened again."""
 
     def __init__(self, host: str, port: int) -> None:
         self._host = host
@@ -50,7 +50,7 @@ class TcpListener:
         self._server: asyncio.Server | None = None
 
     async def open(self, accept: Accept) -> int:
-        """Listen; port 0 takes one that is free."""
+        """Listen; port 0 takes a free port."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
             lambda: _Accepted(accept), self._host, self._port
@@ -66,7 +66,7 @@ class TcpListener:
 
 
 class MemoryListener:
-    """An address in a network in memory; a Listener."""
+    """An address in an in-memory network; a Listener."""
 
     def __init__(self, network: MemoryNetwork, host: str, port: int) -> None:
         self._network = network

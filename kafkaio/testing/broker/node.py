@@ -1,26 +1,35 @@
-"""One node of the cluster: a listener, its connections, and what handlers need."""
+"""One node of the cluster: a listener, its connections, and what handlers need.
+
+A node knows which handler serves which API (`Handler`), the faults to apply, and its
+clients' fetch sessions. What all nodes have in common is in its `Cluster`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
+from uuid import UUID
 
 from kafkaio._net.transport import FrameSink, Transport
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.protocol.api_keys import ApiKey, request_type
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol.message import Request, Response, Struct
 from kafkaio.protocol.messages.api_versions import ApiVersion
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.clock import Clock
 from kafkaio.testing.broker.cluster import Cluster
 from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.faults import Faults
+from kafkaio.testing.broker.faults import Faults, Rule
 from kafkaio.testing.broker.listener import Listener
 from kafkaio.testing.broker.sessions import FetchSessions
 
 __all__ = ["Handle", "Handler", "LoggedRequest", "Node", "Peers"]
+
+# The names that the schemas of requests have for a topic, and for a partition's number.
+_TOPIC_FIELDS: Final = ("name", "topic", "topic_name", "topic_id")
+_INDEX_FIELDS: Final = ("partition_index", "index", "partition")
 
 
 class Handle(Protocol):
@@ -38,16 +47,16 @@ class Handle(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """One API.
+    """One API in one release of Kafka.
 
     Attributes:
         api: the API.
         lowest: the oldest version that is served.
-        highest: the newest that is served.
-        load: finds who serves a request.
-        by_partition: whether faults give errors to partitions or other parts of an
-            answer, not to all of it.
-        told_lowest: the oldest version that ApiVersions tells of.
+        highest: the newest version that is served.
+        load: imports the function that serves a request.
+        by_partition: whether an answer has an error code for each partition, or for
+            each other part: an error fault goes there, not to the answer as a whole.
+        advertised_lowest: the oldest version that ApiVersions reports.
     """
 
     api: ApiKey
@@ -55,11 +64,11 @@ class Handler:
     highest: int
     load: Callable[[ApiKey], Handle]
     by_partition: bool = False
-    told_lowest: int = 0
+    advertised_lowest: int = 0
 
     @property
     def handle(self) -> Handle:
-        """Serves a request."""
+        """The function that serves a request."""
         return self.load(self.api)
 
     @property
@@ -71,16 +80,16 @@ class Handler:
         )
 
     def speaks(self, version: int) -> bool:
-        """Whether a version is served."""
+        """Whether a version of the API is served."""
         return self.lowest <= version <= self.highest
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """A request that came in.
+    """A request that a node received.
 
     Attributes:
-        at: when it was begun, in seconds of the loop's clock.
+        at: when the node began to serve it, in seconds of the loop's clock.
         node: id of the node.
         api: Kafka's number of the API.
         version: the API's version.
@@ -97,19 +106,19 @@ class LoggedRequest:
 
 
 class Peers(Protocol):
-    """What a node knows of the whole: the broker."""
+    """What a node needs of the `Broker` that it belongs to."""
 
     @property
     def auto_create_topics(self) -> bool:
-        """Whether asking for a topic creates it."""
+        """Whether a Metadata request for an unknown topic creates it."""
 
     @property
     def default_partitions(self) -> int:
-        """Partitions of a topic whose number is not told."""
+        """Number of partitions of a topic created without one."""
 
     @property
     def default_replication_factor(self) -> int:
-        """Replicas of a topic whose number is not told."""
+        """Replication factor of a topic created without one."""
 
     @property
     def nodes(self) -> Mapping[int, Node]:
@@ -117,7 +126,7 @@ class Peers(Protocol):
 
     @property
     def release(self) -> str:
-        """The release of Kafka that this is taken for."""
+        """The release of Kafka whose API versions are served."""
 
     def record(self, request: LoggedRequest) -> None:
         """Add to the request log."""
@@ -128,16 +137,18 @@ class Node:
 
     Attributes:
         node_id: its id.
-        host: the host that it tells clients.
-        port: the port that it tells clients; 0 until it was opened.
-        advertised_port: the port to tell clients, where it is not the one listened at.
+        host: the advertised host.
+        port: the advertised port; 0 until the node has started.
+        advertised_port: the port to advertise, if it is not the one listened at.
         rack: its rack, for fetches from the nearest replica (KIP-392).
-        cluster: what all nodes agree on.
-        clock: what time it is.
-        broker: the whole, and the other nodes.
+        cluster: the state that all nodes share.
+        clock: the clock of the cluster.
+        broker: the broker that the node belongs to, with the other nodes.
+        faults: the faults to apply to requests.
+        handlers: the APIs that are served, by Kafka's number.
         fetch_sessions: its clients' fetch sessions.
-        connections: the open ones.
-        is_paused: whether it reads and answers nothing for now.
+        connections: the open ones, oldest first.
+        is_paused: whether it serves and answers nothing for now.
     """
 
     def __init__(
@@ -155,7 +166,7 @@ class Node:
         self.rack: str | None = None
         self.cluster = cluster
         self.broker = broker
-        self.faults: Faults = Faults()
+        self.faults = Faults()
         self.handlers: Mapping[int, Handler] = {}
         self.fetch_sessions = FetchSessions()
         self.is_paused = False
@@ -170,7 +181,7 @@ class Node:
 
     @property
     def clock(self) -> Clock:
-        """What time it is."""
+        """The clock of the cluster."""
         return self.cluster.clock
 
     @property
@@ -178,10 +189,10 @@ class Node:
         """Whether it accepts connections."""
         return self._supervisor is not None
 
-    # ---- its life ----------------------------------------------------------------
+    # ---- start, pause, stop ------------------------------------------------------
 
     async def start(self) -> None:
-        """Accept connections; nothing is known of an earlier life."""
+        """Accept connections, with no fetch sessions, as a restarted node."""
         self._supervisor = Supervisor(f"node {self.node_id}", self.report)
         self._supervisor.start()
         self.fetch_sessions = FetchSessions()
@@ -194,12 +205,12 @@ class Node:
         self.is_paused = True
 
     def in_pause(self, seconds: float, call: Callable[[], None]) -> None:
-        """Call something if the pause lasts so long."""
+        """Call a function once the current pause has lasted ``seconds`` seconds."""
         loop = asyncio.get_running_loop()
         self._pause_timer = loop.call_later(seconds, call)
 
     def resume(self) -> None:
-        """Go on where ``pause`` came between."""
+        """Serve what came in since ``pause``, and continue."""
         self._end_pause()
         for connection in self.connections:
             connection.resumed()
@@ -211,7 +222,7 @@ class Node:
             self._pause_timer = None
 
     async def stop(self) -> None:
-        """Break every connection off and end every task. May be called again."""
+        """Abort every connection and end every task. May be called again."""
         supervisor, self._supervisor = self._supervisor, None
         self._end_pause()
         await self._listener.close()
@@ -231,13 +242,16 @@ class Node:
         return connection
 
     def report(self, cause: BaseException) -> None:
-        """Tell the loop of a mistake of ours; the client sees a closed connection."""
+        """Report a bug of the embedded broker to the event loop.
+
+        The client sees a closed connection.
+        """
         asyncio.get_running_loop().call_exception_handler(
             {"message": f"embedded broker: {self!r} failed", "exception": cause}
         )
 
     def own_configs(self) -> dict[str, str]:
-        """The static configs of this node alone, as its ``server.properties`` has."""
+        """The static configs of this node alone, as in its ``server.properties``."""
         node_id = str(self.node_id)
         address = f"PLAINTEXT://{self.host}:{self.port}"
         configs = {
@@ -253,29 +267,20 @@ class Node:
 
     # ---- what connections need ---------------------------------------------------
 
-    def handler(self, api: int) -> Handler | None:
-        """Who serves an API, in this release of Kafka."""
-        return self.handlers.get(api)
-
-    def answers_by_partition(self, api: int) -> bool:
-        """Whether an error is told for each partition, and not once."""
-        handler = self.handlers.get(api)
-        return handler is not None and handler.by_partition
-
     def advertised(self, only: ApiKey | None = None) -> list[ApiVersion]:
-        """The APIs and versions to tell clients, in the order of their numbers."""
+        """The APIs and versions that ApiVersions reports, in the order of the keys."""
         return [
             ApiVersion(
                 api_key=handler.api,
-                min_version=handler.told_lowest,
+                min_version=handler.advertised_lowest,
                 max_version=handler.highest,
             )
             for _, handler in sorted(self.handlers.items())
             if only is None or handler.api == only
         ]
 
-    def log_request(self, header: RequestHeader) -> None:
-        """Add to the broker's request log."""
+    def begin(self, header: RequestHeader, request: Request[Response]) -> list[Rule]:
+        """Add a request to the broker's log; return the faults that apply to it."""
         self.broker.record(
             LoggedRequest(
                 self.clock.now(),
@@ -286,3 +291,64 @@ class Node:
                 header.correlation_id,
             )
         )
+        return self.faults.matching(
+            header.request_api_key,
+            self.node_id,
+            header.client_id,
+            lambda topic, index: self._concerns(request, topic, index),
+        )
+
+    async def handle(
+        self,
+        header: RequestHeader,
+        request: Request[Response],
+        connection: ServerConnection,
+    ) -> Response | None:
+        """Serve a request; None if it has no answer."""
+        handler = self.handlers[header.request_api_key]
+        return await handler.handle(self, header, request, connection)
+
+    def disconnected(self, connection: ServerConnection) -> None:
+        """Remove a connection that has ended."""
+        self.connections.pop(connection, None)
+
+    def _concerns(self, request: Request[Response], topic: str, partition: int) -> bool:
+        """Whether a request names a partition, or its topic without any partition.
+
+        An incremental Fetch concerns every partition of its session.
+        """
+        found = self.cluster.topics.get(topic)
+        names = {topic} if found is None else {topic, found.topic_id}
+        # Only Fetch requests have a session.
+        session = self.fetch_sessions.get(getattr(request, "session_id", 0))
+        if any((name, partition) in session for name in names):
+            return True
+        return any(
+            _names_partition(part, partition)
+            for part in _structs(request)
+            if not names.isdisjoint(_topics(part))
+        )
+
+
+def _structs(parent: Struct) -> list[Struct]:
+    lists = (getattr(parent, field.name) for field in parent.SCHEMA if field.array)
+    return [one for found in lists for one in found or () if isinstance(one, Struct)]
+
+
+def _topics(part: Struct) -> list[str | UUID]:
+    values = (getattr(part, name, None) for name in _TOPIC_FIELDS)
+    return [value for value in values if isinstance(value, str | UUID)]
+
+
+def _names_partition(topic: Struct, partition: int) -> bool:
+    """Whether a topic's part of a request names a partition, or no partition at all."""
+    numbers: list[int] = []
+    for field in topic.SCHEMA:
+        if field.array:
+            for one in getattr(topic, field.name) or ():
+                if isinstance(one, int):
+                    numbers.append(one)
+                else:
+                    numbers += (getattr(one, name, -1) for name in _INDEX_FIELDS)
+    named = [number for number in numbers if number >= 0]
+    return partition in named or not named

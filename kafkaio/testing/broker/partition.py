@@ -1,4 +1,4 @@
-"""One partition: who leads it, its log, and who waits for records in it."""
+"""One partition: its leader, its log, and the fetches that wait for its records."""
 
 from __future__ import annotations
 
@@ -31,22 +31,24 @@ _REBUILD_BYTES = 1 << 20
 class Partition:
     """One partition. Its replicas share one log: replication takes no time here.
 
-    So the high watermark and the last stable offset are the end of the log. Of a
-    replica that falls out of sync it is noted how far it got, where it might lead all
-    the same (``unclean.leader.election.enable``): the log is cut there then.
+    So the high watermark and the last stable offset are the end of the log. For a
+    replica that falls out of sync, the end of the log at that moment is remembered if
+    the topic allows unclean elections (``unclean.leader.election.enable``): when that
+    replica becomes the leader, the log is truncated to it.
 
     Attributes:
         topic: name of the topic.
         topic_id: id of the topic.
         index: number of the partition.
         replicas: ids of the nodes that hold it, the preferred leader first.
-        isr: those that are up.
-        leader: id of the node that leads, -1 for none.
-        leader_epoch: counts the leaders.
-        settles_at: when nodes know who leads; until then, nobody does as leader.
-        now: tells the time.
+        isr: the in-sync replicas.
+        leader: id of the leader, -1 for none.
+        leader_epoch: grows by one with each change of the leader.
+        leader_known_at: the time from which nodes know the leader; until then no node
+            acts as the leader.
+        now: the cluster's clock, in seconds.
         settings: the topic's configs.
-        producers: what is known of idempotent producers.
+        producers: the state of idempotent producers.
     """
 
     def __init__(
@@ -65,17 +67,18 @@ class Partition:
         self.isr = list(replicas)
         self.leader = replicas[0]
         self.leader_epoch = 0
-        self.settles_at = -inf
+        self.leader_known_at = -inf
         self.now: Callable[[], float] = now
-        self._led_before = (self.leader, self.leader_epoch)
-        #: The ends of replicas out of sync, by node, where they may come to matter.
+        self._previous_leader = (self.leader, self.leader_epoch)
+        #: Where the log ended when a replica fell out of sync, by node; only while the
+        #: topic allows unclean elections.
         self._ends: dict[int, int] = {}
         self.settings = settings
         self.producers = ProducerStates()
         self._open_log = open_log
         self._log: Log | None = None
-        # In the order in which they came: a simulation has to repeat itself.
-        self._waiting: dict[Wakeup, None] = {}
+        # A dict for its order: a simulation with the same seed must run the same way.
+        self._waiters: dict[Wakeup, None] = {}
 
     def __repr__(self) -> str:
         return (
@@ -85,18 +88,18 @@ class Partition:
 
     @property
     def log(self) -> Log:
-        """The log, opened when first needed."""
+        """The log, opened on first use."""
         if self._log is None:
             self._log = self._open_log()
-            self._recall(self._log)
+            self._restore_producers(self._log)
         return self._log
 
-    def _recall(self, log: Log) -> None:
-        """Learn the producers from a log that was there before us."""
+    def _restore_producers(self, log: Log) -> None:
+        """Restore the state of producers from the batches in the log."""
         offset = log.start_offset
         while offset < log.end_offset:
             data = log.read(offset, _REBUILD_BYTES)
-            if not data:  # compaction took what was last
+            if not data:  # compaction removed the last batches
                 return
             for header in headers_of(data):
                 offset = header.last_offset + 1
@@ -111,27 +114,28 @@ class Partition:
 
     @property
     def high_watermark(self) -> int:
-        """Where consumers stop."""
+        """The offset up to which consumers can read."""
         return self.log.end_offset
 
     @property
-    def is_settled(self) -> bool:
-        """Whether nodes know who leads."""
-        return self.settles_at == -inf or self.settles_at <= self.now()
+    def is_leader_known(self) -> bool:
+        """Whether nodes know the current leader."""
+        return self.leader_known_at == -inf or self.leader_known_at <= self.now()
 
     @property
     def known_leader(self) -> tuple[int, int]:
-        """Who leads as far as nodes know, and the leader epoch."""
-        if self.is_settled:
+        """The leader and the leader epoch, as nodes know them now."""
+        if self.is_leader_known:
             return self.leader, self.leader_epoch
-        return self._led_before
+        return self._previous_leader
 
     def check_epoch(self, current_leader_epoch: int, node_id: int) -> None:
-        """Hold a client's idea of the leader epoch against that of a node; -1 is none.
+        """Compare a client's leader epoch (-1 for none) with the one that a node knows.
 
         Raises:
-            Refusal: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH; NOT_LEADER_OR_FOLLOWER
-                of a node that has no replica.
+            Refusal: FENCED_LEADER_EPOCH if the client's is older,
+                UNKNOWN_LEADER_EPOCH if it is newer, NOT_LEADER_OR_FOLLOWER if the
+                node has no replica.
         """
         if node_id not in self.replicas:
             raise Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -143,12 +147,12 @@ class Partition:
         raise Refusal(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
-        """The greatest leader epoch up to ``epoch``, and where it ended.
+        """The greatest leader epoch that is at most ``epoch``, and its end offset.
 
-        Epochs in which nothing was written count: each ended where the next began.
+        Epochs in which nothing was written count: each ends where the next begins.
 
         Returns:
-            ``(-1, -1)`` where it is newer than that of the leader.
+            ``(-1, -1)`` if ``epoch`` is newer than the leader's.
         """
         log = self.log
         if not 0 <= epoch <= self.leader_epoch:
@@ -161,16 +165,25 @@ class Partition:
         return log.end_offset_for_epoch(epoch)
 
     def check_leader(self, node_id: int) -> None:
-        """Make sure that a node leads, and knows that it does.
+        """Check that a node is the leader and knows it.
 
         Raises:
             Refusal: NOT_LEADER_OR_FOLLOWER.
         """
-        if self.leader != node_id or not self.is_settled:
+        if self.leader != node_id or not self.is_leader_known:
             raise Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def produce(self, records: Buffer, acks: int, now_ms: int) -> Appended:
-        """Append what a client sent, once.
+        """Append a batch that a client sent, unless it was appended before.
+
+        Args:
+            records: what the request has for the partition: one batch.
+            acks: the request's acks: -1 (all), 0 or 1.
+            now_ms: the wall clock's time.
+
+        Returns:
+            The batch's place in the log; for a batch that an idempotent producer sent
+            again, the place of the first.
 
         Raises:
             Refusal: the reason why it is not appended.
@@ -216,7 +229,7 @@ class Partition:
     def append(
         self, records: Buffer, now_ms: int, producer: ProducerBatch | None = None
     ) -> Appended:
-        """Append a batch as the leader does, without asking whether it may."""
+        """Append a batch as the leader, without any check of the client's rights."""
         found = self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
         if producer is not None:
             self.producers.appended(producer, found.base_offset, found.log_append_time)
@@ -224,11 +237,11 @@ class Partition:
         return found
 
     def delete_records(self, before: int) -> int:
-        """Move the start; return it.
+        """Move the start of the log up to an offset; return the start.
 
         Raises:
-            Refusal: OFFSET_OUT_OF_RANGE for what was never written, POLICY_VIOLATION
-                where the topic is compacted only.
+            Refusal: OFFSET_OUT_OF_RANGE beyond the end, POLICY_VIOLATION if the
+                topic's cleanup policy is compaction alone.
         """
         if not self.settings.is_deleting:
             raise Refusal(ErrorCode.POLICY_VIOLATION)
@@ -239,29 +252,29 @@ class Partition:
             self.wake()
         return self.start_offset
 
-    def wait_with(self, wakeup: Wakeup) -> None:
-        """Notify ``wakeup`` whenever something changes here, until ``forget``."""
-        self._waiting[wakeup] = None
+    def add_waiter(self, wakeup: Wakeup) -> None:
+        """Notify ``wakeup`` at every `wake` until `remove_waiter`."""
+        self._waiters[wakeup] = None
 
-    def forget(self, wakeup: Wakeup) -> None:
-        """Notify ``wakeup`` no more."""
-        self._waiting.pop(wakeup, None)
+    def remove_waiter(self, wakeup: Wakeup) -> None:
+        """Stop to notify ``wakeup``."""
+        self._waiters.pop(wakeup, None)
 
     def wake(self) -> None:
-        """Tell who waits that records came, the leader changed, or all is gone."""
-        for wakeup in self._waiting:
+        """Notify the waiters of new records, a new leader, or the topic's deletion."""
+        for wakeup in self._waiters:
             wakeup.notify()
 
-    def elect(self, leader: int, settles_at: float = -inf) -> None:
+    def elect(self, leader: int, leader_known_at: float = -inf) -> None:
         """Change the leader; -1 leaves the partition without one."""
-        self._led_before = self.known_leader
-        self.settles_at = settles_at
+        self._previous_leader = self.known_leader
+        self.leader_known_at = leader_known_at
         self.leader = leader
         self.leader_epoch += 1
         self.wake()
 
     def set_isr(self, isr: Iterable[int]) -> None:
-        """Say which replicas are in sync from now on."""
+        """Set the in-sync replicas."""
         wanted = set(isr)
         before, self.isr = self.isr, [one for one in self.replicas if one in wanted]
         for node in self.isr:
@@ -270,25 +283,29 @@ class Partition:
             left = [node for node in before if node not in self.isr]
             self._ends.update(dict.fromkeys(left, self.log.end_offset))
 
-    def cut_to(self, node_id: int) -> None:
-        """Lose what a replica out of sync has not got, and all others with it."""
+    def truncate_to_replica(self, node_id: int) -> None:
+        """Truncate the log to what a replica that is out of sync has.
+
+        That is what an unclean election loses. The replica is the only one in sync
+        then.
+        """
         self.log.truncate_to(self._ends.pop(node_id, self.log.end_offset))
-        self.producers.forget()
-        self._recall(self.log)
+        self.producers.clear()
+        self._restore_producers(self.log)
         self.isr = [node_id]
 
     def apply_settings(self) -> None:
-        """Let the log obey the topic's configs as they are now."""
+        """Give the log the topic's current configs."""
         if self._log is not None:
             self._log.config = self.settings.log_config
 
     def flush_if_due(self, now_ms: int) -> None:
-        """Flush what has waited for ``flush.ms``."""
+        """Flush the log if something in it has waited for ``flush.ms``."""
         if self._log is not None:
             self._log.flush_if_due(now_ms)
 
     def tidy(self, now_ms: int) -> None:
-        """Forget and compact what is due."""
+        """Apply retention and compaction."""
         log = self._log
         if log is None:
             return
@@ -299,7 +316,7 @@ class Partition:
             self.wake()
 
     def close(self) -> None:
-        """Close the log; it opens again when next needed."""
+        """Close the log; it is opened again on next use."""
         if self._log is not None:
             self._log.close()
             self._log = None

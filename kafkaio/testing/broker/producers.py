@@ -1,4 +1,4 @@
-"""What a partition remembers of idempotent producers (KIP-98, KIP-360)."""
+"""The state of idempotent producers in a partition (KIP-98, KIP-360)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kafkaio.testing.broker.refusal import Refusal
 
 __all__ = ["ProducerBatch", "ProducerStates"]
 
-#: Kafka recognises a repetition of any of a producer's last five batches.
+#: As in Kafka: a producer's last five batches are recognised if they are sent again.
 REMEMBERED: Final = 5
 _SEQUENCES: Final = 2**31
 
 
 class ProducerBatch(NamedTuple):
-    """The producer's half of a batch header."""
+    """The fields of a batch header that the producer sets."""
 
     producer_id: int
     epoch: int
@@ -31,7 +31,7 @@ class ProducerBatch(NamedTuple):
         return (self.base_sequence + self.record_count - 1) % _SEQUENCES
 
 
-class _Kept(NamedTuple):
+class _Appended(NamedTuple):
     base_sequence: int
     last_sequence: int
     base_offset: int
@@ -41,16 +41,17 @@ class _Kept(NamedTuple):
 @dataclass(slots=True)
 class _Producer:
     epoch: int
-    batches: deque[_Kept] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    batches: deque[_Appended] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
 
 class ProducerStates:
     """The producers of one partition.
 
-    ``find_duplicate`` and ``check`` come before an append, ``appended`` after it.
+    The leader calls `find_duplicate` and `check` before it appends a batch, and
+    `appended` afterwards.
 
     Args:
-        fenced: the lowest epoch that is let in, by producer id, in all partitions.
+        fenced: the lowest epoch accepted, by producer id, in all partitions.
     """
 
     def __init__(self, fenced: Mapping[int, int] | None = None) -> None:
@@ -59,11 +60,11 @@ class ProducerStates:
 
     @property
     def epochs(self) -> dict[int, int]:
-        """The epoch of every producer that wrote, by its id."""
+        """The latest epoch of every producer that wrote, by producer id."""
         return {found: one.epoch for found, one in self._producers.items()}
 
     def find_duplicate(self, batch: ProducerBatch) -> tuple[int, int] | None:
-        """Base offset and append time of the same batch, if it is among the last."""
+        """Base offset and append time of the same batch, if it is a recent one."""
         producer = self._producers.get(batch.producer_id)
         if producer is None or producer.epoch != batch.epoch:
             return None
@@ -78,14 +79,15 @@ class ProducerStates:
         return None
 
     def check(self, batch: ProducerBatch) -> None:
-        """Hold a batch against what came before it.
+        """Check that a batch follows the producer's last batch.
 
-        A producer that is not known may begin with any sequence number, as on a real
-        broker that has forgotten it.
+        An unknown producer may begin with any sequence number, as on a real broker
+        whose state of it has expired.
 
         Raises:
-            Refusal: INVALID_PRODUCER_EPOCH for an older epoch than the last,
-                OUT_OF_ORDER_SEQUENCE_NUMBER for a gap or a step back.
+            Refusal: INVALID_PRODUCER_EPOCH for an epoch older than the last,
+                OUT_OF_ORDER_SEQUENCE_NUMBER for any other sequence number than the
+                next.
         """
         producer = self._producers.get(batch.producer_id)
         known = 0 if producer is None else producer.epoch
@@ -106,22 +108,22 @@ class ProducerStates:
             raise Refusal(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"producer {batch.producer_id} sent sequence {batch.base_sequence},"
-                f" expected was {expected}",
+                f" expected {expected}",
             )
 
-    def forget(self) -> None:
-        """Know no producer any more; fences stay."""
+    def clear(self) -> None:
+        """Forget every producer; the fenced epochs stay."""
         self._producers.clear()
 
     def appended(
         self, batch: ProducerBatch, base_offset: int, log_append_time: int
     ) -> None:
-        """Remember a batch that is in the log now."""
+        """Record a batch that was appended."""
         producer = self._producers.get(batch.producer_id)
         if producer is None or producer.epoch != batch.epoch:
             producer = self._producers[batch.producer_id] = _Producer(batch.epoch)
         producer.batches.append(
-            _Kept(
+            _Appended(
                 batch.base_sequence, batch.last_sequence, base_offset, log_append_time
             )
         )

@@ -1,4 +1,4 @@
-"""What a ``server.properties`` says to the embedded broker."""
+"""Configs from a ``server.properties`` file: parsed, checked, listeners found."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _LARGEST_PORT: Final = 65535
 
 
 class Address(NamedTuple):
-    """A host, empty for all interfaces, and a port, 0 for one that is free."""
+    """A host (empty for all interfaces) and a port (0 for any free one)."""
 
     host: str
     port: int
 
 
 def checked_config(given: Mapping[str, str | float]) -> dict[str, str]:
-    """Return configs as texts, as Kafka writes them.
+    """Return configs as strings, in Kafka's notation.
 
     Raises:
-        ValueError: Kafka has a config of that name, and it cannot have that value.
+        ValueError: Kafka does not accept this value for a config that it knows.
     """
     found: dict[str, str] = {}
     for name, value in given.items():
@@ -50,7 +50,7 @@ def checked_config(given: Mapping[str, str | float]) -> dict[str, str]:
 
 
 def changed_config(config: Mapping[str, str]) -> dict[str, str]:
-    """Return those of the configs that are not as Kafka has them by default."""
+    """Return the configs that differ from Kafka's defaults."""
     brokers = facts().brokers
     return {
         name: value for name, value in config.items() if brokers[name].default != value
@@ -58,23 +58,24 @@ def changed_config(config: Mapping[str, str]) -> dict[str, str]:
 
 
 def listener(config: Mapping[str, str], name: str) -> Address | None:
-    """Return the address of the first listener for clients; None where none is set.
+    """Return the address of the first listener for clients; None if none is set.
 
     Args:
         config: the configs.
         name: ``listeners`` or ``advertised.listeners``.
 
     Raises:
-        ValueError: it cannot be read, or is secured, which no listener is here.
+        ValueError: it cannot be parsed, or asks for TLS or SASL, which the embedded
+            broker does not have.
     """
     for entry in config.get(name, "").split(","):
         if not entry.strip() or entry.strip().startswith(f"{_CONTROLLER}:"):
             continue
         found = _LISTENER.match(entry.strip())
         if found is None or int(found["port"]) > _LARGEST_PORT:
-            raise ValueError(f"{name}={entry}: it has to be like PLAINTEXT://host:9092")
+            raise ValueError(f"{name}={entry}: not of the form PLAINTEXT://host:9092")
         if found["name"] in _SECURED:
-            raise ValueError(f"{name}={entry}: the embedded broker has PLAINTEXT alone")
+            raise ValueError(f"{name}={entry}: the embedded broker has PLAINTEXT only")
         return Address(found["host"], int(found["port"]))
     return None
 
@@ -84,7 +85,7 @@ def read_properties(path: Path) -> dict[str, str]:
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is not text.
+        ValueError: it is not UTF-8 text.
     """
     found: dict[str, str] = {}
     pending = ""

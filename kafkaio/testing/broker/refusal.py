@@ -1,4 +1,4 @@
-"""How a broker's code says no: an error code, carried by an exception."""
+"""The exception with which the broker's code refuses: it carries an error code."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ class _Answer(Protocol):
 
 
 class Refusal(Exception):
-    """An error code that is to be answered.
+    """The error code to answer with.
 
     Args:
         code: the error code.
-        message: for the answers that have room for one.
-        bad_records: positions of the records at fault, where single ones are.
+        message: for the answers that have a field for it.
+        bad_records: positions in the batch of the records that are at fault, if
+            single records are.
     """
 
     def __init__(
@@ -36,10 +37,10 @@ class Refusal(Exception):
         self.bad_records = tuple(bad_records)
 
     def write_to(self, answer: _Answer) -> None:
-        """Tell the code, and the message, in an answer that has room for both."""
+        """Write the code and the message to an answer."""
         answer.error_code = self.code
         answer.error_message = self.message
 
 
 class Malformed(Refusal):
-    """A refusal of what could not be made out, before anything was looked at."""
+    """Refuses data that cannot be parsed, before any other check."""

@@ -1,4 +1,9 @@
-"""Incremental fetch sessions, the broker's side (KIP-227, KIP-516)."""
+"""The broker's side of incremental fetch sessions (KIP-227, KIP-516).
+
+A full request (epoch 0) names every partition and opens a session; the requests that
+follow name only what changed. The answer to an incremental request names a partition
+only if there is news of it: the session remembers what the client was sent last.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +15,9 @@ from uuid import UUID
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing.broker.refusal import Refusal
 
-__all__ = ["Asked", "FetchSession", "FetchSessions", "PartitionKey"]
+__all__ = ["FetchSession", "FetchSessions", "PartitionKey", "SessionPartition"]
 
-#: Topic, by name up to Fetch v12 and by id from v13 on, and partition number.
+#: Topic (by name up to Fetch v12, by id from v13 on) and partition number.
 PartitionKey = tuple[str | UUID, int]
 
 NO_SESSION: Final = 0
@@ -22,29 +27,36 @@ _LAST_EPOCH: Final = 2**31 - 1
 
 
 @dataclass(slots=True)
-class Asked:
-    """What a client wants of one partition, and what it was told last.
+class SessionPartition:
+    """What a client asks of one partition, and what it was sent last.
 
-    The ``told`` fields are -1 where it has to be told in any case.
+    Attributes:
+        offset: where to read.
+        max_bytes: the most to read.
+        leader_epoch: the client's leader epoch; -1 for none.
+        last_fetched_epoch: epoch of the client's last record; -1 for none.
+        sent_watermark: the high watermark that the client was sent last.
+        sent_start: the log start offset that it was sent last. Both are -1 if the
+            next answer has to name the partition in any case.
     """
 
     offset: int
     max_bytes: int
     leader_epoch: int = -1
     last_fetched_epoch: int = -1
-    told_watermark: int = -1
-    told_start: int = -1
+    sent_watermark: int = -1
+    sent_start: int = -1
 
 
 @dataclass(slots=True)
 class FetchSession:
-    """What one client fetches from one node. Its id is 0 if it is not kept.
+    """What one client fetches from one node.
 
     Attributes:
-        session_id: its number.
-        epoch: the epoch that the next request has to have.
-        by_id: whether topics are told by id.
+        session_id: its id; 0 if the node does not keep the session.
+        by_id: whether topics are named by id.
         is_full: whether the answer names every partition, changed or not.
+        epoch: the epoch that the next request has to have.
         partitions: what is fetched, in the order in which it is answered.
     """
 
@@ -52,25 +64,25 @@ class FetchSession:
     by_id: bool
     is_full: bool
     epoch: int = 1
-    partitions: dict[PartitionKey, Asked] = field(default_factory=dict)
+    partitions: dict[PartitionKey, SessionPartition] = field(default_factory=dict)
 
     def update(
         self,
-        changed: Iterable[tuple[PartitionKey, Asked]],
+        changed: Iterable[tuple[PartitionKey, SessionPartition]],
         forgotten: Iterable[PartitionKey],
     ) -> None:
         """Apply an incremental request."""
         for key, asked in changed:
             before = self.partitions.get(key)
             if before is not None:
-                asked.told_watermark = before.told_watermark
-                asked.told_start = before.told_start
+                asked.sent_watermark = before.sent_watermark
+                asked.sent_start = before.sent_start
             self.partitions[key] = asked
         for key in forgotten:
             self.partitions.pop(key, None)
 
     def move_back(self, key: PartitionKey) -> None:
-        """Let other partitions go first next time."""
+        """Move a partition to the end, so that others are read first next time."""
         self.partitions[key] = self.partitions.pop(key)
 
 
@@ -78,7 +90,7 @@ class FetchSessions:
     """The sessions of one node.
 
     Args:
-        slots: how many there may be; the one used longest ago makes room.
+        slots: how many there may be; a new one replaces the least recently used.
     """
 
     def __init__(self, slots: int = 1000) -> None:
@@ -90,7 +102,7 @@ class FetchSessions:
         return len(self._sessions)
 
     def get(self, session_id: int) -> Collection[PartitionKey]:
-        """What a session has; nothing if it is not known."""
+        """The partitions of a session; none if it is not known."""
         known = self._sessions.get(session_id)
         return () if known is None else known.partitions
 
@@ -98,12 +110,19 @@ class FetchSessions:
         self,
         session_id: int,
         epoch: int,
-        changed: Sequence[tuple[PartitionKey, Asked]],
+        changed: Sequence[tuple[PartitionKey, SessionPartition]],
         forgotten: Iterable[PartitionKey],
         *,
         by_id: bool,
     ) -> FetchSession:
-        """The session that a request belongs to, brought up to date.
+        """Apply a request to its session, and return the session.
+
+        Args:
+            session_id: the request's session id; 0 for none.
+            epoch: the request's epoch: 0 opens a session, -1 closes it.
+            changed: the partitions that the request names.
+            forgotten: the partitions that the request removes.
+            by_id: whether the request names topics by id.
 
         Raises:
             Refusal: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
@@ -130,7 +149,7 @@ class FetchSessions:
         known.update(changed, forgotten)
         if not known.partitions:
             del self._sessions[session_id]
-            # What was asked for and forgotten at once is answered, this once.
+            # A partition that the request both names and forgets is answered once.
             last = FetchSession(NO_SESSION, by_id, is_full=True)
             last.partitions.update(changed)
             return last

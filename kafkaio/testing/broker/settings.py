@@ -1,6 +1,6 @@
-"""Topic configs: their names, Kafka 4.3's defaults, and what a broker makes of them.
+"""Topic configs: names, Kafka 4.3's defaults, and the values in force for a topic.
 
-How a value is held against what a config may be, of a topic or anything else.
+`validate` and `mismatch` check a value against any config's type and limits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Kind = Literal[
 _MAX_LONG: Final = str(2**63 - 1)
 _BITS: Final[Mapping[str, int]] = {"short": 15, "int": 31, "long": 63}
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+$")
-#: A choice that stands for all durations: days, hours, minutes, seconds.
+#: A choice that stands for any duration in days, hours, minutes and seconds.
 _DURATION: Final = "by_duration:PnDTnHnMn.nS"
 _BY_DURATION: Final = re.compile(
     r"by_duration:P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?$", re.IGNORECASE
@@ -36,10 +36,10 @@ class Setting:
 
     Attributes:
         kind: the type of its value.
-        default: the value as long as nobody set one; None for none.
-        choices: the values that it may have; empty for any.
-        least: the least number that it may be.
-        most: the greatest.
+        default: the value if none is set; None for none.
+        choices: the values allowed; empty for any.
+        least: the least number allowed.
+        most: the greatest number allowed.
     """
 
     kind: Kind
@@ -85,10 +85,16 @@ TOPIC_DEFAULTS: Final[Mapping[str, Setting]] = {
 def validate(
     known: Mapping[str, Setting], name: str, value: str | None, owner: str = "topic"
 ) -> None:
-    """Hold one config against what is known of it.
+    """Check the name and the value of one config.
+
+    Args:
+        known: the configs that exist.
+        name: the config.
+        value: its value.
+        owner: what has the configs, for the error's message.
 
     Raises:
-        Refusal: INVALID_CONFIG for an unknown name or a value that does not fit.
+        Refusal: INVALID_CONFIG for an unknown name or a value that is not allowed.
     """
     setting = known.get(name)
     if setting is None:
@@ -104,11 +110,11 @@ def validate(
 
 
 def mismatch(setting: Setting, value: str) -> str | None:
-    """Why a config cannot have a value; None if it can."""
+    """The reason why a config cannot have a value; None if it can."""
     value = value.strip()
     if setting.kind == "boolean":
         fits = value.lower() in {"true", "false"}
-        return None if fits else "it has to be true or false"
+        return None if fits else "must be true or false"
     if setting.kind in _BITS or setting.kind == "double":
         wrong = _out_of_range(setting, value)
         if wrong is not None:
@@ -117,7 +123,7 @@ def mismatch(setting: Setting, value: str) -> str | None:
     if setting.kind == "list":
         parts = [part.strip() for part in value.split(",")] if value else []
     if setting.choices and not all(_is_among(setting.choices, one) for one in parts):
-        return f"it has to be one of: {', '.join(setting.choices)}"
+        return f"must be one of: {', '.join(setting.choices)}"
     return None
 
 
@@ -133,26 +139,26 @@ def _out_of_range(setting: Setting, value: str) -> str | None:
         try:
             number = float(value)
         except ValueError:
-            return "it has to be a number"
+            return "must be a number"
     else:
         limit = 1 << _BITS[setting.kind]
         if not _WHOLE.match(value) or not -limit <= int(value) < limit:
-            return f"it has to be a number of type {setting.kind}"
+            return f"must be a number of type {setting.kind}"
         number = int(value)
     if setting.least is not None and number < setting.least:
-        return f"it has to be at least {setting.least}"
+        return f"must be at least {setting.least}"
     if setting.most is not None and number > setting.most:
-        return f"it has to be at most {setting.most}"
+        return f"must be at most {setting.most}"
     return None
 
 
 class TopicSettings:
-    """The configs of one topic: what was set, over the defaults.
+    """The configs of one topic.
 
     Args:
-        values: what was set for the topic.
-        inherited: what brokers were told in place of Kafka's defaults; as it changes,
-            so do the values in force.
+        values: the configs that are set for the topic.
+        inherited: defaults from the configs of brokers, in place of Kafka's. It is
+            referred to, not copied: when it changes, so do the values in force.
     """
 
     def __init__(
@@ -172,30 +178,30 @@ class TopicSettings:
 
     @property
     def log_config(self) -> LogConfig:
-        """The part that a log obeys."""
+        """The configs that concern the log."""
         return LogConfig.from_topic({**self._inherited, **self.values})
 
     @property
     def max_message_bytes(self) -> int:
-        """The largest batch that may be produced."""
+        """Size in bytes of the largest batch that may be produced."""
         return int(self.get("max.message.bytes"))
 
     @property
     def min_insync_replicas(self) -> int:
-        """In-sync replicas that a write with acks=all needs."""
+        """Number of in-sync replicas that a write with acks=all needs."""
         return int(self.get("min.insync.replicas"))
 
     @property
     def elects_unclean(self) -> bool:
-        """Whether a replica may lead that has not got all."""
+        """Whether a replica that is out of sync may become the leader."""
         return self.get("unclean.leader.election.enable") == "true"
 
     @property
     def is_deleting(self) -> bool:
-        """Whether records may go before their time."""
+        """Whether the cleanup policy includes deletion."""
         return "delete" in self.get("cleanup.policy")
 
     @property
     def is_compacted(self) -> bool:
-        """Whether every record needs a key."""
+        """Whether the cleanup policy includes compaction, so that records need keys."""
         return "compact" in self.get("cleanup.policy")

@@ -1,22 +1,22 @@
-"""Where a cluster keeps its logs and its metadata: in memory, or in a directory."""
+"""Stores for a cluster's logs and metadata: in memory, or in a directory."""
 
 from __future__ import annotations
 
 import json
 import shutil
 from pathlib import Path
-from typing import Any, Final, NotRequired, Protocol, TypedDict
+from typing import Any, Final, Protocol, TypedDict
 
 from kafkaio.testing.log import DiskStorage, MemoryStorage, Storage
 
-__all__ = ["DiskStore", "Kept", "KeptTopic", "MemoryStore", "Store"]
+__all__ = ["DiskStore", "MemoryStore", "SavedCluster", "SavedTopic", "Store"]
 
 _FILE: Final = "cluster.json"
-_KEYS: Final = {"cluster_id", "next_producer_id", "topics"}
+_KEYS: Final = {"cluster_id", "configs", "next_producer_id", "topics"}
 
 
-class KeptTopic(TypedDict):
-    """What is kept of a topic; the lists are in the order of its partitions."""
+class SavedTopic(TypedDict):
+    """The saved metadata of a topic; the lists are in the order of its partitions."""
 
     id: str
     configs: dict[str, str]
@@ -24,58 +24,61 @@ class KeptTopic(TypedDict):
     epochs: list[int]
 
 
-class Kept(TypedDict):
-    """What is kept of a cluster."""
+class SavedCluster(TypedDict):
+    """The saved metadata of a cluster."""
 
     cluster_id: str
     next_producer_id: int
-    topics: dict[str, KeptTopic]
-    configs: NotRequired[list[tuple[int, str, dict[str, str]]]]
+    topics: dict[str, SavedTopic]
+    configs: list[tuple[int, str, dict[str, str]]]
 
 
 class Store(Protocol):
-    """Where a cluster keeps what it has."""
+    """Keeps the logs and the metadata of a cluster."""
 
     def partition(self, topic: str, index: int) -> Storage:
-        """Where the log of a partition is."""
+        """The storage of a partition's log."""
 
     def remove_partition(self, topic: str, index: int) -> None:
-        """Throw the log of a partition away; it is closed."""
+        """Delete the log of a partition, which is closed."""
 
-    def save(self, kept: Kept) -> None:
-        """Keep the cluster's metadata in place of what was kept before."""
+    def save(self, saved: SavedCluster) -> None:
+        """Save the cluster's metadata in place of what was saved before."""
 
-    def load(self) -> Kept | None:
-        """What was saved last; None if nothing was."""
+    def load(self) -> SavedCluster | None:
+        """Return what was saved last; None if nothing was."""
 
 
 class MemoryStore:
-    """Keeps everything in memory, and nothing beyond the process; a Store."""
+    """A Store in memory: nothing outlives the object."""
 
     def __init__(self) -> None:
         self._partitions: dict[tuple[str, int], MemoryStorage] = {}
 
     def partition(self, topic: str, index: int) -> Storage:
-        """Where the log of a partition is."""
+        """The storage of a partition's log."""
         return self._partitions.setdefault((topic, index), MemoryStorage())
 
     def remove_partition(self, topic: str, index: int) -> None:
-        """Throw the log of a partition away."""
+        """Delete the log of a partition."""
         self._partitions.pop((topic, index), None)
 
-    def save(self, kept: Kept) -> None:
-        """Nothing: metadata lives as long as the cluster."""
+    def save(self, saved: SavedCluster) -> None:
+        """Do nothing: the cluster itself holds its metadata."""
 
-    def load(self) -> Kept | None:
-        """Nothing was saved."""
+    def load(self) -> SavedCluster | None:
+        """Return None: nothing is ever saved."""
         return None
 
 
 class DiskStore:
-    """Keeps everything in a directory, as Kafka does its logs; a Store.
+    """A Store in a directory, with Kafka's layout of logs.
 
     Args:
-        directory: made if it is not there.
+        directory: created if it does not exist.
+
+    Raises:
+        OSError: the directory cannot be created.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -83,24 +86,24 @@ class DiskStore:
         directory.mkdir(parents=True, exist_ok=True)
 
     def partition(self, topic: str, index: int) -> Storage:
-        """Where the log of a partition is."""
+        """The storage of a partition's log."""
         return DiskStorage(self._directory / f"{topic}-{index}")
 
     def remove_partition(self, topic: str, index: int) -> None:
-        """Throw the log of a partition away."""
+        """Delete the log of a partition."""
         shutil.rmtree(self._directory / f"{topic}-{index}", ignore_errors=True)
 
-    def save(self, kept: Kept) -> None:
-        """Keep the cluster's metadata; a crash leaves the old or the new."""
+    def save(self, saved: SavedCluster) -> None:
+        """Save the cluster's metadata; after a crash the file is the old or the new."""
         new = self._directory / f"{_FILE}.new"
-        new.write_text(json.dumps(kept, indent=1))
+        new.write_text(json.dumps(saved, indent=1))
         new.replace(self._directory / _FILE)
 
-    def load(self) -> Kept | None:
-        """What was saved last; None if nothing was.
+    def load(self) -> SavedCluster | None:
+        """Return what was saved last; None if nothing was.
 
         Raises:
-            ValueError: the file is not one of ours.
+            ValueError: the file is damaged, or was not written by `save`.
         """
         file = self._directory / _FILE
         try:
@@ -111,5 +114,5 @@ class DiskStore:
             raise ValueError(f"{file} is damaged") from None
         if not isinstance(read, dict) or not read.keys() >= _KEYS:
             raise ValueError(f"{file} was not written by an embedded broker")
-        kept: Kept = read  # type: ignore[assignment]  # written by save
-        return kept
+        saved: SavedCluster = read  # type: ignore[assignment]  # written by save
+        return saved

@@ -1,4 +1,4 @@
-"""Which API versions the releases of Kafka had; see docs of each release."""
+"""The API versions of each release of Kafka, as its ApiVersions response has them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from kafkaio.protocol.api_keys import ApiKey
 
 __all__ = ["RELEASES", "highest_versions"]
 
-#: The releases that a broker can be taken for, oldest first.
+#: The releases whose API versions a broker can serve, oldest first.
 RELEASES: Final = ("2.1", "2.8", "3.9", "4.0", "4.3")
 
-# The highest version in each of the releases; None: the API came later.
+# The highest version in each of the releases; None where the API came later.
 _HIGHEST: Final[Mapping[ApiKey, tuple[int | None, ...]]] = {
     ApiKey.PRODUCE: (7, 9, 11, 12, 13),
     ApiKey.FETCH: (10, 12, 17, 17, 18),
@@ -51,11 +51,11 @@ def highest_versions(release: str) -> dict[ApiKey, int]:
     """The highest version of every API that a release has.
 
     Raises:
-        ValueError: if it is not one of ``RELEASES``.
+        ValueError: the release is not one of ``RELEASES``.
     """
     if release not in RELEASES:
         known = ", ".join(RELEASES)
-        raise ValueError(f"as_version={release!r}: it has to be one of {known}")
+        raise ValueError(f"as_version={release!r}: must be one of {known}")
     column = RELEASES.index(release)
     found = ((key, row[column]) for key, row in _HIGHEST.items())
     return {key: version for key, version in found if version is not None}

@@ -1,4 +1,4 @@
-"""The assignors that a broker offers to groups of the consumer protocol (KIP-848)."""
+"""The assignors that a broker offers to KIP-848 groups: ``uniform`` and ``range``."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from kafkaio.testing.groups.java import java_order, text_hash, uuid_hash
 
 __all__ = ["ASSIGNORS", "Slot", "Spec", "range_", "uniform"]
 
-#: A topic's id and the number of a partition.
+#: A partition: the topic's id and the partition's number.
 Slot: TypeAlias = tuple[UUID, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What an assignor is given.
+    """The input of an assignor.
 
     Attributes:
-        subscriptions: the topics of each member, by member id.
-        partitions: how many partitions each topic has; 0 if it does not exist.
-        current: what each member is to have until now.
+        subscriptions: the topics that each member subscribes to, by member id.
+        partitions: the number of partitions of each topic.
+        current: the present target of each member, by member id.
         instances: the instance ids of static members, by member id.
     """
 
@@ -32,14 +32,14 @@ class Spec:
     instances: Mapping[str, str]
 
     def order(self, members: list[str]) -> list[str]:
-        """Sort members: static ones first, whose member ids do not matter."""
+        """Sort members: static ones first, by instance id; the others by member id."""
         static = self.instances
         return sorted(
             members, key=lambda one: (one not in static, static.get(one, one))
         )
 
     def slots(self) -> list[Slot]:
-        """Return every partition that anybody wants, in order."""
+        """Return every partition of the subscribed topics, in order."""
         wanted = frozenset().union(*self.subscriptions.values())
         return [
             (topic, partition)
@@ -52,9 +52,10 @@ Assignor: TypeAlias = Callable[[Spec], dict[str, frozenset[Slot]]]
 
 
 def range_(spec: Spec) -> dict[str, frozenset[Slot]]:
-    """Give each member a run of consecutive partitions of each of its topics.
+    """Give each member a range of consecutive partitions of each of its topics.
 
-    The same partition of topics with equal subscribers goes to the same member.
+    Topics with the same subscribers are divided alike, so that the partitions of one
+    number go to the same member.
     """
     found: dict[str, set[Slot]] = {member: set() for member in spec.subscriptions}
     for topic in sorted(frozenset().union(*spec.subscriptions.values())):
@@ -71,7 +72,7 @@ def range_(spec: Spec) -> dict[str, frozenset[Slot]]:
 
 
 def uniform(spec: Spec) -> dict[str, frozenset[Slot]]:
-    """Spread the partitions evenly and move as few as possible."""
+    """Divide the partitions evenly and move as few as possible."""
     if len(set(spec.subscriptions.values())) == 1:
         return _uniform_alike(spec)
     slots = spec.slots()
@@ -88,7 +89,10 @@ def uniform(spec: Spec) -> dict[str, frozenset[Slot]]:
 
 
 def _uniform_alike(spec: Spec) -> dict[str, frozenset[Slot]]:
-    """Assign where all members read the same, step by step as Kafka does."""
+    """Assign if all members subscribe to the same topics, in the same steps as Kafka.
+
+    The order decides which partitions move, so it has to be Kafka's.
+    """
     members = java_order(spec.subscriptions, text_hash)
     topics = java_order(spec.subscriptions[members[0]], uuid_hash)
     everything = [
@@ -109,7 +113,7 @@ def _uniform_alike(spec: Spec) -> dict[str, frozenset[Slot]]:
         unassigned += mine[quota:]
         if extra > 0 and len(mine) >= quota:
             extra -= 1
-    # What is free, and who has room, are taken from the end.
+    # Kafka takes both the members below quota and the free partitions from the end.
     for member in reversed(members):
         room = share - len(found[member])
         if extra > 0 and room >= 0:
@@ -121,7 +125,7 @@ def _uniform_alike(spec: Spec) -> dict[str, frozenset[Slot]]:
 
 
 def _keep(spec: Spec, slots: set[Slot]) -> dict[str, set[Slot]]:
-    """Leave to each what it has and may keep, and to nobody what another has."""
+    """Return what each member keeps: partitions it still subscribes to, each once."""
     taken: set[Slot] = set()
     found: dict[str, set[Slot]] = {}
     for member, topics in spec.subscriptions.items():
@@ -136,7 +140,7 @@ def _keep(spec: Spec, slots: set[Slot]) -> dict[str, set[Slot]]:
 
 
 def _even_out(spec: Spec, members: list[str], found: dict[str, set[Slot]]) -> bool:
-    """Move one partition from a member with more to one with less, if any can."""
+    """Move a partition to a member with fewer, if one can move; return whether."""
     by_load = sorted(members, key=lambda one: -len(found[one]))
     for giver in by_load:
         for taker in reversed(by_load):
@@ -152,5 +156,5 @@ def _even_out(spec: Spec, members: list[str], found: dict[str, set[Slot]]) -> bo
     return False
 
 
-#: By name; the first is the default, and wins if as many members want another.
+#: By name. The first is the default, also if as many members vote for another.
 ASSIGNORS: dict[str, Assignor] = {"uniform": uniform, "range": range_}

@@ -1,4 +1,4 @@
-"""A group of the classic protocol, as its coordinator keeps it."""
+"""A classic group on the side of its coordinator: a pure state machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from kafkaio.protocol.messages.join_group import (
     JoinGroupResponseMember,
 )
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
-from kafkaio.testing.groups.classic_member import Joining, Member, State, Syncing
+from kafkaio.testing.groups.classic_member import (
+    JoinRequest,
+    Member,
+    State,
+    SyncRequest,
+)
 from kafkaio.testing.groups.config import GroupConfig
 from kafkaio.testing.groups.java import java_order, text_hash
 
@@ -19,11 +24,22 @@ __all__ = ["ClassicGroup"]
 
 
 class ClassicGroup:
-    """Members, generation and state of one group; pure: time is an argument.
+    """Members, generation and state of one group. Time is an argument of its methods.
 
-    What must wait is given a number by the caller: JoinGroup waits for the other
-    members, SyncGroup for the leader. Its answer appears in ``answers`` together with
-    that number, at once or after a later call. ``tick`` must be called at ``deadline``.
+    The answer to a JoinGroup waits for the other members, that to a SyncGroup for the
+    leader. The caller gives each of these requests a number (``reply``); the answer
+    appears in ``answers`` with that number, at once or after a later call. The caller
+    must call `tick` at `deadline`.
+
+    The states are Kafka's: EMPTY; PREPARING while members join; COMPLETING while they
+    wait for the leader's assignment; STABLE.
+
+    Attributes:
+        members: by member id, in the order in which they joined.
+        static: member ids by instance id.
+        answers: answers that are ready, to be taken by the caller.
+        empty_since_ms: when the group became empty, for the expiration of offsets.
+        changes: counts the changes that have to be written to the offsets topic.
     """
 
     def __init__(self, group_id: str, config: GroupConfig, now_ms: int = 0) -> None:
@@ -36,13 +52,15 @@ class ClassicGroup:
         self.members: dict[str, Member] = {}
         self.static: dict[str, str] = {}
         self.answers: list[tuple[int, Response]] = []
-        #: When the group became empty, for the expiration of offsets.
         self.empty_since_ms = now_ms
-        #: Counts the changes that the offsets topic has to know.
         self.changes = 0
         self._config = config
+        # Member ids that were handed out (KIP-394) but have not joined, and until when.
         self._pending: dict[str, float] = {}
+        # Members of this generation that have sent no SyncGroup.
         self._unsynced: set[str] = set()
+        # The join phase ends at _join_deadline. In the initial delay every new member
+        # moves it, up to _join_limit.
         self._join_deadline = inf
         self._join_limit = inf
         self._sync_deadline = inf
@@ -50,7 +68,7 @@ class ClassicGroup:
 
     @property
     def deadline(self) -> float:
-        """When ``tick`` is due next."""
+        """The time of the next `tick`; infinity for none."""
         sessions = (member.session_deadline for member in self.members.values())
         return min(
             self._join_deadline,
@@ -62,8 +80,8 @@ class ClassicGroup:
 
     # Joining
 
-    def join(self, joining: Joining, reply: int, now: float) -> None:
-        """Take a JoinGroup in; its answer may have to wait for the other members."""
+    def join(self, joining: JoinRequest, reply: int, now: float) -> None:
+        """Handle a JoinGroup; its answer may have to wait for the other members."""
         error = self._refuse(joining)
         if error:
             self._fail_join(reply, error, joining.member_id)
@@ -78,7 +96,7 @@ class ClassicGroup:
         else:
             self._add(f"{joining.client_id}-{joining.new_id}", joining, reply, now)
 
-    def _refuse(self, joining: Joining) -> ErrorCode:
+    def _refuse(self, joining: JoinRequest) -> ErrorCode:
         if joining.member_id not in self.members and self._is_full:
             return ErrorCode.GROUP_MAX_SIZE_REACHED
         if not self._supports(joining):
@@ -94,7 +112,7 @@ class ClassicGroup:
             counted = len(members)
         return counted >= self._config.max_size
 
-    def _supports(self, joining: Joining) -> bool:
+    def _supports(self, joining: JoinRequest) -> bool:
         if not self.members:
             return bool(joining.protocol_type and joining.protocols)
         names = {name for name, _ in joining.protocols}
@@ -110,7 +128,7 @@ class ClassicGroup:
             )
         )
 
-    def _join_known(self, joining: Joining, reply: int, now: float) -> None:
+    def _join_known(self, joining: JoinRequest, reply: int, now: float) -> None:
         member_id = joining.member_id
         if self._pending.pop(member_id, None) is not None:
             self._add(member_id, joining, reply, now)
@@ -126,11 +144,11 @@ class ClassicGroup:
             self._rejoin(member, joining, reply, now)
         else:
             member.update(joining)
-            member.heard(now)
+            member.renew_session(now)
             shows_members = self.state is State.COMPLETING and member.id == self.leader
             self._answer_join(reply, member, with_members=shows_members)
 
-    def _join_static(self, joining: Joining, reply: int, now: float) -> None:
+    def _join_static(self, joining: JoinRequest, reply: int, now: float) -> None:
         assert joining.instance_id is not None
         old_id = self.static.get(joining.instance_id)
         new_id = f"{joining.instance_id}-{joining.new_id}"
@@ -140,7 +158,7 @@ class ClassicGroup:
         old_leader = self.leader
         member = self._replace(old_id, new_id)
         member.update(joining)
-        member.heard(now)
+        member.renew_session(now)
         if self.state is not State.STABLE or self.select() != self.protocol:
             self._rejoin(member, joining, reply, now)
             return
@@ -150,14 +168,15 @@ class ClassicGroup:
         answer = self._joined(member, with_members=skips)
         answer.skip_assignment = skips
         if not joining.may_skip_assignment:
-            # An older client that learnt it leads would compute a new assignment,
-            # which the group, being stable, would not take: it goes on as follower.
+            # Before version 9, a client that is told that it leads would compute a new
+            # assignment, which a stable group ignores. So it is told the old leader's
+            # id and stays a follower.
             answer.leader = old_leader or ""
         self.answers.append((reply, answer))
 
     def _replace(self, old_id: str, new_id: str) -> Member:
         member = self.members[old_id]
-        self._fail_parked(member, ErrorCode.FENCED_INSTANCE_ID)
+        self._fail_waiting(member, ErrorCode.FENCED_INSTANCE_ID)
         self.members = {
             (new_id if id_ == old_id else id_): one for id_, one in self.members.items()
         }
@@ -171,7 +190,9 @@ class ClassicGroup:
             self._unsynced.add(new_id)
         return member
 
-    def _add(self, member_id: str, joining: Joining, reply: int, now: float) -> None:
+    def _add(
+        self, member_id: str, joining: JoinRequest, reply: int, now: float
+    ) -> None:
         if not self.members:
             self.protocol_type = joining.protocol_type
         member = Member(
@@ -193,10 +214,12 @@ class ClassicGroup:
             self._join_deadline = min(delay, self._join_limit)
         self._rejoin(member, joining, reply, now)
 
-    def _rejoin(self, member: Member, joining: Joining, reply: int, now: float) -> None:
+    def _rejoin(
+        self, member: Member, joining: JoinRequest, reply: int, now: float
+    ) -> None:
         member.update(joining)
         if member.join_reply is not None:
-            # The client gave the earlier request up: its connection is gone.
+            # The client has abandoned the earlier request: it lost its connection.
             self._fail_join(
                 member.join_reply, ErrorCode.REBALANCE_IN_PROGRESS, member.id
             )
@@ -205,14 +228,14 @@ class ClassicGroup:
         self._prepare(now)
 
     def _prepare(self, now: float) -> None:
-        """Begin a rebalance, or go on with the one that is under way."""
+        """Start a rebalance, or continue the one that is in progress."""
         if self.state is not State.PREPARING:
             for member in self.members.values():
                 if self.state is State.COMPLETING:
                     member.assignment = b""
                 if member.sync_reply is not None:
                     self._fail_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
-                    member.heard(now)
+                    member.renew_session(now)
             self._is_initial = self.state is State.EMPTY
             self._unsynced.clear()
             self._sync_deadline = inf
@@ -238,13 +261,13 @@ class ClassicGroup:
             self._complete(now)
 
     def _complete(self, now: float) -> None:
-        """End the phase of joining: who is here makes the next generation."""
+        """End the join phase: the members that joined form the next generation."""
         for member in list(self.members.values()):
             if member.join_reply is None and member.instance_id is None:
-                self._forget(member)
+                self._remove(member)
         here = [one for one in self.members.values() if one.join_reply is not None]
         if self.members and not here:
-            # Only static members, all away: they keep their places.
+            # Only static members are left, and none has joined: they may come back.
             self._join_deadline = now + self._rebalance_timeout
             return
         self._join_deadline = self._join_limit = inf
@@ -262,26 +285,26 @@ class ClassicGroup:
         self._unsynced = set(self.members)
         self._sync_deadline = now + self._rebalance_timeout
         for member in self.members.values():
-            member.heard(now)
+            member.renew_session(now)
             if member.join_reply is not None:
                 reply, member.join_reply = member.join_reply, None
                 is_leader = member.id == self.leader
                 self._answer_join(reply, member, with_members=is_leader)
 
     def select(self) -> str:
-        """Return the protocol that all support and most like best."""
+        """Return the protocol that all members support and most prefer."""
         common = self._common_protocols()
         votes: dict[str, int] = {}
         for member in self.members.values():
             best = next(name for name, _ in member.protocols if name in common)
             votes[best] = votes.get(best, 0) + 1
-        # With as many votes for several, the first in Java's hash map wins.
+        # Of several with equal votes, the first in the order of Java's HashMap wins.
         return max(java_order(votes, text_hash), key=lambda name: votes[name])
 
-    # Syncing, heartbeats, leaving
+    # SyncRequest, heartbeats, leaving
 
-    def sync(self, syncing: Syncing, reply: int, now: float) -> None:
-        """Take a SyncGroup in; its answer may have to wait for the leader's."""
+    def sync(self, syncing: SyncRequest, reply: int, now: float) -> None:
+        """Handle a SyncGroup; its answer may have to wait for the leader's."""
         member, error = self._find(syncing.member_id, syncing.instance_id)
         if member is None:
             self._answer_sync(reply, b"", error)
@@ -301,7 +324,7 @@ class ClassicGroup:
         if not self._unsynced:
             self._sync_deadline = inf
         if self.state is State.STABLE:
-            member.heard(now)
+            member.renew_session(now)
             self._answer_sync(reply, member.assignment)
             return
         if member.sync_reply is not None:
@@ -317,19 +340,19 @@ class ClassicGroup:
             if one.sync_reply is not None:
                 self._answer_sync(one.sync_reply, one.assignment)
                 one.sync_reply = None
-                one.heard(now)
+                one.renew_session(now)
 
     def heartbeat(
         self, member_id: str, instance_id: str | None, generation: int, now: float
     ) -> ErrorCode:
-        """Start the member's session anew; say whether it has to join again."""
+        """Renew a member's session; REBALANCE_IN_PROGRESS tells it to join again."""
         member, error = self._find(member_id, instance_id)
         if member is None:
             return error
         if generation != self.generation:
             return ErrorCode.ILLEGAL_GENERATION
         if member.join_reply is None and member.sync_reply is None:
-            member.heard(now)
+            member.renew_session(now)
         if self.state is State.PREPARING:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
@@ -337,10 +360,11 @@ class ClassicGroup:
     def check_commit(
         self, member_id: str, instance_id: str | None, generation: int, now: float
     ) -> ErrorCode:
-        """Say whether a commit is from a member; which partitions it owns is not asked.
+        """Check that a commit is from a member of this generation.
 
-        A member in the middle of a rebalance may commit until the generation is made,
-        not while it waits for the assignment.
+        Whether the member owns the partitions is not checked. In a rebalance, a member
+        may commit until the next generation exists, but not while it waits for its
+        assignment.
         """
         if generation < 0 and self.state is State.EMPTY:
             return ErrorCode.NONE
@@ -352,18 +376,18 @@ class ClassicGroup:
         if self.state is State.COMPLETING:
             return ErrorCode.REBALANCE_IN_PROGRESS
         if member.join_reply is None:
-            member.heard(now)
+            member.renew_session(now)
         return ErrorCode.NONE
 
     def leave(self, member_id: str, instance_id: str | None, now: float) -> ErrorCode:
-        """Remove a member; a static one may be named by its instance id alone."""
+        """Remove a member; a static one can be named by its instance id alone."""
         if not member_id and instance_id is not None:
             member_id = self.static.get(instance_id, "")
         if instance_id is None and self._pending.pop(member_id, None) is not None:
             if self.state is State.PREPARING:
                 self._maybe_complete(now)
             elif self.state is not State.EMPTY:
-                # As Kafka, though nobody who is here is concerned.
+                # As Kafka, although no member of the generation has left.
                 self._prepare(now)
             return ErrorCode.NONE
         member, error = self._find(member_id, instance_id)
@@ -374,7 +398,7 @@ class ClassicGroup:
 
     def remove(self, member: Member, now: float) -> None:
         """Remove a member and rebalance the others."""
-        self._forget(member)
+        self._remove(member)
         self._prepare(now)
 
     def rebalance(self, now: float) -> None:
@@ -383,27 +407,27 @@ class ClassicGroup:
             self._prepare(now)
 
     def tick(self, now: float) -> None:
-        """Do what is due: sessions that ended, rebalances that took too long."""
+        """Handle the deadlines that have passed: of sessions and of rebalances."""
         for member_id, deadline in list(self._pending.items()):
             if deadline <= now:
                 del self._pending[member_id]
         for member in list(self.members.values()):
-            # The end of one session may have ended a rebalance, and removed others.
+            # Removing one member can complete a rebalance, which removes others.
             if member.session_deadline <= now and member.id in self.members:
                 self.remove(member, now)
         if self._sync_deadline <= now:
             self._sync_deadline = inf
             for member_id in sorted(self._unsynced & set(self.members)):
-                self._forget(self.members[member_id])
+                self._remove(self.members[member_id])
             self._unsynced.clear()
             self._prepare(now)
         if self.state is State.PREPARING:
             self._maybe_complete(now)
 
-    def release(self, error: ErrorCode) -> None:
-        """Let go of who waits: this is not the group any more."""
+    def fail_waiting(self, error: ErrorCode) -> None:
+        """Answer all waiting requests with an error, because the group is replaced."""
         for member in self.members.values():
-            self._fail_parked(member, error)
+            self._fail_waiting(member, error)
 
     # Helpers
 
@@ -421,12 +445,12 @@ class ClassicGroup:
             return None, ErrorCode.UNKNOWN_MEMBER_ID
         return member, ErrorCode.NONE
 
-    def _forget(self, member: Member) -> None:
+    def _remove(self, member: Member) -> None:
         if member.join_reply is not None:
-            # Without its id: the client is to begin anew.
+            # With an empty member id: the client has to join as a new member.
             self._fail_join(member.join_reply, ErrorCode.UNKNOWN_MEMBER_ID, "")
             member.join_reply = None
-        self._fail_parked(member, ErrorCode.UNKNOWN_MEMBER_ID)
+        self._fail_waiting(member, ErrorCode.UNKNOWN_MEMBER_ID)
         del self.members[member.id]
         self._unsynced.discard(member.id)
         if member.instance_id is not None:
@@ -434,7 +458,7 @@ class ClassicGroup:
         if self.leader == member.id:
             self.leader = next(iter(self.members), None)
 
-    def _fail_parked(self, member: Member, error: ErrorCode) -> None:
+    def _fail_waiting(self, member: Member, error: ErrorCode) -> None:
         if member.join_reply is not None:
             self._fail_join(member.join_reply, error, member.id)
             member.join_reply = None

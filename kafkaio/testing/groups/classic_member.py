@@ -1,4 +1,4 @@
-"""A member of a classic group, and what it says when it joins."""
+"""A member of a classic group, and the requests with which it joins and syncs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
 
-__all__ = ["Joining", "Member", "Protocols", "State", "Syncing"]
+__all__ = ["JoinRequest", "Member", "Protocols", "State", "SyncRequest"]
 
-#: The protocols of a member, best first: name and what the member says under it.
+#: The protocols that a member supports, best first: name and metadata.
 Protocols = tuple[tuple[str, bytes], ...]
 
 
 class State(Enum):
-    """The states of a classic group, by the names that Kafka shows."""
+    """The states of a classic group, by Kafka's names."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -23,15 +23,16 @@ class State(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joining:
-    """A JoinGroup request, its durations in seconds.
+class JoinRequest:
+    """A JoinGroup request; durations are in seconds.
 
     Attributes:
         member_id: empty if the client has none yet.
-        new_id: the unique part of a member id, should one be needed.
-        knows_member_id_required: version 4 on: a dynamic member is first told its id.
-        may_skip_assignment: version 9 on: a returning static leader is told that
-            the assignment stands.
+        new_id: the unique part of a member id, if the member gets a new one.
+        knows_member_id_required: since version 4: a dynamic member without an id is
+            answered MEMBER_ID_REQUIRED with an id first (KIP-394).
+        may_skip_assignment: since version 9: a static leader that comes back can be
+            told that the assignment stays as it is (KIP-814).
     """
 
     member_id: str
@@ -48,8 +49,8 @@ class Joining:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Syncing:
-    """A SyncGroup request; the protocol is None where the version has no field."""
+class SyncRequest:
+    """A SyncGroup request; the protocol is None if the version has no such field."""
 
     member_id: str
     instance_id: str | None
@@ -59,7 +60,7 @@ class Syncing:
     assignments: dict[str, bytes] = field(default_factory=dict)
 
     def agrees(self, protocol_type: str | None, protocol: str | None) -> bool:
-        """Say whether the client means the protocol that the group has chosen."""
+        """Return whether the client names the protocol that the group has chosen."""
         return self.protocol_type in {None, protocol_type} and (
             self.protocol in {None, protocol}
         )
@@ -67,12 +68,13 @@ class Syncing:
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """A member as the group sees it.
+    """A member of a classic group; durations are in seconds.
 
     Attributes:
-        session_deadline: when the session ends unless the member is heard of; never
-            while a request of it waits for the others.
-        join_reply: the number of the JoinGroup that waits for its answer.
+        session_deadline: when the session times out; infinity while a request of the
+            member waits for its answer.
+        join_reply: the number of its JoinGroup that waits for an answer; None for
+            none.
         sync_reply: the same for SyncGroup.
     """
 
@@ -89,15 +91,15 @@ class Member:
     sync_reply: int | None = None
 
     def metadata(self, protocol: str) -> bytes:
-        """Return what the member says under ``protocol``; it must support it."""
+        """Return the member's metadata for a protocol, which it must support."""
         return dict(self.protocols)[protocol]
 
-    def heard(self, now: float) -> None:
-        """Start the session anew."""
+    def renew_session(self, now: float) -> None:
+        """Start the session timeout again."""
         self.session_deadline = now + self.session_timeout
 
-    def update(self, joining: Joining) -> None:
-        """Take over what a rejoining member says of itself."""
+    def update(self, joining: JoinRequest) -> None:
+        """Apply the settings of a member that joins again."""
         self.session_timeout = joining.session_timeout
         self.rebalance_timeout = joining.rebalance_timeout
         self.protocols = joining.protocols

@@ -1,4 +1,4 @@
-"""What can be set about groups in the embedded broker."""
+"""The group settings of the embedded broker, and Kafka's configs for them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, Final, Literal, TypeAlias
 __all__ = ["GroupConfig", "MigrationPolicy"]
 
 
-#: Which groups change their protocol while they have members (KIP-848).
+#: Which groups can change their protocol while they have members (KIP-848).
 MigrationPolicy: TypeAlias = Literal[
     "bidirectional", "upgrade", "downgrade", "disabled"
 ]
 
 
-#: The broker's config of each setting that has one, and how many of its units are a
-#: second, for durations.
+#: Kafka's broker config for each setting that has one; for durations, how many of its
+#: units make a second.
 _NAMES: Final[Mapping[str, tuple[str, float | None]]] = {
     "initial_rebalance_delay": ("group.initial.rebalance.delay.ms", 1000),
     "min_session_timeout": ("group.min.session.timeout.ms", 1000),
@@ -30,7 +30,7 @@ _NAMES: Final[Mapping[str, tuple[str, float | None]]] = {
     "regex_refresh_interval": ("group.consumer.regex.refresh.interval.ms", 1000),
     "migration_policy": ("group.consumer.migration.policy", None),
 }
-#: A KIP-848 group's own configs, before which the broker's stand.
+#: The configs of a KIP-848 group, and the broker configs that they override.
 _OF_A_GROUP: Final[Mapping[str, str]] = {
     "consumer.session.timeout.ms": "group.consumer.session.timeout.ms",
     "consumer.heartbeat.interval.ms": "group.consumer.heartbeat.interval.ms",
@@ -40,28 +40,30 @@ _OF_A_GROUP: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
-    """The broker's group settings; durations in seconds.
+    """The group settings of a ``Broker``. Durations are in seconds.
 
-    The defaults are Kafka's, but for the two pauses that only cost time in a test:
-    the initial rebalance delay (Kafka: 3 s) and the pause between two computations
-    of an assignment (Kafka 4.3: 1 s) are 0.
+    The defaults are Kafka's, except for two pauses that only cost time in a test: the
+    initial rebalance delay (Kafka: 3 s) and the pause between two target assignments
+    (Kafka 4.3: 1 s) are 0.
 
     Attributes:
-        initial_rebalance_delay: how long an empty classic group waits for more
-            members after the first.
-        min_session_timeout: the shortest session a classic member may ask for.
-        max_session_timeout: the longest.
-        max_size: members that one group may have.
-        offset_metadata_max_bytes: the longest metadata of a committed offset.
-        offsets_retention: how long an empty group keeps its offsets.
-        load_time: how long a coordinator answers that it is loading: one that moved,
-            and one that is asked for the first time after a start.
-        consumer_session_timeout: session of members of the consumer protocol.
-        consumer_heartbeat_interval: how often they are told to send heartbeats.
-        assignment_interval: the least time between two target assignments.
-        regex_refresh_interval: how often patterns are matched against new topics.
-        migration_policy: ``group.consumer.migration.policy``: which groups change
-            their protocol while they have members.
+        initial_rebalance_delay: how long an empty classic group waits for more members
+            after the first has joined.
+        min_session_timeout: the shortest session timeout of a classic member.
+        max_session_timeout: the longest session timeout of a classic member.
+        max_size: the most members that a group can have.
+        offset_metadata_max_bytes: the most bytes of metadata with a committed offset.
+        offsets_retention: how long an empty group keeps its committed offsets.
+        load_time: how long a coordinator answers COORDINATOR_LOAD_IN_PROGRESS after it
+            became the coordinator, or after its first request since the start.
+        consumer_session_timeout: the session timeout of KIP-848 members.
+        consumer_heartbeat_interval: the heartbeat interval of KIP-848 members.
+        assignment_interval: the least time between two target assignments of a KIP-848
+            group.
+        regex_refresh_interval: how often subscribed patterns are matched against the
+            topics again.
+        migration_policy: which groups can change their protocol while they have
+            members: ``group.consumer.migration.policy``.
     """
 
     initial_rebalance_delay: float = 0.0
@@ -79,16 +81,16 @@ class GroupConfig:
 
     @property
     def allows_upgrade(self) -> bool:
-        """Whether a classic group becomes one of the consumer protocol."""
+        """Whether a classic group with members can become a KIP-848 group."""
         return self.migration_policy in {"bidirectional", "upgrade"}
 
     @property
     def allows_downgrade(self) -> bool:
-        """Whether a group that the last such member left becomes a classic one."""
+        """Whether a KIP-848 group with only classic members left becomes classic."""
         return self.migration_policy in {"bidirectional", "downgrade"}
 
     def as_configs(self) -> dict[str, str]:
-        """Return these settings as configs of a broker, under Kafka's names."""
+        """Return these settings as broker configs, by Kafka's names."""
         found = {}
         for setting, (name, per_second) in _NAMES.items():
             value = getattr(self, setting)
@@ -98,7 +100,7 @@ class GroupConfig:
         return found
 
     def with_configs(self, configs: Mapping[str, str]) -> GroupConfig:
-        """Return these settings, changed by what configs of a broker say of them."""
+        """Return these settings, overridden by configs of a broker."""
         changed: dict[str, Any] = {}
         for setting, (name, per_second) in _NAMES.items():
             if name not in configs:
@@ -113,7 +115,7 @@ class GroupConfig:
         return replace(self, **changed) if changed else self
 
     def of_group(self, configs: Mapping[str, str]) -> GroupConfig:
-        """Return these settings, changed by what a group's own configs say of them."""
+        """Return these settings, overridden by the configs of a group."""
         own = {
             _OF_A_GROUP[name]: configs[name] for name in _OF_A_GROUP if name in configs
         }

@@ -1,4 +1,10 @@
-"""The coordinators of a cluster's groups: timers, waiting requests and what is kept."""
+"""The group coordinators of a cluster: requests, timers, and the offsets topic.
+
+The groups themselves are pure state machines (`ClassicGroup`, `Kip848Group`). After
+everything that happens to a group, its coordinator sends the answers that are ready,
+writes what changed to ``__consumer_offsets``, and sets the group's timer to its next
+deadline (see `GroupCoordinator.changing`).
+"""
 
 from __future__ import annotations
 
@@ -19,50 +25,53 @@ from kafkaio.testing.broker.partition import Partition
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups import mixed
 from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.classic_member import Joining, State, Syncing
+from kafkaio.testing.groups.classic_member import JoinRequest, State, SyncRequest
+from kafkaio.testing.groups.cluster_port import BrokerClusterPort, ClusterPort
 from kafkaio.testing.groups.config import GroupConfig
 from kafkaio.testing.groups.describe import subscribed_topics
-from kafkaio.testing.groups.home import ClusterHome, Home
 from kafkaio.testing.groups.journal import Group, Journal
-from kafkaio.testing.groups.kip848 import ConsumerGroup, Downgrade, Reply
-from kafkaio.testing.groups.kip848_member import Beat
-from kafkaio.testing.groups.levers import Levers
+from kafkaio.testing.groups.kip848 import Downgrade, Kip848Group, Reply
+from kafkaio.testing.groups.kip848_member import Kip848Heartbeat
 from kafkaio.testing.groups.migration import downgraded, upgraded
 from kafkaio.testing.groups.offsets import Committed, Offsets, Place
 
 __all__ = ["Group", "GroupCoordinator", "coordinator_of"]
 
-#: How long after a commit expired positions are looked for, as Kafka does.
+#: How long after a commit the expiration of offsets is checked, as in Kafka.
 _EXPIRY_SECONDS = 600.0
 
 
 class GroupCoordinator:
-    """Every node's coordinator in one object; who may ask which is checked.
+    """The coordinators of all nodes in one object.
 
-    The state machines are pure; this drives them with the loop's clock, lets requests
-    wait for their answers, and writes to the offsets topic what must survive. What was
-    written is read when a shard is first asked for, so a broker with a data directory
-    finds its groups again, and their members go on with the epochs they had.
+    Requests go through `refuse` first, which checks that the node they were sent to is
+    the coordinator of the group. A shard is read from the offsets topic on the first
+    request to one of its groups. So a broker with a data directory finds its groups
+    again after a restart, and their members continue with the epochs that they had.
 
     Args:
-        home: the cluster.
-        now: seconds on the running loop's clock.
-        wall_ms: milliseconds since the Unix epoch.
-        config: settings.
-        config_of: the settings of a group of the KIP-848 protocol, by its name, where
-            it has any of its own.
+        cluster: the cluster.
+        now: returns seconds on a monotonic clock; by default that of the running loop.
+        wall_ms: returns milliseconds since the Unix epoch.
+        config: the group settings.
+        config_of: returns the settings of a KIP-848 group, which can have its own, by
+            the group's name; None if all groups have those of ``config``.
+
+    Attributes:
+        groups: the groups of all loaded shards, by name.
+        offsets: their committed offsets, by group.
     """
 
     def __init__(
         self,
-        home: Home,
+        cluster: ClusterPort,
         *,
         now: Callable[[], float] = loop_now,
         wall_ms: Callable[[], int] = wall_clock_ms,
         config: GroupConfig | None = None,
         config_of: Callable[[str], GroupConfig] | None = None,
     ) -> None:
-        self.home = home
+        self.cluster = cluster
         self.config = config or GroupConfig()
         self._config_of = config_of
         self.now = now
@@ -74,31 +83,31 @@ class GroupCoordinator:
         self._replies: dict[int, asyncio.Future[Response]] = {}
         self._next_reply = 0
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._journal = Journal(home, wall_ms)
-        #: For tests.
-        self.levers = Levers(self)
+        self._journal = Journal(cluster, wall_ms)
         self._is_closed = False
         self._expiry: asyncio.TimerHandle | None = None
 
     def config_of(self, group_id: str) -> GroupConfig:
-        """Return the settings of a group of the KIP-848 protocol."""
+        """Return the settings of a KIP-848 group."""
         return self.config if self._config_of is None else self._config_of(group_id)
 
     def configs_changed(self) -> None:
-        """Let changed settings of groups take effect."""
+        """Apply changed settings to all KIP-848 groups."""
         for group in self.groups.values():
-            if isinstance(group, ConsumerGroup):
+            if isinstance(group, Kip848Group):
                 group.config = self.config_of(group.id)
                 self._set_timer(group)
 
-    # Who coordinates
+    # Shards
 
     def refuse(self, node_id: int, group_id: str) -> ErrorCode:
-        """Say why a node cannot speak for a group, NONE if it can; load its shard."""
-        shard = self.home.shard_of(group_id)
-        if self.home.coordinator(shard) != node_id:
+        """Return why a node cannot serve a group; NONE if it can.
+
+        Loads the group's shard if it was not loaded yet.
+        """
+        shard = self.cluster.shard_of(group_id)
+        if self.cluster.coordinator(shard) != node_id:
             return ErrorCode.NOT_COORDINATOR
-        # A shard that was never asked for is loaded when it first is.
         return self._load_in_time(shard)
 
     def _load_in_time(self, shard: int) -> ErrorCode:
@@ -109,51 +118,51 @@ class GroupCoordinator:
         return ErrorCode.NONE
 
     def moved(self, shard: int) -> None:
-        """Take note that a shard has another coordinator, which is to load it.
+        """Handle a change of a shard's coordinator: its groups are loaded again.
 
-        What was not written is lost: a rebalance under way, for one, which members
-        find out by the errors that they are answered.
+        State that was not written is lost, such as a rebalance in progress; members
+        learn it from the errors in their answers.
         """
         now = self.now()
         self._ready_at[shard] = now + self.config.load_time
         self._loaded.discard(shard)
         for group in list(self.groups.values()):
-            if self.home.shard_of(group.id) == shard:
+            if self.cluster.shard_of(group.id) == shard:
                 if isinstance(group, ClassicGroup):
-                    group.release(ErrorCode.NOT_COORDINATOR)
+                    group.fail_waiting(ErrorCode.NOT_COORDINATOR)
                     self._answer(group)
                 self._drop(group.id)
         self._load(shard, self._ready_at[shard])
 
     def led_by(self, node_id: int) -> list[Group]:
-        """Return the groups that a node coordinates, by name.
+        """Return the groups that a node coordinates, sorted by name.
 
         Raises:
-            Refusal: it has not loaded them all.
+            Refusal: COORDINATOR_LOAD_IN_PROGRESS.
         """
-        home = self.home
-        for shard in home.shards():
-            if home.coordinator(shard) == node_id:
+        cluster = self.cluster
+        for shard in cluster.shards():
+            if cluster.coordinator(shard) == node_id:
                 error = self._load_in_time(shard)
                 if error:
                     raise Refusal(error)
         return [
             group
             for name, group in sorted(self.groups.items())
-            if home.coordinator(home.shard_of(name)) == node_id
+            if cluster.coordinator(cluster.shard_of(name)) == node_id
         ]
 
     # Groups
 
     def find(self, group_id: str) -> Group | None:
-        """Return a group that exists."""
+        """Return a group; None if it does not exist."""
         return self.groups.get(group_id)
 
     def classic(self, group_id: str) -> ClassicGroup:
-        """Return a group to join by the classic protocol, created if need be.
+        """Return a group to join by the classic protocol; create it if necessary.
 
-        A consumer group without members changes its kind; one with members must not
-        be asked for so.
+        It replaces a KIP-848 group without members; one with members must not be asked
+        for here.
         """
         found = self.groups.get(group_id)
         if not isinstance(found, ClassicGroup):
@@ -162,15 +171,15 @@ class GroupCoordinator:
             self.groups[group_id] = found
         return found
 
-    async def join(self, group_id: str, joining: Joining) -> JoinGroupResponse:
-        """Let somebody join a group by the classic protocol.
+    async def join(self, group_id: str, joining: JoinRequest) -> JoinGroupResponse:
+        """Handle a JoinGroup; wait until it can be answered.
 
         Raises:
-            Refusal: it may not join a group of the consumer protocol.
+            Refusal: the client cannot join a KIP-848 group by the classic protocol.
         """
         group = self.groups.get(group_id)
-        if isinstance(group, ConsumerGroup) and group.members:
-            with self.at_work(group) as now:
+        if isinstance(group, Kip848Group) and group.members:
+            with self.changing(group) as now:
                 return mixed.join(group, joining, now)
         classic = self.classic(group_id)
         found = await self.wait(
@@ -179,17 +188,17 @@ class GroupCoordinator:
         assert isinstance(found, JoinGroupResponse)
         return found
 
-    async def sync(self, group_id: str, syncing: Syncing) -> SyncGroupResponse:
-        """Let a classic member ask for its partitions.
+    async def sync(self, group_id: str, syncing: SyncRequest) -> SyncGroupResponse:
+        """Handle a SyncGroup; wait until it can be answered.
 
         Raises:
-            Refusal: it is not a member, or may not ask now.
+            Refusal: the client is not a member, or has to join again first.
         """
         group = self.groups.get(group_id)
         if group is None:
             raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID)
-        if isinstance(group, ConsumerGroup):
-            with self.at_work(group) as now:
+        if isinstance(group, Kip848Group):
+            with self.changing(group) as now:
                 return mixed.sync(group, syncing, now)
         classic = group
         found = await self.wait(
@@ -201,51 +210,52 @@ class GroupCoordinator:
     def heartbeat(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int
     ) -> ErrorCode:
-        """Take a classic heartbeat in; say whether the member has to join again.
+        """Handle a classic heartbeat; REBALANCE_IN_PROGRESS tells it to join again.
 
         Raises:
-            Refusal: it is no classic member.
+            Refusal: the client is not a classic member.
         """
         group = self.groups.get(group_id)
         if group is None:
             raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID)
-        with self.at_work(group) as now:
-            if isinstance(group, ConsumerGroup):
+        with self.changing(group) as now:
+            if isinstance(group, Kip848Group):
                 return mixed.heartbeat(group, member_id, instance_id, generation, now)
             return group.heartbeat(member_id, instance_id, generation, now)
 
-    def beat(self, group_id: str, beat: Beat) -> Reply:
-        """Take a heartbeat of the consumer protocol in.
+    def kip848_heartbeat(self, group_id: str, beat: Kip848Heartbeat) -> Reply:
+        """Handle a heartbeat of the KIP-848 protocol.
 
-        The first of a member makes the group, or changes its protocol, if it succeeds.
+        If it succeeds, the first one of a member creates the group, or makes a classic
+        group a KIP-848 group.
         """
         before, now = self.groups.get(group_id), self.now()
         try:
-            group = self._consumer(group_id, before, creates=beat.epoch == 0)
+            group = self._kip848(group_id, before, creates=beat.epoch == 0)
         except Refusal as refusal:
             return Reply(refusal.code, refusal.message)
         reply = group.heartbeat(beat, now)
         if reply.error:
             return reply
         if isinstance(before, ClassicGroup):
-            before.release(ErrorCode.REBALANCE_IN_PROGRESS)
+            before.fail_waiting(ErrorCode.REBALANCE_IN_PROGRESS)
             self._answer(before)
         self.groups[group_id] = group
-        self._settle(group, now)
+        self._after_change(group, now)
         return reply
 
-    def _consumer(
+    def _kip848(
         self, group_id: str, found: Group | None, *, creates: bool
-    ) -> ConsumerGroup:
-        if isinstance(found, ConsumerGroup):
+    ) -> Kip848Group:
+        if isinstance(found, Kip848Group):
             return found
         if not creates:
             reason = "not found" if found is None else "is not a consumer group"
             raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
-        # With nobody but those who know only their ids yet, a group is not empty.
+        # Not ``members``: a group in which clients wait to join is not empty either.
         if found is not None and found.state is not State.EMPTY:
-            return upgraded(found, self.config_of(group_id), self.home, self.now())
-        return ConsumerGroup(group_id, self.config_of(group_id), self.home)
+            return upgraded(found, self.config_of(group_id), self.cluster, self.now())
+        return Kip848Group(group_id, self.config_of(group_id), self.cluster)
 
     def leave(
         self, group_id: str, leavers: Sequence[tuple[str, str | None]]
@@ -257,18 +267,18 @@ class GroupCoordinator:
             leavers: member id and instance id of each.
 
         Returns:
-            An error for each.
+            An error code for each, in the same order.
         """
         group = self.groups.get(group_id)
         if group is None:
             return [ErrorCode.UNKNOWN_MEMBER_ID] * len(leavers)
-        with self.at_work(group) as now:
-            if isinstance(group, ConsumerGroup):
+        with self.changing(group) as now:
+            if isinstance(group, Kip848Group):
                 return group.leave(leavers)
             return [group.leave(*leaver, now) for leaver in leavers]
 
     def delete(self, group_id: str) -> None:
-        """Remove a group and everything it committed."""
+        """Delete a group and its committed offsets."""
         for place in self.offsets_of(group_id).places():
             self.forget(group_id, place)
         if self._drop(group_id):
@@ -282,11 +292,11 @@ class GroupCoordinator:
         return self.groups.pop(group_id, None) is not None
 
     @contextmanager
-    def at_work(self, group: Group) -> Iterator[float]:
-        """Let something happen to a group; then give its answers, save, set its timer.
+    def changing(self, group: Group) -> Iterator[float]:
+        """Change a group inside; after it, answer, write and set the group's timer.
 
         Yields:
-            The time on the loop's clock.
+            The time, by ``now``.
         """
         now = self.now()
         had_members = bool(group.members)
@@ -295,30 +305,31 @@ class GroupCoordinator:
         finally:
             if isinstance(group, ClassicGroup) and had_members and not group.members:
                 group.empty_since_ms = self.wall_ms()
-            self._settle(group, now)
+            self._after_change(group, now)
 
     async def wait(
         self, group: ClassicGroup, ask: Callable[[int, float], None]
     ) -> Response:
-        """Ask a classic group something and wait for its answer.
+        """Give a request to a classic group and wait for its answer.
 
         Args:
-            group: whom to ask.
-            ask: is given the number of the answer and the time.
+            group: the group.
+            ask: gives the request to the group; it is called with the number of the
+                answer and the time.
         """
         self._next_reply += 1
         reply = self._next_reply
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._replies[reply] = future
         try:
-            with self.at_work(group) as now:
+            with self.changing(group) as now:
                 ask(reply, now)
             return await future
         finally:
             self._replies.pop(reply, None)
 
     def close(self) -> None:
-        """Stop every timer; requests that wait are left to be cancelled."""
+        """Stop every timer; the nodes cancel the requests that wait."""
         self._is_closed = True
         for timer in self._timers.values():
             timer.cancel()
@@ -330,21 +341,21 @@ class GroupCoordinator:
     # Offsets
 
     def offsets_of(self, group_id: str) -> Offsets:
-        """Return what a group has committed, but for topics that were deleted."""
+        """Return a group's committed offsets, without those of deleted topics."""
         offsets = self.offsets.get(group_id)
         if offsets is None:
             return Offsets()
         for place in offsets.places():
             committed = offsets.get(place)
             assert committed is not None
-            gone = committed.topic_id not in {None, self.home.topic_id(place[0])}
+            gone = committed.topic_id not in {None, self.cluster.topic_id(place[0])}
             if gone:
                 offsets.drop(place)
                 self._journal.commit(group_id, {place: None})
         return offsets
 
     def commit(self, group_id: str, positions: dict[Place, Committed]) -> None:
-        """Keep positions, and the group if it is new."""
+        """Commit offsets; create the group if it does not exist."""
         if group_id not in self.groups:
             self.groups[group_id] = ClassicGroup(group_id, self.config, self.wall_ms())
         offsets = self.offsets.setdefault(group_id, Offsets())
@@ -356,23 +367,25 @@ class GroupCoordinator:
             self._expiry = loop.call_later(_EXPIRY_SECONDS, self._check_expiry)
 
     def _check_expiry(self) -> None:
-        # The next commit starts the timer anew; a broker that ended has none.
+        # The next commit starts the timer again.
         self._expiry = None
         if self._has_coordinator():
             self.expire()
 
     def _has_coordinator(self) -> bool:
-        return any(self.home.coordinator(shard) >= 0 for shard in self.home.shards())
+        return any(
+            self.cluster.coordinator(shard) >= 0 for shard in self.cluster.shards()
+        )
 
     def forget(self, group_id: str, place: Place) -> None:
-        """Forget a position."""
+        """Delete the committed offset of a partition."""
         if self.offsets_of(group_id).drop(place):
             self._journal.commit(group_id, {place: None})
 
     def expire(self) -> None:
-        """Forget positions whose time is over, and groups that nothing is left of.
+        """Delete expired offsets, and groups without members and offsets (KIP-211).
 
-        In a group with members, only topics that nobody reads any more are looked at.
+        In a group with members, only offsets of topics without a subscriber expire.
         """
         now_ms = self.wall_ms()
         retention_ms = round(self.config.offsets_retention * 1000)
@@ -391,12 +404,12 @@ class GroupCoordinator:
 
     # Inside
 
-    def _settle(self, group: Group, now: float) -> None:
-        """Give the answers of a group that something happened to, save, set its timer.
+    def _after_change(self, group: Group, now: float) -> None:
+        """Send a group's answers, write its changes and set its timer.
 
-        One that its last member of the consumer protocol has left becomes classic.
+        A KIP-848 group that has only classic members left becomes a classic group.
         """
-        if isinstance(group, ConsumerGroup) and group.downgrade is not None:
+        if isinstance(group, Kip848Group) and group.downgrade is not None:
             is_stale = group.downgrade is Downgrade.REBALANCE
             group = downgraded(group, now, self.wall_ms())
             self.groups[group.id] = group
@@ -419,14 +432,14 @@ class GroupCoordinator:
         timer = self._timers.pop(group.id, None)
         if timer is not None:
             timer.cancel()
-        has_coordinator = self.home.coordinator(self.home.shard_of(group.id)) >= 0
+        has_coordinator = self.cluster.coordinator(self.cluster.shard_of(group.id)) >= 0
         if group.deadline < inf and has_coordinator and not self._is_closed:
             loop = asyncio.get_running_loop()
             when = loop.time() + max(0.0, group.deadline - self.now())
             self._timers[group.id] = loop.call_at(when, self._tick, group)
 
     def clock_moved(self) -> None:
-        """Let happen what is due by a clock that jumped."""
+        """Handle every deadline that a jump of the clock has passed."""
         now = self.now()
         for group in list(self.groups.values()):
             if group.deadline <= now:
@@ -438,7 +451,7 @@ class GroupCoordinator:
 
     def _tick(self, group: Group) -> None:
         if self.groups.get(group.id) is group:
-            with self.at_work(group) as now:
+            with self.changing(group) as now:
                 group.tick(now)
 
     def _load(self, shard: int, now: float) -> None:
@@ -448,14 +461,17 @@ class GroupCoordinator:
         groups, offsets = self._journal.read(shard, self.config, now)
         self.offsets |= offsets
         for group in groups:
-            if isinstance(group, ConsumerGroup):
+            if isinstance(group, Kip848Group):
                 group.config = self.config_of(group.id)
             self.groups[group.id] = group
             self._set_timer(group)
 
 
 class _Follower:
-    """Tells the coordinator of every move; held by the cluster, as long as it is."""
+    """Tells a coordinator of every new leader in the offsets topic.
+
+    It is one of the cluster's callbacks; `coordinator_of` finds the coordinator by it.
+    """
 
     def __init__(self, coordinator: GroupCoordinator) -> None:
         self.coordinator = coordinator
@@ -467,26 +483,23 @@ class _Follower:
 
 
 def coordinator_of(cluster: Cluster) -> GroupCoordinator:
-    """Return the coordinator of a cluster's groups, made when first asked for.
-
-    Moves of the cluster's offsets partitions are followed.
-    """
-    for tell in cluster.leader_changed:
-        if isinstance(tell, _Follower):
-            return tell.coordinator
+    """Return the coordinator of a cluster's groups; create it on the first call."""
+    for callback in cluster.leader_changed:
+        if isinstance(callback, _Follower):
+            return callback.coordinator
     clock = cluster.clock
     config = cluster.group_config or GroupConfig()
-    consumer = config
+    kip848 = config
     if (most := cluster.configs.static.get("group.consumer.max.size")) is not None:
-        consumer = config.with_configs({"group.max.size": most})
+        kip848 = config.with_configs({"group.max.size": most})
     coordinator = GroupCoordinator(
-        ClusterHome(cluster),
+        BrokerClusterPort(cluster),
         now=clock.now,
         wall_ms=clock.wall_ms,
         config=config,
-        config_of=lambda group: consumer.with_configs(
-            cluster.configs.dynamic()
-        ).of_group(cluster.configs.of(GROUP, group)),
+        config_of=lambda group: kip848.with_configs(cluster.configs.dynamic()).of_group(
+            cluster.configs.of(GROUP, group)
+        ),
     )
     cluster.leader_changed.append(_Follower(coordinator))
     cluster.configs_changed.append(coordinator.configs_changed)

@@ -1,4 +1,4 @@
-"""How groups look from outside."""
+"""Descriptions of groups for answers: members, assignments, subscriptions."""
 
 from __future__ import annotations
 
@@ -18,40 +18,45 @@ from kafkaio.protocol.messages.describe_groups import (
 from kafkaio.testing.groups.assignors import Slot
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import State
+from kafkaio.testing.groups.cluster_port import ClusterPort
 from kafkaio.testing.groups.embedded_protocol import read_subscription
-from kafkaio.testing.groups.home import Home
-from kafkaio.testing.groups.kip848 import ConsumerGroup
-from kafkaio.testing.groups.kip848_member import ConsumerMember
+from kafkaio.testing.groups.kip848 import Kip848Group
+from kafkaio.testing.groups.kip848_member import Kip848Member
 
-__all__ = ["by_topic", "classic_group", "consumer_member", "subscribed_topics"]
+__all__ = [
+    "by_topic",
+    "describe_classic_group",
+    "describe_kip848_member",
+    "subscribed_topics",
+]
 
 
 def by_topic(slots: Iterable[Slot]) -> dict[UUID, list[int]]:
-    """Return partitions by topic, both in order."""
+    """Return partition numbers by topic id, both sorted."""
     found: dict[UUID, list[int]] = {}
     for topic, partition in sorted(slots):
         found.setdefault(topic, []).append(partition)
     return found
 
 
-def subscribed_topics(group: ClassicGroup | ConsumerGroup) -> frozenset[str] | None:
-    """Return the topics that members read; None if they do not say it intelligibly."""
-    if isinstance(group, ConsumerGroup):
+def subscribed_topics(group: ClassicGroup | Kip848Group) -> frozenset[str] | None:
+    """Return the topics that members subscribe to; None if that cannot be parsed."""
+    if isinstance(group, Kip848Group):
         return frozenset().union(*map(group.topics_of, group.members.values()))
     if group.members and group.protocol_type != "consumer":
         return None
     found: set[str] = set()
     for member in group.members.values():
         try:
-            said = read_subscription(member.protocols[0][1])
+            subscription = read_subscription(member.protocols[0][1])
         except ProtocolError:
             return None
-        found.update(said.topics)
+        found.update(subscription.topics)
     return frozenset(found)
 
 
-def classic_group(group: ClassicGroup) -> DescribedGroup:
-    """Describe a classic group; what members say, only when it is settled."""
+def describe_classic_group(group: ClassicGroup) -> DescribedGroup:
+    """Describe a classic group; its members' metadata only while it is stable."""
     is_stable = group.state is State.STABLE
     protocol = group.protocol if is_stable and group.protocol else ""
     return DescribedGroup(
@@ -73,8 +78,10 @@ def classic_group(group: ClassicGroup) -> DescribedGroup:
     )
 
 
-def consumer_member(group: ConsumerGroup, member: ConsumerMember, home: Home) -> Member:
-    """Describe a member of a group of the consumer protocol."""
+def describe_kip848_member(
+    group: Kip848Group, member: Kip848Member, cluster: ClusterPort
+) -> Member:
+    """Describe a member of a KIP-848 group."""
     target = group.target.get(member.id, frozenset())
     return Member(
         member_id=member.id,
@@ -85,18 +92,18 @@ def consumer_member(group: ConsumerGroup, member: ConsumerMember, home: Home) ->
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.names),
         subscribed_topic_regex=member.regex or "",
-        assignment=_assignment([*member.assigned, *member.revoking], home),
-        target_assignment=_assignment(target, home),
+        assignment=_assignment([*member.assigned, *member.revoking], cluster),
+        target_assignment=_assignment(target, cluster),
         member_type=int(member.classic is None),
     )
 
 
-def _assignment(slots: Iterable[Slot], home: Home) -> Assignment:
+def _assignment(slots: Iterable[Slot], cluster: ClusterPort) -> Assignment:
     return Assignment(
         topic_partitions=[
             TopicPartitions(
                 topic_id=topic_id,
-                topic_name=home.topic_name(topic_id) or "",
+                topic_name=cluster.topic_name(topic_id) or "",
                 partitions=partitions,
             )
             for topic_id, partitions in by_topic(slots).items()

@@ -1,4 +1,8 @@
-"""What consumers say inside the classic protocol: subscriptions and assignments."""
+"""The consumer embedded protocol: subscriptions and assignments of classic members.
+
+The classic group protocol carries them as opaque bytes. A blob begins with a version;
+fields of newer versions stand at the end and are ignored.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from kafkaio.protocol.messages.consumer_protocol_subscription import (
     ConsumerProtocolSubscription,
 )
 from kafkaio.testing.groups.assignors import Slot
-from kafkaio.testing.groups.home import Home
+from kafkaio.testing.groups.cluster_port import ClusterPort
 from kafkaio.testing.groups.java import java_order, uuid_hash
 
 __all__ = [
@@ -33,32 +37,32 @@ _VERSION_BYTES = 2
 
 
 def _version(blob: bytes) -> int:
-    """Return the version to read a blob as: what newer ones add stands at the end.
+    """Return the version by which to read a blob, at most the newest known.
 
     Raises:
-        ProtocolError: there is none.
+        ProtocolError: the blob does not begin with a version.
     """
     version = int.from_bytes(blob[:_VERSION_BYTES], signed=True)
     if len(blob) < _VERSION_BYTES or version < 0:
-        raise ProtocolError(f"no version of the consumer protocol: {blob[:2]!r}")
+        raise ProtocolError(f"not a version of the consumer protocol: {blob[:2]!r}")
     return min(version, ConsumerProtocolSubscription.LAST_VERSION)
 
 
 def read_subscription(blob: bytes) -> ConsumerProtocolSubscription:
-    """Read what a member says it reads.
+    """Read a member's subscription.
 
     Raises:
-        ProtocolError: it says nothing intelligible.
+        ProtocolError: the blob is malformed.
     """
     body = blob[_VERSION_BYTES:]
     return decode(ConsumerProtocolSubscription, _version(blob), body, exact=False)
 
 
 def read_assignment(blob: bytes) -> ConsumerProtocolAssignment:
-    """Read what a leader has given a member; nothing at all is no partition.
+    """Read a member's assignment; an empty blob assigns no partition.
 
     Raises:
-        ProtocolError: it is not intelligible.
+        ProtocolError: the blob is malformed.
     """
     if not blob:
         return ConsumerProtocolAssignment()
@@ -66,12 +70,14 @@ def read_assignment(blob: bytes) -> ConsumerProtocolAssignment:
     return decode(ConsumerProtocolAssignment, _version(blob), body, exact=False)
 
 
-def write_assignment(slots: Iterable[Slot], subscription: bytes, home: Home) -> bytes:
-    """Tell a member its partitions, in the version of what it has said itself."""
+def write_assignment(
+    slots: Iterable[Slot], subscription: bytes, cluster: ClusterPort
+) -> bytes:
+    """Write a member's assignment, in the version of the member's subscription."""
     by_topic: dict[str, list[int]] = {}
     slots = sorted(slots)
     for topic_id in java_order({topic: None for topic, _ in slots}, uuid_hash):
-        name = home.topic_name(topic_id)
+        name = cluster.topic_name(topic_id)
         if name is not None:
             by_topic[name] = [number for topic, number in slots if topic == topic_id]
     assignment = ConsumerProtocolAssignment(
@@ -84,16 +90,18 @@ def write_assignment(slots: Iterable[Slot], subscription: bytes, home: Home) -> 
     return version.to_bytes(_VERSION_BYTES) + encode(assignment, version)
 
 
-def slots_of(topics: Iterable[tuple[str, Iterable[int]]], home: Home) -> list[Slot]:
-    """Return partitions by the ids of their topics; what there is none of is left out.
+def slots_of(
+    topics: Iterable[tuple[str, Iterable[int]]], cluster: ClusterPort
+) -> list[Slot]:
+    """Return partitions by topic id, without topics that do not exist.
 
     Args:
-        topics: name and partitions of each topic.
-        home: where topics are.
+        topics: name and partition numbers of each topic.
+        cluster: knows the ids.
     """
     return [
         (topic_id, number)
         for name, numbers in topics
-        if (topic_id := home.topic_id(name)) is not None
+        if (topic_id := cluster.topic_id(name)) is not None
         for number in numbers
     ]

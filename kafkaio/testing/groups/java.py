@@ -1,4 +1,8 @@
-"""The order of Java's hash maps, which decides where Kafka leaves a choice open."""
+"""The iteration order of Java's HashMap.
+
+In a few places Kafka's result depends on it, such as the choice between protocols with
+equal votes. To answer as Kafka does, the embedded broker has to use the same order.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +20,20 @@ _SMALLEST = 16
 
 
 def text_hash(text: str) -> int:
-    """Return ``String.hashCode``, without a sign."""
+    """Return ``String.hashCode`` as an unsigned number."""
     return java_hash(text) & 0xFFFFFFFF
 
 
 def uuid_hash(uuid: UUID) -> int:
-    """Return the hash code of Kafka's ``Uuid``, without a sign."""
+    """Return the hash code of Kafka's ``Uuid`` as an unsigned number."""
     both = uuid.int >> 64 ^ uuid.int & (1 << 64) - 1
     return both >> 32 ^ both & 0xFFFFFFFF
 
 
 def java_order(items: Collection[T], hash_of: Callable[[T], int]) -> list[T]:
-    """Return items as a ``HashMap`` with them as keys goes through them.
+    """Return items in the order in which a ``HashMap`` iterates over them as keys.
 
-    Those that share a bucket keep their order, as if they had been put in so.
+    Items in the same bucket keep their order, which is the order of insertion.
     """
     size = _SMALLEST
     while len(items) > size * 3 // 4:

@@ -1,16 +1,20 @@
-"""What of groups is written to the offsets topic, and how it is found again."""
+"""Writes groups to the offsets topic and reads them again.
+
+A journal remembers what it wrote last for each group, and writes only the difference:
+new and changed records, and tombstones for keys that are gone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from kafkaio.testing.groups import kip848_records as consumer_records
+from kafkaio.testing.groups import kip848_records as kip848_records
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import State
+from kafkaio.testing.groups.cluster_port import ClusterPort, KeyValue
 from kafkaio.testing.groups.config import GroupConfig
-from kafkaio.testing.groups.home import Home, KeyValue
-from kafkaio.testing.groups.kip848 import ConsumerGroup
+from kafkaio.testing.groups.kip848 import Kip848Group
 from kafkaio.testing.groups.kip848_records import Kind
 from kafkaio.testing.groups.offsets import Committed, Offsets, Place
 from kafkaio.testing.groups.records import (
@@ -28,12 +32,13 @@ from kafkaio.testing.groups.records import (
 
 __all__ = ["Group", "Journal"]
 
-Group = ClassicGroup | ConsumerGroup
+Group = ClassicGroup | Kip848Group
 
-#: By key, what was written last: for a classic group, which it was and its changes.
+#: What was written last, by key. For a classic group, it is the object itself and its
+#: number of changes: another object under the same name is another group.
 _Written: TypeAlias = Mapping[bytes, object]
 
-#: In this order records are taken back: what a member has before the member.
+#: The order of tombstones: the assignment of a member is deleted before the member.
 _LAST_FIRST = (
     Kind.CURRENT,
     Kind.TARGET,
@@ -45,22 +50,22 @@ _LAST_FIRST = (
 
 
 class Journal:
-    """Writes what changed of a group, and reads all that was written.
+    """Writes the changes of groups, and reads all groups of a shard.
 
     Args:
-        home: where the offsets topic is.
-        wall_ms: milliseconds since the Unix epoch.
+        cluster: has the offsets topic.
+        wall_ms: returns milliseconds since the Unix epoch.
     """
 
-    def __init__(self, home: Home, wall_ms: Callable[[], int]) -> None:
-        self._home = home
+    def __init__(self, cluster: ClusterPort, wall_ms: Callable[[], int]) -> None:
+        self._cluster = cluster
         self._wall_ms = wall_ms
         self._written: dict[str, _Written] = {}
 
     def save(self, group: Group) -> None:
-        """Write what is new; of a classic group only when it has come to rest."""
-        if isinstance(group, ConsumerGroup):
-            self._save_consumer(group)
+        """Write what changed; a classic group only while it is stable or empty."""
+        if isinstance(group, Kip848Group):
+            self._save_kip848(group)
         elif group.changes and group.state in {State.STABLE, State.EMPTY}:
             key = group_key(group.id)
             mark: _Written = {key: (group, group.changes)}
@@ -68,20 +73,20 @@ class Journal:
                 value = group_value(image_of(group, self._wall_ms()))
                 self._replace(group.id, mark, [(key, value)])
 
-    def _save_consumer(self, group: ConsumerGroup) -> None:
+    def _save_kip848(self, group: Kip848Group) -> None:
         before = self._written.get(group.id, {})
-        image = consumer_records.image_of(group)
+        image = kip848_records.image_of(group)
         if image != before:
             now_ms = self._wall_ms()
             changed: list[KeyValue] = [
-                (key, consumer_records.value_of(value, now_ms))
+                (key, kip848_records.value_of(value, now_ms))
                 for key, value in image.items()
                 if before.get(key) != value
             ]
             self._replace(group.id, image, changed)
 
     def remove(self, group_id: str) -> None:
-        """Take everything back but what the group has committed."""
+        """Delete all records of a group, except its committed offsets."""
         self._replace(group_id, {}, [])
         del self._written[group_id]
 
@@ -96,7 +101,7 @@ class Journal:
     def commit(
         self, group_id: str, positions: Mapping[Place, Committed | None]
     ) -> None:
-        """Write positions, None for one that is forgotten."""
+        """Write committed offsets; None deletes one."""
         self._write(
             group_id,
             [
@@ -107,19 +112,19 @@ class Journal:
 
     def _write(self, group_id: str, records: list[KeyValue]) -> None:
         if records:
-            shard = self._home.shard_of(group_id)
-            self._home.write(shard, records, self._wall_ms())
+            shard = self._cluster.shard_of(group_id)
+            self._cluster.write(shard, records, self._wall_ms())
 
     def read(
         self, shard: int, config: GroupConfig, now: float
     ) -> tuple[list[Group], dict[str, Offsets]]:
-        """Return the groups of a shard and what they have committed.
+        """Return the groups of a shard, and the committed offsets by group.
 
-        A group that is only known by its positions is a classic one.
+        A group of which only offsets were written is a classic one.
         """
         records: dict[str, dict[bytes, bytes]] = {}
         offsets: dict[str, Offsets] = {}
-        for key, value in self._home.read(shard):
+        for key, value in self._cluster.read(shard):
             found = read_key(key)
             if found is None:
                 continue
@@ -149,9 +154,9 @@ class Journal:
     ) -> Group:
         now_ms = self._wall_ms()
         if part_key(Kind.GROUP, group_id) in records:
-            group = ConsumerGroup(group_id, config, self._home)
-            consumer_records.restore(group, records, now, now_ms)
-            self._written[group_id] = consumer_records.image_of(group)
+            group = Kip848Group(group_id, config, self._cluster)
+            kip848_records.restore(group, records, now, now_ms)
+            self._written[group_id] = kip848_records.image_of(group)
             return group
         classic = ClassicGroup(group_id, config, now_ms)
         key = group_key(group_id)

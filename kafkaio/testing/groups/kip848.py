@@ -1,4 +1,10 @@
-"""A group of the consumer protocol (KIP-848), as its coordinator keeps it."""
+"""A KIP-848 group on the side of its coordinator: a pure state machine.
+
+The group's epoch grows with each change of its members, of their subscriptions or of
+the topics. A target assignment is computed for an epoch. Each member moves towards its
+target at its own pace: it first revokes what it must, then gets what is free, and only
+then has the epoch of the target (see `Kip848Member.reconcile`).
+"""
 
 from __future__ import annotations
 
@@ -14,23 +20,23 @@ from kafkaio.testing.groups.assignors import (
     Slot,
     Spec,
 )
+from kafkaio.testing.groups.cluster_port import ClusterPort
 from kafkaio.testing.groups.config import GroupConfig
-from kafkaio.testing.groups.home import Home
 from kafkaio.testing.groups.kip848_member import (
     LEAVE,
     LEAVE_STATIC,
-    Beat,
-    ConsumerMember,
+    Kip848Heartbeat,
+    Kip848Member,
     MemberState,
 )
 from kafkaio.testing.groups.regex import is_re2
 from kafkaio.testing.groups.subscriptions import Subscriptions
 
-__all__ = ["ConsumerGroup", "Downgrade", "Reply", "State"]
+__all__ = ["Downgrade", "Kip848Group", "Reply", "State"]
 
 
 class State:
-    """The states of a group, by the names that Kafka shows."""
+    """The states of a group, by Kafka's names."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -39,15 +45,15 @@ class State:
 
 
 class Downgrade(Enum):
-    """What is to happen to a group that only classic members are left in."""
+    """How a group with only classic members left becomes a classic group."""
 
-    KEEP = "they keep what they have"
-    REBALANCE = "they divide the partitions anew"
+    KEEP = "members keep their partitions"
+    REBALANCE = "members rebalance"
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a heartbeat is answered; ``assignment`` None means: as before."""
+    """The answer to a heartbeat; ``assignment`` is None if it has not changed."""
 
     error: ErrorCode
     message: str | None = None
@@ -55,37 +61,42 @@ class Reply:
     assignment: frozenset[Slot] | None = None
 
 
-class ConsumerGroup:
-    """Members, epochs and target of one group; pure: time is an argument.
+class Kip848Group:
+    """Members, epochs and target of one group. Time is an argument of its methods.
 
-    The group's epoch counts the changes of members, subscriptions and topics; the
-    target is computed for an epoch; each member follows at its own pace, and keeps its
-    old epoch until it has released what it must. ``tick`` must be called at
-    ``deadline``. Members may be of the classic protocol, which ``mixed`` speaks.
+    The caller must call `tick` at `deadline`. Some members may use the classic
+    protocol; their requests are handled by ``mixed``.
 
     Attributes:
-        downgrade: set when only classic members are left: whoever keeps the group is
-            to make it a classic one.
+        epoch: the epoch of the group.
+        members: by member id.
+        static: member ids by instance id.
+        target: the target assignment, by member id.
+        target_epoch: the epoch for which the target was computed.
+        downgrade: set when only classic members are left: the coordinator has to make
+            the group a classic one.
     """
 
-    def __init__(self, group_id: str, config: GroupConfig, home: Home) -> None:
+    def __init__(
+        self, group_id: str, config: GroupConfig, cluster: ClusterPort
+    ) -> None:
         self.id = group_id
         self.epoch = 1
-        self.members: dict[str, ConsumerMember] = {}
+        self.members: dict[str, Kip848Member] = {}
         self.static: dict[str, str] = {}
         self.target: dict[str, frozenset[Slot]] = {}
         self.target_epoch = 0
-        #: Targets given by hand; while there is one, no assignor is asked.
+        #: A target that a test has set; the assignor is not used while there is one.
         self.manual: dict[str, frozenset[Slot]] | None = None
         self.downgrade: Downgrade | None = None
         self.config = config
-        self.home = home
-        self.subscriptions = Subscriptions(home, config.regex_refresh_interval)
+        self.cluster = cluster
+        self.subscriptions = Subscriptions(cluster, config.regex_refresh_interval)
         self._assigned_at = -inf
 
     @property
     def state(self) -> str:
-        """The state by its name."""
+        """The state, one of `State`."""
         if not self.members:
             return State.EMPTY
         if self.target_epoch < self.epoch:
@@ -99,7 +110,7 @@ class ConsumerGroup:
 
     @property
     def assignor(self) -> str:
-        """The assignor that most members want, the default if none says."""
+        """The assignor that most members ask for; the default if none asks."""
         return max(ASSIGNORS, key=lambda name: self._votes[name])
 
     @property
@@ -108,15 +119,15 @@ class ConsumerGroup:
 
     @property
     def deadline(self) -> float:
-        """When ``tick`` is due next."""
+        """The time of the next `tick`; infinity for none."""
         return min(
             [self.subscriptions.due, *(one.deadline for one in self.members.values())]
         )
 
     # Heartbeats
 
-    def heartbeat(self, beat: Beat, now: float) -> Reply:
-        """Take a heartbeat in that is well formed; answer it."""
+    def heartbeat(self, beat: Kip848Heartbeat, now: float) -> Reply:
+        """Handle a valid heartbeat; return its answer."""
         if beat.epoch in {LEAVE, LEAVE_STATIC}:
             return self._leave(beat, now)
         pattern = beat.regex
@@ -126,49 +137,51 @@ class ConsumerGroup:
         member, error = self._member(beat)
         if member is None:
             return error
-        self.enter(member)
+        self.add(member)
         before = member.subscription
         member.update(beat)
-        is_changed = self.notice(member, before, now)
+        is_changed = self.update_subscription(member, before, now)
         self.assign(member, now)
         member.session_deadline = now + self.config.consumer_session_timeout
-        # Whoever joins anew has nothing, whatever it had.
+        # A member that joins again owns nothing, whatever it owned before.
         owned = frozenset[Slot]() if beat.epoch == 0 else beat.owned
         changed = self.reconcile(member, owned, now, is_changed=is_changed)
         shows = changed or beat.is_full
         assignment = frozenset(member.assigned) if shows else None
         return Reply(ErrorCode.NONE, None, member.epoch, assignment)
 
-    def notice(
+    def update_subscription(
         self,
-        member: ConsumerMember,
+        member: Kip848Member,
         before: tuple[frozenset[str], str | None],
         now: float,
     ) -> bool:
-        """Take note of what a member reads, and of topics, which moves the group on.
+        """Start a new epoch if a subscription or the subscribed topics changed.
 
         Args:
-            member: who has just said what it reads.
+            member: a member whose subscription was just updated.
             before: its subscription until now.
             now: the time.
 
         Returns:
-            Whether the member reads something else.
+            Whether the member's subscription changed.
         """
         is_changed = member.subscription != before
-        # What a new pattern matches is found out later, and moves the group on then.
+        # A new pattern is matched later, and starts a new epoch then.
         waits = member.names == before[0] and member.regex not in {
             None,
             *self.subscriptions.matches,
         }
         if is_changed:
-            self.subscriptions.find(self.members.values(), now)
-        if self.subscriptions.look(self.members.values()) or (is_changed and not waits):
+            self.subscriptions.schedule_matching(self.members.values(), now)
+        if self.subscriptions.refresh_topics(self.members.values()) or (
+            is_changed and not waits
+        ):
             self.epoch += 1
         return is_changed
 
-    def taken(self, member: ConsumerMember) -> frozenset[Slot]:
-        """Return what other members than this one have not given up."""
+    def owned_by_others(self, member: Kip848Member) -> frozenset[Slot]:
+        """Return the partitions that other members have and did not yet release."""
         return frozenset(
             slot
             for one in self.members.values()
@@ -179,19 +192,22 @@ class ConsumerGroup:
 
     def reconcile(
         self,
-        member: ConsumerMember,
+        member: Kip848Member,
         owned: frozenset[Slot] | None,
         now: float,
         *,
         is_changed: bool,
     ) -> bool:
-        """Go a step towards a member's target; say whether what it may read changed.
+        """Take one step towards a member's target; return whether it changed anything.
 
         Args:
             member: the member.
-            owned: what it says it has; None if it does not say.
+            owned: the partitions that it reports to own; None if it reports none.
             now: the time.
-            is_changed: whether it has just subscribed to something else.
+            is_changed: whether its subscription has just changed.
+
+        Returns:
+            Whether the partitions that the member may read changed.
         """
         wanted = self.subscriptions.wanted(member)
         target = frozenset(
@@ -201,16 +217,16 @@ class ConsumerGroup:
         if is_changed:
             unwanted = frozenset(one for one in member.assigned if one[0] not in wanted)
         changed = member.reconcile(
-            target, self.target_epoch, owned, self.taken(member), unwanted
+            target, self.target_epoch, owned, self.owned_by_others(member), unwanted
         )
-        # Classic members have until they joined again, and then until they synced.
+        # Classic members have a join deadline and a sync deadline instead.
         starts = changed and member.state is MemberState.UNREVOKED
         if starts and member.classic is None:
             member.revoke_deadline = now + member.rebalance_timeout
         return changed
 
-    def _member(self, beat: Beat) -> tuple[ConsumerMember | None, Reply]:
-        """Find or make the member that a heartbeat is from; else say what is wrong."""
+    def _member(self, beat: Kip848Heartbeat) -> tuple[Kip848Member | None, Reply]:
+        """Find or create the member of a heartbeat; if that fails, return the error."""
         if self.is_full and beat.member_id not in self.members:
             message = (
                 "The consumer group has reached its maximum capacity of"
@@ -220,7 +236,7 @@ class ConsumerGroup:
         if beat.instance_id is not None:
             known = self.static.get(beat.instance_id)
             if known is not None and (known != beat.member_id or beat.epoch == 0):
-                return self._successor(beat, self.members[known])
+                return self._replacement(beat, self.members[known])
             if known is None and beat.epoch > 0:
                 return None, Reply(
                     ErrorCode.UNKNOWN_MEMBER_ID,
@@ -231,30 +247,30 @@ class ConsumerGroup:
             return self._checked(beat, member)
         if beat.epoch > 0:
             return None, _unknown(beat.member_id, self.id)
-        fresh = ConsumerMember(id=beat.member_id, instance_id=beat.instance_id)
+        fresh = Kip848Member(id=beat.member_id, instance_id=beat.instance_id)
         return fresh, Reply(ErrorCode.NONE)
 
-    def _successor(
-        self, beat: Beat, old: ConsumerMember
-    ) -> tuple[ConsumerMember | None, Reply]:
-        """Let a static member take the place it left, under its new id."""
+    def _replacement(
+        self, beat: Kip848Heartbeat, old: Kip848Member
+    ) -> tuple[Kip848Member | None, Reply]:
+        """Replace a static member that comes back under a new member id."""
         if beat.epoch > 0:
             return None, Reply(
                 ErrorCode.FENCED_INSTANCE_ID,
                 f"Static member {beat.member_id} with instance id {beat.instance_id}"
                 f" was fenced by member {old.id}.",
             )
-        if not old.is_away and old.classic is None:
+        if not old.left_temporarily and old.classic is None:
             return None, Reply(
                 ErrorCode.UNRELEASED_INSTANCE_ID,
                 f"Static member {beat.member_id} with instance id {beat.instance_id}"
                 " cannot join the group because the instance id is owned by"
                 f" {old.id} member.",
             )
-        return self.succeed(old, beat.member_id), Reply(ErrorCode.NONE)
+        return self.replace_static(old, beat.member_id), Reply(ErrorCode.NONE)
 
-    def succeed(self, old: ConsumerMember, member_id: str) -> ConsumerMember:
-        """Give a static member's place and target to who comes under a new id."""
+    def replace_static(self, old: Kip848Member, member_id: str) -> Kip848Member:
+        """Replace a static member by one with a new id, which gets its target."""
         target = self.target.pop(old.id, frozenset())
         del self.members[old.id]
         member = replace(
@@ -266,20 +282,20 @@ class ConsumerGroup:
             join_deadline=inf,
             sync_deadline=inf,
         )
-        self.enter(member)
+        self.add(member)
         self.target[member_id] = target
         return member
 
     def _checked(
-        self, beat: Beat, member: ConsumerMember
-    ) -> tuple[ConsumerMember | None, Reply]:
-        if member.is_away:
+        self, beat: Kip848Heartbeat, member: Kip848Member
+    ) -> tuple[Kip848Member | None, Reply]:
+        if member.left_temporarily:
             return None, _fenced("larger", member.epoch)
         if beat.epoch > member.epoch:
             return None, _fenced("larger", member.epoch)
         if 0 < beat.epoch < member.epoch and not (
-            # The answer that made it go on was lost: it may catch up, if it has
-            # nothing that it must not have.
+            # The answer with the new epoch was lost. The member may continue from the
+            # previous epoch if it owns only partitions that are assigned to it.
             beat.epoch == member.previous_epoch
             and beat.owned is not None
             and beat.owned <= member.assigned.keys()
@@ -289,18 +305,18 @@ class ConsumerGroup:
 
     @property
     def is_full(self) -> bool:
-        """Whether nobody else may join."""
+        """Whether the group has as many members as it can have."""
         return len(self.members) >= self.config.max_size
 
-    def enter(self, member: ConsumerMember) -> None:
-        """Add a member, or know it by its ids anew."""
+    def add(self, member: Kip848Member) -> None:
+        """Add a member, or update what is known by its ids."""
         self.members[member.id] = member
         if member.instance_id is not None:
             self.static[member.instance_id] = member.id
 
     # Leaving
 
-    def _leave(self, beat: Beat, now: float) -> Reply:
+    def _leave(self, beat: Kip848Heartbeat, now: float) -> Reply:
         member_id = beat.member_id
         if beat.instance_id is not None:
             known = self.static.get(beat.instance_id)
@@ -318,7 +334,7 @@ class ConsumerGroup:
             return _unknown(member_id, self.id)
         if beat.epoch == LEAVE_STATIC:
             member.epoch = LEAVE_STATIC
-            # Its process ends: what it was to give up, it has.
+            # Its process ends, so it has released what it had to revoke.
             member.revoking = {}
             member.state = MemberState.STABLE
             member.revoke_deadline = inf
@@ -328,17 +344,17 @@ class ConsumerGroup:
         return Reply(ErrorCode.NONE, None, beat.epoch)
 
     def leave(self, leavers: Iterable[tuple[str, str | None]]) -> list[ErrorCode]:
-        """Remove members by a classic LeaveGroup; they go at once, as one change.
+        """Remove members by a classic LeaveGroup, all in one change of the epoch.
 
         Args:
-            leavers: member id and instance id of each; static members may be named by
-                the latter alone.
+            leavers: member id and instance id of each; a static member can be named by
+                the instance id alone.
 
         Returns:
-            An error for each.
+            An error code for each, in the same order.
         """
         errors: list[ErrorCode] = []
-        leaving: dict[str, ConsumerMember] = {}
+        leaving: dict[str, Kip848Member] = {}
         for member_id, instance_id in leavers:
             known = member_id
             if instance_id is not None:
@@ -354,8 +370,8 @@ class ConsumerGroup:
             self.fence(*leaving.values())
         return errors
 
-    def fence(self, *leaving: ConsumerMember) -> None:
-        """Remove members; what they had is free for the others."""
+    def fence(self, *leaving: Kip848Member) -> None:
+        """Remove members; their partitions become free for others."""
         is_downgraded = self.can_downgrade(leaving)
         for member in leaving:
             del self.members[member.id]
@@ -365,41 +381,48 @@ class ConsumerGroup:
         if is_downgraded and self.members:
             self.downgrade = Downgrade.REBALANCE
             return
-        # The next heartbeat has the target computed.
-        self.subscriptions.look(self.members.values())
+        # The next heartbeat computes the target.
+        self.subscriptions.refresh_topics(self.members.values())
         self.epoch += 1
 
-    def can_downgrade(self, without: Iterable[ConsumerMember]) -> bool:
-        """Say whether only classic members are there but for some who go."""
-        going = {one.id for one in without}
+    def can_downgrade(self, without: Iterable[Kip848Member]) -> bool:
+        """Return whether only classic members are left without those given.
+
+        False as well if the migration policy does not allow a downgrade.
+        """
+        leaving = {one.id for one in without}
         return self.config.allows_downgrade and all(
-            one.classic is not None or one.id in going for one in self.members.values()
+            one.classic is not None or one.id in leaving
+            for one in self.members.values()
         )
 
     def rebalance(self) -> None:
-        """Have the next heartbeat compute the target; one by hand is there at once."""
+        """Start a new epoch: the next heartbeat computes the target.
+
+        A target set by a test takes effect at once.
+        """
         self.epoch += 1
         if self.manual is not None:
             self.target, self.target_epoch = dict(self.manual), self.epoch
 
     def tick(self, now: float) -> None:
-        """Do what is due: sessions and revocations that took too long, and patterns."""
+        """Handle the deadlines that have passed: of members and of patterns."""
         for member in list(self.members.values()):
             if member.deadline <= now and self.downgrade is None:
                 self.fence(member)
         due = self.subscriptions.due
         is_changed = due <= now and self.subscriptions.match(self.members.values(), now)
         if is_changed:
-            self.subscriptions.look(self.members.values())
+            self.subscriptions.refresh_topics(self.members.values())
             self.epoch += 1
 
     def resume(self, assigned_at: float, fingerprint: int, now: float) -> None:
-        """Go on where an earlier coordinator stopped, with sessions begun anew.
+        """Continue a group that was read from the offsets topic; renew all sessions.
 
         Args:
             assigned_at: when the target was computed.
-            fingerprint: that of the topics then: if they are others now, the group
-                has to move on.
+            fingerprint: fingerprint of the topics at that time; if it differs now, a
+                new epoch starts.
             now: the time.
         """
         self._assigned_at = assigned_at
@@ -416,10 +439,10 @@ class ConsumerGroup:
     def check_commit(
         self, member_id: str, epoch: int, slots: frozenset[Slot]
     ) -> ErrorCode:
-        """Say whether a member may commit.
+        """Check whether a member may commit offsets of these partitions.
 
-        An epoch that is behind is good for partitions that the member has had since
-        then (KIP-1251); one partition that is not refuses them all.
+        An older epoch than the member's is accepted for partitions that the member has
+        had since that epoch (KIP-1251). One other partition refuses the whole commit.
         """
         if not self.members and epoch < 0:
             return ErrorCode.NONE
@@ -433,7 +456,7 @@ class ConsumerGroup:
         return error
 
     def check_fetch(self, member_id: str, epoch: int) -> ErrorCode:
-        """Say whether a request is from a member that knows its epoch."""
+        """Check that a request names a member and its current epoch."""
         member = self.members.get(member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
@@ -445,12 +468,15 @@ class ConsumerGroup:
 
     # Topics and targets
 
-    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """Return the names of the topics that a member reads."""
+    def topics_of(self, member: Kip848Member) -> frozenset[str]:
+        """Return the names of the topics that a member subscribes to."""
         return self.subscriptions.topics_of(member)
 
-    def assign(self, member: ConsumerMember, now: float) -> None:
-        """Compute the target if it is of an earlier epoch, and if it is time."""
+    def assign(self, member: Kip848Member, now: float) -> None:
+        """Compute the target if it is of an older epoch.
+
+        Not before ``assignment_interval`` has passed since the last computation.
+        """
         if self.target_epoch == self.epoch:
             return
         due = self._assigned_at + self.config.assignment_interval
@@ -463,11 +489,11 @@ class ConsumerGroup:
         elif self.members:
             self.target = ASSIGNORS[self._chosen(member)](self._spec())
 
-    def _chosen(self, member: ConsumerMember) -> str:
-        """Return the assignor to ask, which may not be the one that is told.
+    def _chosen(self, member: Kip848Member) -> str:
+        """Return the assignor to use, which can differ from the one that is described.
 
-        If as many members want another, Kafka prefers what only the member wants that
-        has the target computed.
+        If each assignor has one vote at most, Kafka uses that of the member whose
+        heartbeat computes the target.
         """
         votes = self._votes
         if member.assignor and votes[member.assignor] == max(votes.values()) == 1:

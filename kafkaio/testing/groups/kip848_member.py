@@ -1,4 +1,4 @@
-"""A member of a group of the consumer protocol (KIP-848)."""
+"""A member of a KIP-848 group: its heartbeats, and its way to the target assignment."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from kafkaio.testing.groups.classic_member import Protocols
 __all__ = [
     "LEAVE",
     "LEAVE_STATIC",
-    "Beat",
-    "ClassicSide",
-    "ConsumerMember",
+    "ClassicMetadata",
+    "Kip848Heartbeat",
+    "Kip848Member",
     "MemberState",
 ]
 
-#: The epoch of a member that leaves.
+#: The epoch in the heartbeat of a member that leaves.
 LEAVE = -1
-#: The epoch of a static member that will be back.
+#: The epoch in the heartbeat of a static member that leaves temporarily.
 LEAVE_STATIC = -2
 
 
 class MemberState(Enum):
-    """How far a member is on its way to its target."""
+    """How far a member is on its way to its target, by Kafka's names."""
 
     STABLE = "stable"
-    UNREVOKED = "has to give partitions up"
-    UNRELEASED = "waits for partitions that others have to give up"
+    UNREVOKED = "has to revoke partitions"
+    UNRELEASED = "waits for partitions that others have to release"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beat:
-    """A ConsumerGroupHeartbeat; None is what the member does not say again."""
+class Kip848Heartbeat:
+    """A ConsumerGroupHeartbeat request; None stands for a field that is left out."""
 
     member_id: str
     epoch: int
@@ -50,7 +50,7 @@ class Beat:
 
     @property
     def is_full(self) -> bool:
-        """Whether everything is said, so that the assignment has to be answered."""
+        """Whether it has all fields, so that the answer must have the assignment."""
         return self.epoch == 0 or (
             self.rebalance_timeout is not None
             and (self.names is not None or self.regex is not None)
@@ -59,26 +59,28 @@ class Beat:
 
 
 @dataclass(frozen=True, slots=True)
-class ClassicSide:
-    """What a member of the classic protocol said when it joined; in seconds."""
+class ClassicMetadata:
+    """The session timeout (in seconds) and the protocols of a classic member."""
 
     session_timeout: float
     protocols: Protocols
 
 
 @dataclass(slots=True, kw_only=True)
-class ConsumerMember:
-    """A member as the group sees it.
+class Kip848Member:
+    """A member of a KIP-848 group. It is removed when one of its deadlines passes.
 
     Attributes:
-        classic: what a member that speaks the classic protocol said; None if it speaks
-            the consumer protocol.
-        assigned: what it may read, with the epoch since when (KIP-1251).
-        revoking: what it has to give up, likewise; nobody else gets it before.
-        revoke_deadline: when it loses everything unless it gave that up; set when the
-            revocation begins, and nothing extends it.
-        join_deadline: when a classic member has to have joined again.
-        sync_deadline: when a classic member has to have asked for its assignment.
+        classic: what a member that uses the classic protocol joined with; None if it
+            uses the KIP-848 protocol.
+        assigned: the partitions that it may read, with the epoch in which it got each
+            (KIP-1251).
+        revoking: the partitions that it has to revoke, likewise. No other member gets
+            them before it has.
+        revoke_deadline: until when it has to revoke them. It is set when the revocation
+            begins, and never extended.
+        join_deadline: until when a classic member has to join again.
+        sync_deadline: until when a classic member has to send SyncGroup.
     """
 
     id: str
@@ -93,7 +95,7 @@ class ConsumerMember:
     names: frozenset[str] = frozenset()
     regex: str | None = None
     assignor: str | None = None
-    classic: ClassicSide | None = None
+    classic: ClassicMetadata | None = None
     assigned: dict[Slot, int] = field(default_factory=dict)
     revoking: dict[Slot, int] = field(default_factory=dict)
     session_deadline: float = inf
@@ -103,7 +105,7 @@ class ConsumerMember:
 
     @property
     def deadline(self) -> float:
-        """When it is removed unless it is heard of."""
+        """When it is removed, unless a request comes before."""
         return min(
             self.session_deadline,
             self.revoke_deadline,
@@ -113,16 +115,16 @@ class ConsumerMember:
 
     @property
     def subscription(self) -> tuple[frozenset[str], str | None]:
-        """What decides which partitions it can have."""
+        """The topic names and the pattern that it subscribes to."""
         return self.names, self.regex
 
     @property
-    def is_away(self) -> bool:
-        """Whether it is a static member that said that it will be back."""
+    def left_temporarily(self) -> bool:
+        """Whether it is a static member that left temporarily."""
         return self.epoch == LEAVE_STATIC
 
-    def update(self, beat: Beat) -> None:
-        """Take over what a heartbeat says."""
+    def update(self, beat: Kip848Heartbeat) -> None:
+        """Apply the fields of a heartbeat."""
         self.client_id, self.client_host = beat.client_id, beat.client_host
         self.classic = None
         if beat.rack is not None:
@@ -144,21 +146,25 @@ class ConsumerMember:
         taken: frozenset[Slot],
         unwanted: frozenset[Slot] = frozenset(),
     ) -> bool:
-        """Go a step towards the target.
+        """Take one step towards the target.
+
+        A member revokes first. Only when it reports to own none of the revoked
+        partitions does it get the epoch of the target, and those of its new partitions
+        that no other member still has.
 
         Args:
-            target: what it shall have.
-            target_epoch: of which epoch the target is.
-            owned: what it says it has; None if it does not say.
+            target: the partitions that it is to have.
+            target_epoch: the epoch of the target.
+            owned: the partitions that it reports to own; None if it reports none.
             taken: partitions that other members have not released.
-            unwanted: what it has just unsubscribed from, and is to give up though it
-                has not yet given up something else.
+            unwanted: partitions of topics that it has just unsubscribed from; they are
+                revoked even if an earlier revocation is not complete.
 
         Returns:
-            Whether what it may read has changed.
+            Whether the partitions that it may read changed.
         """
         if self.state is MemberState.UNREVOKED:
-            # All or nothing: one partition still held keeps every one of them.
+            # A revocation is complete when every partition is released, not before.
             if owned is None or owned & self.revoking.keys():
                 return self._drop(unwanted, owned)
             self.revoking.clear()
@@ -168,7 +174,7 @@ class ConsumerMember:
         return self._advance(target, target_epoch, owned, taken)
 
     def _drop(self, unwanted: frozenset[Slot], owned: frozenset[Slot] | None) -> bool:
-        """Give up what the member does not read any more, at the epoch it has."""
+        """Revoke partitions of topics that it unsubscribed from, in the same epoch."""
         dropped = {slot: self.assigned.pop(slot) for slot in unwanted}
         if not dropped:
             return False
@@ -198,6 +204,6 @@ class ConsumerMember:
         self.assigned = kept | dict.fromkeys(free, target_epoch)
         unreleased = missing - free
         self.state = MemberState.UNRELEASED if unreleased else MemberState.STABLE
-        # Also where both are the same: Kafka forgets the previous epoch then.
+        # Even if both epochs are equal, as in Kafka: the previous epoch is lost then.
         self.previous_epoch, self.epoch = self.epoch, target_epoch
         return frozenset(self.assigned) != before

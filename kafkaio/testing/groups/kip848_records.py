@@ -1,7 +1,8 @@
-"""A group of the consumer protocol as ``__consumer_offsets`` keeps it (KIP-848).
+"""The records of a KIP-848 group in ``__consumer_offsets``, in Kafka's format.
 
-In Kafka's own format: a record for the group, one for each member, pattern and target,
-and one for what each member has. The kind of a record is the version of its key.
+There is a record for the group, for the epoch of its target and for each pattern, and
+three for each member: what it subscribes to, its target and its current assignment.
+The version of a record's key is its kind.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from typing import Final, TypeAlias
 from kafkaio.protocol.codec import decode, encode
 from kafkaio.testing.groups.assignors import Slot
 from kafkaio.testing.groups.describe import by_topic
-from kafkaio.testing.groups.kip848 import ConsumerGroup
+from kafkaio.testing.groups.kip848 import Kip848Group
 from kafkaio.testing.groups.kip848_member import (
-    ClassicSide,
-    ConsumerMember,
+    ClassicMetadata,
+    Kip848Member,
     MemberState,
 )
 from kafkaio.testing.groups.record_formats import (
@@ -50,10 +51,10 @@ class Kind(IntEnum):
     PATTERN = 16
 
 
-#: What is to be kept of a group, by the keys of the records.
+#: The records of a group: their values by their keys.
 Image: TypeAlias = dict[bytes, Value]
 
-#: In the order in which Kafka takes them in: a member before what it has.
+#: In the order in which Kafka applies them: a member before its assignment.
 _VALUES: Final[Mapping[Kind, type[Value]]] = {
     Kind.MEMBER: MemberValue,
     Kind.PATTERN: PatternValue,
@@ -66,10 +67,10 @@ _STATES: Final = (MemberState.STABLE, MemberState.UNREVOKED, MemberState.UNRELEA
 _VERSION: Final = struct.pack(">h", 0)
 
 
-def image_of(group: ConsumerGroup) -> Image:
-    """Describe a group as its records shall, in the order to write them in.
+def image_of(group: Kip848Group) -> Image:
+    """Return the records of a group, in the order in which to write them.
 
-    Times are left out: ``value_of`` puts them in.
+    Timestamps are left out, so that two images can be compared; `value_of` adds them.
     """
     group_id, members = group.id, group.members.values()
     image: Image = {}
@@ -105,7 +106,7 @@ def image_of(group: ConsumerGroup) -> Image:
     return image
 
 
-def _member_value(member: ConsumerMember) -> MemberValue:
+def _member_value(member: Kip848Member) -> MemberValue:
     classic = None
     if member.classic is not None:
         classic = ClassicMemberMetadata(
@@ -140,7 +141,7 @@ def _with_epochs(slots: Mapping[Slot, int]) -> list[TopicPartitionsWithEpochs]:
 
 
 def value_of(value: Value, now_ms: int) -> bytes:
-    """Return the bytes to write for a part of an image that is new."""
+    """Return the bytes of a value, with the time as its timestamp."""
     if isinstance(value, TargetEpochValue):
         value = replace(value, assignment_timestamp=now_ms)
     elif isinstance(value, PatternValue):
@@ -149,29 +150,29 @@ def value_of(value: Value, now_ms: int) -> bytes:
 
 
 def restore(
-    group: ConsumerGroup, records: Mapping[bytes, bytes], now: float, now_ms: int
+    group: Kip848Group, records: Mapping[bytes, bytes], now: float, now_ms: int
 ) -> None:
-    """Make a new group what its records tell; every session starts anew.
+    """Restore a group from its records; all sessions are renewed.
 
     Args:
-        group: a group that nothing has happened to.
-        records: by key, the newest of each.
-        now: the time on the loop's clock.
-        now_ms: the wall clock.
+        group: a new group.
+        records: the newest value of each key.
+        now: the time, in seconds.
+        now_ms: the wall clock, in milliseconds.
     """
     found: dict[Kind, dict[str, Value]] = {kind: {} for kind in Kind}
-    for key, value in records.items():
+    for key, data in records.items():
         number, _, part = key_parts(key)
         if number in _VALUES:
             kind = Kind(number)
-            # What newer versions of Kafka add is tagged, and left out.
-            found[kind][part] = decode(_VALUES[kind], 0, value[len(_VERSION) :])
-    for member_id, said in found[Kind.MEMBER].items():
-        assert isinstance(said, MemberValue)
-        group.enter(_member(member_id, said))
+            # Newer versions of Kafka add tagged fields only, which are ignored.
+            found[kind][part] = decode(_VALUES[kind], 0, data[len(_VERSION) :])
+    for member_id, value in found[Kind.MEMBER].items():
+        assert isinstance(value, MemberValue)
+        group.add(_member(member_id, value))
     for member_id, current in found[Kind.CURRENT].items():
         assert isinstance(current, CurrentAssignmentValue)
-        _take_up(group.members[member_id], current)
+        _restore_assignment(group.members[member_id], current)
     for member_id, target in found[Kind.TARGET].items():
         assert isinstance(target, TargetValue)
         group.target[member_id] = frozenset(
@@ -180,42 +181,42 @@ def restore(
             for number in topic.partitions
         )
     assigned_at = now
-    for told in found[Kind.TARGET_EPOCH].values():
-        assert isinstance(told, TargetEpochValue)
-        group.target_epoch = told.assignment_epoch
-        assigned_at -= (now_ms - told.assignment_timestamp) / 1000
+    for target_epoch in found[Kind.TARGET_EPOCH].values():
+        assert isinstance(target_epoch, TargetEpochValue)
+        group.target_epoch = target_epoch.assignment_epoch
+        assigned_at -= (now_ms - target_epoch.assignment_timestamp) / 1000
     for pattern, match in found[Kind.PATTERN].items():
         assert isinstance(match, PatternValue)
         group.subscriptions.matches[pattern] = frozenset(match.topics)
-    for is_ in found[Kind.GROUP].values():
-        assert isinstance(is_, GroupValue)
-        group.epoch = is_.epoch
-        group.resume(assigned_at, is_.metadata_hash, now)
+    for metadata in found[Kind.GROUP].values():
+        assert isinstance(metadata, GroupValue)
+        group.epoch = metadata.epoch
+        group.resume(assigned_at, metadata.metadata_hash, now)
 
 
-def _member(member_id: str, said: MemberValue) -> ConsumerMember:
+def _member(member_id: str, value: MemberValue) -> Kip848Member:
     classic = None
-    if said.classic_member_metadata is not None:
-        protocols = said.classic_member_metadata.supported_protocols
-        classic = ClassicSide(
-            said.classic_member_metadata.session_timeout_ms / 1000,
+    if value.classic_member_metadata is not None:
+        protocols = value.classic_member_metadata.supported_protocols
+        classic = ClassicMetadata(
+            value.classic_member_metadata.session_timeout_ms / 1000,
             tuple((one.name, one.metadata) for one in protocols),
         )
-    return ConsumerMember(
+    return Kip848Member(
         id=member_id,
-        instance_id=said.instance_id,
-        rack=said.rack_id,
-        client_id=said.client_id,
-        client_host=said.client_host,
-        rebalance_timeout=said.rebalance_timeout_ms / 1000,
-        names=frozenset(said.subscribed_topic_names),
-        regex=said.subscribed_topic_regex or None,
-        assignor=said.server_assignor,
+        instance_id=value.instance_id,
+        rack=value.rack_id,
+        client_id=value.client_id,
+        client_host=value.client_host,
+        rebalance_timeout=value.rebalance_timeout_ms / 1000,
+        names=frozenset(value.subscribed_topic_names),
+        regex=value.subscribed_topic_regex or None,
+        assignor=value.server_assignor,
         classic=classic,
     )
 
 
-def _take_up(member: ConsumerMember, current: CurrentAssignmentValue) -> None:
+def _restore_assignment(member: Kip848Member, current: CurrentAssignmentValue) -> None:
     member.epoch = current.member_epoch
     member.previous_epoch = current.previous_member_epoch
     member.state = _STATES[current.state]
@@ -224,7 +225,7 @@ def _take_up(member: ConsumerMember, current: CurrentAssignmentValue) -> None:
 
 
 def _slots(topics: list[TopicPartitionsWithEpochs], epoch: int) -> dict[Slot, int]:
-    """Return partitions with their epochs, which Kafka before 4.3 did not tell."""
+    """Return partitions with their epochs, which Kafka before 4.3 did not write."""
     return {
         (topic.topic_id, number): since
         for topic in topics

@@ -1,4 +1,8 @@
-"""Groups that change their protocol while they have members (KIP-848)."""
+"""Groups that change their protocol while they have members (KIP-848).
+
+A classic group becomes a KIP-848 group with the first KIP-848 member (`upgraded`), and
+a classic group again when the last one has left (`downgraded`).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups.assignors import Slot
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import Member, State
+from kafkaio.testing.groups.cluster_port import ClusterPort
 from kafkaio.testing.groups.config import GroupConfig
 from kafkaio.testing.groups.embedded_protocol import (
     CONSUMER,
@@ -16,25 +21,26 @@ from kafkaio.testing.groups.embedded_protocol import (
     slots_of,
     write_assignment,
 )
-from kafkaio.testing.groups.home import Home
-from kafkaio.testing.groups.kip848 import ConsumerGroup
-from kafkaio.testing.groups.kip848_member import ClassicSide, ConsumerMember
+from kafkaio.testing.groups.kip848 import Kip848Group
+from kafkaio.testing.groups.kip848_member import ClassicMetadata, Kip848Member
 
 __all__ = ["downgraded", "upgraded"]
 
 
 def upgraded(
-    group: ClassicGroup, config: GroupConfig, home: Home, now: float
-) -> ConsumerGroup:
-    """Return a classic group as one of the consumer protocol; it is left as it is.
+    group: ClassicGroup, config: GroupConfig, cluster: ClusterPort, now: float
+) -> Kip848Group:
+    """Return a new KIP-848 group with the members of a classic group.
 
     Its generation becomes the epoch of the group, of the target and of every member,
-    and what the leader gave out last becomes the target.
+    and the leader's last assignment becomes the target. The classic group does not
+    change.
 
     Raises:
-        Refusal: GROUP_ID_NOT_FOUND if the policy forbids it, and of members that do not
-            say intelligibly what they read and have, or whose assignor needs more;
-            UNKNOWN_SERVER_ERROR if they cannot be understood at all.
+        Refusal: GROUP_ID_NOT_FOUND if the policy forbids it, if a subscription or an
+            assignment is malformed, or if the assignor uses data of its own;
+            UNKNOWN_SERVER_ERROR if a member does not support the group's protocol, or
+            two members own one partition.
     """
     if not config.allows_upgrade:
         raise _impossible(group, "online upgrade is disabled")
@@ -42,17 +48,17 @@ def upgraded(
         raise _impossible(
             group, "the group does not use the consumer embedded protocol"
         )
-    found = ConsumerGroup(group.id, config, home)
+    found = Kip848Group(group.id, config, cluster)
     found.epoch = found.target_epoch = group.generation
     for one in group.members.values():
-        member = _as_consumer(group, one, home)
+        member = _as_kip848(group, one, cluster)
         member.session_deadline = now + one.session_timeout
-        if found.taken(member) & member.assigned.keys():
-            # As Kafka, which takes two owners of a partition for its own fault.
+        if found.owned_by_others(member) & member.assigned.keys():
+            # As Kafka, which treats two owners of a partition as its own error.
             raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
-        found.enter(member)
+        found.add(member)
         found.target[member.id] = frozenset(member.assigned)
-    found.subscriptions.look(found.members.values())
+    found.subscriptions.refresh_topics(found.members.values())
     return found
 
 
@@ -63,38 +69,40 @@ def _impossible(group: ClassicGroup, reason: str) -> Refusal:
     )
 
 
-def _as_consumer(group: ClassicGroup, member: Member, home: Home) -> ConsumerMember:
+def _as_kip848(
+    group: ClassicGroup, member: Member, cluster: ClusterPort
+) -> Kip848Member:
     if group.protocol not in dict(member.protocols):
         raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
     try:
         assignment = read_assignment(member.assignment)
-        said = read_subscription(member.metadata(group.protocol))
+        subscription = read_subscription(member.metadata(group.protocol))
     except ProtocolError:
         reason = "the embedded consumer protocol is malformed"
         raise _impossible(group, reason) from None
     if assignment.user_data:
         raise _impossible(group, "an unsupported custom assignor is in use")
     topics = ((one.topic, one.partitions) for one in assignment.assigned_partitions)
-    slots: list[Slot] = slots_of(topics, home)
-    return ConsumerMember(
+    slots: list[Slot] = slots_of(topics, cluster)
+    return Kip848Member(
         id=member.id,
         instance_id=member.instance_id,
-        rack=said.rack_id or None,
+        rack=subscription.rack_id or None,
         client_id=member.client_id,
         client_host=member.client_host,
         epoch=group.generation,
         previous_epoch=group.generation,
         rebalance_timeout=member.rebalance_timeout,
-        names=frozenset(said.topics),
-        classic=ClassicSide(member.session_timeout, member.protocols),
+        names=frozenset(subscription.topics),
+        classic=ClassicMetadata(member.session_timeout, member.protocols),
         assigned=dict.fromkeys(slots, group.generation),
     )
 
 
-def downgraded(group: ConsumerGroup, now: float, now_ms: int) -> ClassicGroup:
-    """Return a group that only classic members are left in as a classic one.
+def downgraded(group: Kip848Group, now: float, now_ms: int) -> ClassicGroup:
+    """Return a new classic group with the members of a KIP-848 group, all classic.
 
-    Members have what was meant for them, whether or not they have fetched it.
+    Each member's target becomes its assignment, whether it has reached it or not.
     """
     found = ClassicGroup(group.id, group.config, now_ms)
     found.protocol_type, found.generation = CONSUMER, group.epoch
@@ -116,7 +124,7 @@ def downgraded(group: ConsumerGroup, now: float, now_ms: int) -> ClassicGroup:
     found.protocol = found.select()
     for member in found.members.values():
         target = group.target.get(member.id, frozenset())
-        said = member.metadata(found.protocol)
-        member.assignment = write_assignment(target, said, group.home)
-        member.heard(now)
+        subscription = member.metadata(found.protocol)
+        member.assignment = write_assignment(target, subscription, group.cluster)
+        member.renew_session(now)
     return found

@@ -1,9 +1,9 @@
-"""The classic protocol as members of a group of the consumer protocol speak it.
+"""The requests of classic members in a KIP-848 group.
 
-While a group changes from one protocol to the other, member by member, it is of the
-consumer protocol: the broker assigns, and the answers of JoinGroup and SyncGroup tell
-a classic member of it what the others learn from their heartbeats. Nobody leads, and
-no request waits for another. A member's generation is its epoch.
+While the members of a group change from one protocol to the other, one by one, it is a
+KIP-848 group: the broker assigns. A classic member learns from the answers to JoinGroup
+and SyncGroup what the others learn from their heartbeats. It is never the leader, and
+its requests do not wait for those of others. Its generation is its member epoch.
 """
 
 from __future__ import annotations
@@ -20,28 +20,27 @@ from kafkaio.protocol.messages.consumer_protocol_subscription import (
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
 from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.groups.classic_member import Joining, Syncing
+from kafkaio.testing.groups.classic_member import JoinRequest, SyncRequest
 from kafkaio.testing.groups.embedded_protocol import (
     CONSUMER,
     read_subscription,
     slots_of,
     write_assignment,
 )
-from kafkaio.testing.groups.kip848 import ConsumerGroup, Downgrade
+from kafkaio.testing.groups.kip848 import Downgrade, Kip848Group
 from kafkaio.testing.groups.kip848_member import (
-    ClassicSide,
-    ConsumerMember,
+    ClassicMetadata,
+    Kip848Member,
     MemberState,
 )
 
 __all__ = ["heartbeat", "join", "sync"]
 
 
-def join(group: ConsumerGroup, joining: Joining, now: float) -> JoinGroupResponse:
-    """Take a JoinGroup in, which says what a member reads and what it still has.
+def join(group: Kip848Group, joining: JoinRequest, now: float) -> JoinGroupResponse:
+    """Handle a JoinGroup: a member's subscription and the partitions that it owns.
 
-    A static member that takes the place of the last one of the consumer protocol
-    makes the group a classic one.
+    If a static member replaces the last KIP-848 member, the group becomes classic.
 
     Raises:
         Refusal: the member may not join.
@@ -59,20 +58,20 @@ def join(group: ConsumerGroup, joining: Joining, now: float) -> JoinGroupRespons
             )
     old = _predecessor(group, joining)
     is_last = old is not None and old.classic is None and group.can_downgrade([old])
-    said = _subscription(joining)
+    subscription = _subscription(joining)
     if old is None:
         old = group.members.get(member_id)
-    member = _seat(group, joining, old, member_id)
+    member = _place_of(group, joining, old, member_id)
     before = member.subscription
-    _take_in(member, joining, said)
+    _update_member(member, joining, subscription)
     epoch = group.epoch
-    is_changed = group.notice(member, before, now)
+    is_changed = group.update_subscription(member, before, now)
     is_stale = group.target_epoch < group.epoch
     if not is_last:
         group.assign(member, now)
     if not (is_last and is_stale):
-        topics = ((one.topic, one.partitions) for one in said.owned_partitions)
-        owned = frozenset(slots_of(topics, group.home))
+        topics = ((one.topic, one.partitions) for one in subscription.owned_partitions)
+        owned = frozenset(slots_of(topics, group.cluster))
         group.reconcile(member, owned, now, is_changed=is_changed)
     if is_last:
         group.epoch = epoch
@@ -89,7 +88,7 @@ def join(group: ConsumerGroup, joining: Joining, now: float) -> JoinGroupRespons
     )
 
 
-def _check(group: ConsumerGroup, joining: Joining) -> None:
+def _check(group: Kip848Group, joining: JoinRequest) -> None:
     if group.config.migration_policy == "disabled":
         raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if group.is_full and joining.member_id not in group.members:
@@ -102,22 +101,22 @@ def _check(group: ConsumerGroup, joining: Joining) -> None:
         raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
 
-def _fresh_id(joining: Joining) -> str:
-    """Return a member id as Kafka writes its own kind of UUID."""
+def _fresh_id(joining: JoinRequest) -> str:
+    """Return a new member id in the notation of Kafka's ``Uuid``."""
     return urlsafe_b64encode(UUID(joining.new_id).bytes).decode().rstrip("=")
 
 
-def _subscription(joining: Joining) -> ConsumerProtocolSubscription:
-    """Read what a member reads, which it says under every protocol alike."""
+def _subscription(joining: JoinRequest) -> ConsumerProtocolSubscription:
+    """Read a member's subscription, which is the same for every protocol."""
     try:
         return read_subscription(joining.protocols[0][1])
     except ProtocolError:
-        # As Kafka, which has no better answer either.
+        # As Kafka, which has no other error for it.
         raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR) from None
 
 
-def _predecessor(group: ConsumerGroup, joining: Joining) -> ConsumerMember | None:
-    """Return the static member whose place this one takes, or keeps."""
+def _predecessor(group: Kip848Group, joining: JoinRequest) -> Kip848Member | None:
+    """Return the static member that this one replaces or continues."""
     if joining.instance_id is None:
         return None
     if joining.member_id:
@@ -126,43 +125,47 @@ def _predecessor(group: ConsumerGroup, joining: Joining) -> ConsumerMember | Non
     return None if known is None else group.members[known]
 
 
-def _seat(
-    group: ConsumerGroup,
-    joining: Joining,
-    old: ConsumerMember | None,
+def _place_of(
+    group: Kip848Group,
+    joining: JoinRequest,
+    old: Kip848Member | None,
     member_id: str,
-) -> ConsumerMember:
+) -> Kip848Member:
     if old is None:
         member_id = member_id or _fresh_id(joining)
-        old = ConsumerMember(id=member_id, instance_id=joining.instance_id)
-        group.enter(old)
+        old = Kip848Member(id=member_id, instance_id=joining.instance_id)
+        group.add(old)
     elif not member_id:
-        return group.succeed(old, _fresh_id(joining))
+        return group.replace_static(old, _fresh_id(joining))
     return old
 
 
-def _take_in(
-    member: ConsumerMember, joining: Joining, said: ConsumerProtocolSubscription
+def _update_member(
+    member: Kip848Member,
+    joining: JoinRequest,
+    subscription: ConsumerProtocolSubscription,
 ) -> None:
     member.client_id, member.client_host = joining.client_id, joining.client_host
     member.rebalance_timeout = joining.rebalance_timeout
-    member.rack = said.rack_id or member.rack
-    member.names, member.regex = frozenset(said.topics), None
-    member.classic = ClassicSide(joining.session_timeout, joining.protocols)
+    member.rack = subscription.rack_id or member.rack
+    member.names, member.regex = frozenset(subscription.topics), None
+    member.classic = ClassicMetadata(joining.session_timeout, joining.protocols)
 
 
-def sync(group: ConsumerGroup, syncing: Syncing, now: float) -> SyncGroupResponse:
-    """Tell a classic member its partitions, unless it has to join again first.
+def sync(group: Kip848Group, syncing: SyncRequest, now: float) -> SyncGroupResponse:
+    """Return a classic member's partitions, unless it has to join again first.
 
     Raises:
-        Refusal: the member may not ask, or is to join again.
+        Refusal: REBALANCE_IN_PROGRESS if it has to join again; or it is not a classic
+            member of this generation.
     """
     member = _find(group, syncing.member_id, syncing.instance_id)
-    classic = _classic_side(member, syncing.generation)
+    classic = _classic_metadata(member, syncing.generation)
     protocol, subscription = classic.protocols[0]
     if not syncing.agrees(CONSUMER, protocol):
         raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    # Who still has to give something up has joined already, and is to do that first.
+    # A member that still has to revoke has joined already; it gets its partitions, and
+    # revokes before it joins again.
     is_behind = member.epoch < group.target_epoch
     if is_behind and member.state is not MemberState.UNREVOKED:
         _has_to_join(member, now)
@@ -172,32 +175,32 @@ def sync(group: ConsumerGroup, syncing: Syncing, now: float) -> SyncGroupRespons
     return SyncGroupResponse(
         protocol_type=syncing.protocol_type,
         protocol_name=syncing.protocol,
-        assignment=write_assignment(member.assigned, subscription, group.home),
+        assignment=write_assignment(member.assigned, subscription, group.cluster),
     )
 
 
 def heartbeat(
-    group: ConsumerGroup,
+    group: Kip848Group,
     member_id: str,
     instance_id: str | None,
     generation: int,
     now: float,
 ) -> ErrorCode:
-    """Start a classic member's session anew; say whether it has to join again.
+    """Renew a classic member's session; REBALANCE_IN_PROGRESS tells it to join again.
 
-    It has to if there is a newer target, if it is to give partitions up, and if those
-    that it waited for are free.
+    It has to if there is a newer target, if it has to revoke partitions, or if a
+    partition that it waits for is free.
 
     Raises:
-        Refusal: it is no such member.
+        Refusal: it is not a classic member of this generation.
     """
     member = _find(group, member_id, instance_id)
-    classic = _classic_side(member, generation)
+    classic = _classic_metadata(member, generation)
     member.session_deadline = now + classic.session_timeout
     waits = member.state is MemberState.UNRELEASED
     if waits:
         target = group.target.get(member.id, frozenset())
-        waits = bool((target - member.assigned.keys()) & group.taken(member))
+        waits = bool((target - member.assigned.keys()) & group.owned_by_others(member))
     if member.epoch < group.target_epoch or (
         member.state is not MemberState.STABLE and not waits
     ):
@@ -206,13 +209,11 @@ def heartbeat(
     return ErrorCode.NONE
 
 
-def _has_to_join(member: ConsumerMember, now: float) -> None:
+def _has_to_join(member: Kip848Member, now: float) -> None:
     member.join_deadline = min(member.join_deadline, now + member.rebalance_timeout)
 
 
-def _find(
-    group: ConsumerGroup, member_id: str, instance_id: str | None
-) -> ConsumerMember:
+def _find(group: Kip848Group, member_id: str, instance_id: str | None) -> Kip848Member:
     if instance_id is not None:
         known = group.static.get(instance_id)
         if known is None:
@@ -225,7 +226,7 @@ def _find(
     return member
 
 
-def _classic_side(member: ConsumerMember, generation: int) -> ClassicSide:
+def _classic_metadata(member: Kip848Member, generation: int) -> ClassicMetadata:
     if member.classic is None:
         raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID)
     if generation != member.epoch:

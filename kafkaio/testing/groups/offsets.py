@@ -9,20 +9,23 @@ from uuid import UUID
 
 __all__ = ["Committed", "Offsets", "Place"]
 
-#: A topic's name and the number of a partition.
+#: A partition: the topic's name and the partition's number.
 Place: TypeAlias = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A committed position.
+    """A committed offset.
 
     Attributes:
+        offset: the offset.
+        leader_epoch: leader epoch of the last record before it; -1 for none.
+        metadata: what the client committed with it.
         timestamp: when it was committed, in milliseconds of the wall clock.
-        expires: when it may be forgotten, if the client asked for a time (version 4
-            and before); then the group's retention does not count.
-        topic_id: of which topic, if that is known: one that is made anew under the
-            name of another has no positions yet.
+        expires: when it expires, likewise, if the client asked for a retention time
+            (up to version 4); then the group's retention does not apply.
+        topic_id: id of the topic, if it is known. A topic that is created again under
+            the same name has no committed offsets.
     """
 
     offset: int
@@ -34,7 +37,7 @@ class Committed:
 
 
 class Offsets:
-    """What a group has committed, by topic and partition."""
+    """The committed offsets of a group, by partition."""
 
     def __init__(self) -> None:
         self._places: dict[Place, Committed] = {}
@@ -46,23 +49,23 @@ class Offsets:
         return place in self._places
 
     def put(self, place: Place, committed: Committed) -> None:
-        """Keep a position, whether or not it is behind the last one."""
+        """Set the committed offset of a partition; it may be lower than before."""
         self._places[place] = committed
 
     def get(self, place: Place) -> Committed | None:
-        """Return what was committed last, None if nothing was."""
+        """Return the committed offset of a partition; None for none."""
         return self._places.get(place)
 
     def drop(self, place: Place) -> bool:
-        """Forget a position; say whether there was one."""
+        """Delete the committed offset of a partition; return whether there was one."""
         return self._places.pop(place, None) is not None
 
     def places(self) -> list[Place]:
-        """Return every topic and partition with a position, in order."""
+        """Return every partition with a committed offset, sorted."""
         return sorted(self._places)
 
     def topics(self) -> dict[str, list[int]]:
-        """Return the partitions with a position by topic, in order."""
+        """Return the partitions with a committed offset by topic, sorted."""
         found: dict[str, list[int]] = {}
         for topic, partition in self.places():
             found.setdefault(topic, []).append(partition)
@@ -75,14 +78,14 @@ class Offsets:
         since_ms: int | None,
         subscribed: Iterable[str] = (),
     ) -> list[Place]:
-        """Return the positions whose time is over.
+        """Return the partitions whose committed offset has expired.
 
         Args:
             now_ms: the wall clock.
-            retention_ms: how long positions are kept.
-            since_ms: since when the group is empty; None counts from each commit, as
+            retention_ms: how long offsets are kept.
+            since_ms: when the group became empty; None to count from each commit, as
                 for a group that never had members (KIP-211).
-            subscribed: topics that members still read: they do not expire.
+            subscribed: topics that members subscribe to: their offsets do not expire.
         """
         kept = set(subscribed)
         return [

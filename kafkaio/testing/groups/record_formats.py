@@ -1,4 +1,7 @@
-"""The values of a consumer protocol's group in ``__consumer_offsets`` (KIP-848)."""
+"""Schemas of the values of a KIP-848 group in ``__consumer_offsets``.
+
+They are Kafka's; the names of the fields follow those of the generated messages.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
-from kafkaio.protocol.message import Data, Struct
-from kafkaio.protocol.schema import ZERO_UUID, Field, Range
+from kafkaio.protocol.message import ZERO_UUID, Data, Field, Range, Struct
 
 __all__ = [
     "ClassicMemberMetadata",
@@ -28,7 +30,7 @@ _ALL: Range = (0, 0)
 
 @dataclass(slots=True, kw_only=True)
 class Value(Data):
-    """What a record says of a key; there is one version of each."""
+    """The value of a record; each has one version."""
 
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = 0
@@ -38,7 +40,7 @@ class Value(Data):
 
 @dataclass(slots=True, kw_only=True)
 class GroupValue(Value):
-    """A group; the hash tells topics from what they were."""
+    """The group's epoch, and a hash of the topics, to notice that they changed."""
 
     NAME: ClassVar[str] = "ConsumerGroupMetadataValue"
     SCHEMA: ClassVar[tuple[Field, ...]] = (
@@ -52,7 +54,7 @@ class GroupValue(Value):
 
 @dataclass(slots=True, kw_only=True)
 class ClassicProtocol(Struct):
-    """A protocol that a classic member supports, and what it says under it."""
+    """A protocol that a classic member supports, and its metadata."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
         Field("name", "string", _ALL),
@@ -65,7 +67,7 @@ class ClassicProtocol(Struct):
 
 @dataclass(slots=True, kw_only=True)
 class ClassicMemberMetadata(Struct):
-    """What only a member of the classic protocol has."""
+    """The part of a member's metadata that only classic members have."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
         Field("session_timeout_ms", "int32", _ALL),
@@ -78,7 +80,7 @@ class ClassicMemberMetadata(Struct):
 
 @dataclass(slots=True, kw_only=True)
 class MemberValue(Value):
-    """A member, and what it reads."""
+    """A member and its subscription."""
 
     NAME: ClassVar[str] = "ConsumerGroupMemberMetadataValue"
     SCHEMA: ClassVar[tuple[Field, ...]] = (
@@ -90,7 +92,7 @@ class MemberValue(Value):
         Field("subscribed_topic_regex", "string", _ALL, nullable=_ALL),
         Field("rebalance_timeout_ms", "int32", _ALL),
         Field("server_assignor", "string", _ALL, nullable=_ALL),
-        # Null is told, since Kafka takes nothing at all for a classic member.
+        # Null is written explicitly: Kafka reads a missing field as a classic member.
         Field(
             "classic_member_metadata",
             ClassicMemberMetadata,
@@ -116,7 +118,7 @@ class MemberValue(Value):
 
 @dataclass(slots=True, kw_only=True)
 class TargetEpochValue(Value):
-    """For which epoch the target was computed, and when."""
+    """The epoch for which the target was computed, and when."""
 
     NAME: ClassVar[str] = "ConsumerGroupTargetAssignmentMetadataValue"
     SCHEMA: ClassVar[tuple[Field, ...]] = (
@@ -143,7 +145,7 @@ class TopicPartitions(Struct):
 
 @dataclass(slots=True, kw_only=True)
 class TargetValue(Value):
-    """What a member is to have."""
+    """The target assignment of a member."""
 
     NAME: ClassVar[str] = "ConsumerGroupTargetAssignmentMemberValue"
     SCHEMA: ClassVar[tuple[Field, ...]] = (
@@ -155,7 +157,7 @@ class TargetValue(Value):
 
 @dataclass(slots=True, kw_only=True)
 class TopicPartitionsWithEpochs(Struct):
-    """Partitions of a topic, and since which epoch each is the member's."""
+    """Partitions of a topic, and the epoch in which the member got each."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
         Field("topic_id", "uuid", _ALL),
@@ -179,7 +181,7 @@ class TopicPartitionsWithEpochs(Struct):
 
 @dataclass(slots=True, kw_only=True)
 class CurrentAssignmentValue(Value):
-    """What a member has, and how far it is on its way to the target."""
+    """The current assignment of a member, and its state."""
 
     NAME: ClassVar[str] = "ConsumerGroupCurrentMemberAssignmentValue"
     SCHEMA: ClassVar[tuple[Field, ...]] = (
@@ -203,7 +205,7 @@ class CurrentAssignmentValue(Value):
 
 @dataclass(slots=True, kw_only=True)
 class PatternValue(Value):
-    """What a pattern matched, and when."""
+    """The topics that a pattern matched, and when."""
 
     NAME: ClassVar[str] = "ConsumerGroupRegularExpressionValue"
     SCHEMA: ClassVar[tuple[Field, ...]] = (

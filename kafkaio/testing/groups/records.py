@@ -1,8 +1,8 @@
-"""What a coordinator writes to ``__consumer_offsets``, in Kafka's own format.
+"""Records of ``__consumer_offsets`` in Kafka's format: offsets and classic groups.
 
-Keys carry their kind as a version: 1 is a committed offset, 2 a classic group; those of
-groups of the consumer protocol are in ``consumer_records``. A record without a value (a
-tombstone) takes back what its key had.
+The version of a key is the kind of its record: 1 is a committed offset, 2 a classic
+group; those of KIP-848 groups are in ``kip848_records``. A record without a value (a
+tombstone) deletes what was written for its key.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ __all__ = [
 
 _OFFSET_KEY = 1
 _GROUP_KEY = 2
-# Of groups of the consumer protocol.
-_CONSUMER_KEYS = (3, 5, 6, 7, 8, 16)
+# The kinds of records of KIP-848 groups.
+_KIP848_KEYS = (3, 5, 6, 7, 8, 16)
 _VALUE_VERSION = 3
 _FIRST_OFFSET_WITH_EPOCH = 3
 _FIRST_FLEXIBLE_OFFSET = 4
@@ -46,7 +46,7 @@ _LAST_GROUP_VALUE = 4
 
 @dataclass(frozen=True, slots=True)
 class GroupImage:
-    """A classic group as its record tells it."""
+    """The content of a classic group's record."""
 
     protocol_type: str
     generation: int
@@ -57,7 +57,7 @@ class GroupImage:
 
 
 class _Reader:
-    """Reads a record; ``is_flexible`` from when its version has compact lengths."""
+    """Reads a record; with ``is_flexible``, lengths are compact and there are tags."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -68,11 +68,11 @@ class _Reader:
         """Read the version that a value begins with.
 
         Raises:
-            ValueError: a version that is newer than any Kafka wrote.
+            ValueError: the version is unknown.
         """
         found = self.number(">h")
         if not 0 <= found <= last:
-            raise ValueError(f"a coordinator record of version {found}")
+            raise ValueError(f"unknown version {found} of a coordinator record")
         return found
 
     @property
@@ -91,7 +91,7 @@ class _Reader:
         return found
 
     def length(self, kind: str) -> int:
-        """Read a length; a compact one is told plus one."""
+        """Read a length; a compact one is written plus one."""
         return self._varint() - 1 if self.is_flexible else self.number(kind)
 
     def text(self) -> str | None:
@@ -102,7 +102,7 @@ class _Reader:
         return self.take(self.length(">i"))
 
     def tags(self) -> dict[int, bytes]:
-        """Read the tagged fields at the end of what is flexible."""
+        """Read the tagged fields, which end a structure of a flexible version."""
         if not self.is_flexible:
             return {}
         count = self._varint()
@@ -141,23 +141,23 @@ def group_key(group: str) -> bytes:
 
 
 def part_key(kind: int, group: str, part: str | None = None) -> bytes:
-    """Return the key of a record of a group, or of a part of it that has a name."""
+    """Return the key of a record of a group, or of a named part of it."""
     head = struct.pack(">h", kind) + _text(group)
     return head if part is None else head + _text(part)
 
 
 def key_parts(key: bytes) -> tuple[int, str, str]:
-    """Return kind, group and part of what ``part_key`` made; no part is empty."""
+    """Return kind, group and part of a key of `part_key`; "" if it has no part."""
     reader = _Reader(key)
     kind, group = reader.number(">h"), reader.text() or ""
     return kind, group, "" if reader.is_at_end else reader.text() or ""
 
 
 def read_key(key: bytes) -> tuple[str, Place | None] | None:
-    """Return the group and, for an offset, its place; None for what is not known."""
+    """Return the group and, for an offset, its partition; None for unknown kinds."""
     reader = _Reader(key)
     kind = reader.number(">h")
-    if kind not in {0, _OFFSET_KEY, _GROUP_KEY, *_CONSUMER_KEYS}:
+    if kind not in {0, _OFFSET_KEY, _GROUP_KEY, *_KIP848_KEYS}:
         return None
     group = reader.text() or ""
     if kind not in {0, _OFFSET_KEY}:
@@ -179,10 +179,13 @@ def offset_value(committed: Committed) -> bytes:
 
 
 def read_offset(value: bytes) -> Committed:
-    """Read the value of a committed offset, of any version that Kafka ever wrote.
+    """Read the value of a committed offset, in any version that Kafka has written.
 
-    Versions 0 and 1 (before 2.1) have no leader epoch, and version 1 the time to
-    forget the offset; version 4 (KIP-848) has compact lengths and the topic's id.
+    Versions 0 to 2 have no leader epoch; version 1 has an expiration time; version 4 is
+    flexible and has the topic's id.
+
+    Raises:
+        ValueError: the version is unknown.
     """
     reader = _Reader(value)
     version = reader.version(_LAST_OFFSET_VALUE)
@@ -231,10 +234,13 @@ def group_value(image: GroupImage) -> bytes:
 
 
 def read_group(value: bytes) -> GroupImage:
-    """Read the value of a classic group, of any version that Kafka ever wrote.
+    """Read the value of a classic group, in any version that Kafka has written.
 
-    Version 0 has no rebalance timeouts, the first two have no time of the last change,
-    and only from version 3 on are there static members; version 4 is compact.
+    Rebalance timeouts exist since version 1, the time of the last change since version
+    2, static members since version 3; version 4 is flexible.
+
+    Raises:
+        ValueError: the version is unknown.
     """
     reader = _Reader(value)
     version = reader.version(_LAST_GROUP_VALUE)
@@ -271,7 +277,7 @@ def _read_member(reader: _Reader, version: int, protocol: str) -> Member:
 
 
 def image_of(group: ClassicGroup, now_ms: int) -> GroupImage:
-    """Describe a group as its record shall; its members only once it is stable."""
+    """Return the content of a group's record; members only if it has a protocol."""
     return GroupImage(
         group.protocol_type or "",
         group.generation,
@@ -283,7 +289,7 @@ def image_of(group: ClassicGroup, now_ms: int) -> GroupImage:
 
 
 def restore(group: ClassicGroup, image: GroupImage, now: float) -> None:
-    """Make an empty group what its record tells; every session starts anew."""
+    """Restore a new group from its record; all sessions are renewed."""
     group.protocol_type = image.protocol_type or None
     group.generation = image.generation
     group.protocol = image.protocol
@@ -294,4 +300,4 @@ def restore(group: ClassicGroup, image: GroupImage, now: float) -> None:
         group.members[member.id] = member
         if member.instance_id is not None:
             group.static[member.instance_id] = member.id
-        member.heard(now)
+        member.renew_session(now)

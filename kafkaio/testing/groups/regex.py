@@ -1,8 +1,8 @@
-r"""Patterns of RE2, which brokers match topics with (KIP-848), on Python's ``re``.
+r"""RE2 patterns, with which brokers match topics (KIP-848), translated for ``re``.
 
-RE2 knows no look-around and no references, and a few things that Python does not:
-``\z``, ``\pL``, ``\x{41}``, ``\Q...\E``, ``[[:alpha:]]``, ``(?U)``. Names of topics
-are ASCII, so classes of characters are told for ASCII alone.
+RE2 has no look-around and no back-references, but a few things that Python lacks:
+``\z``, ``\pL``, ``\x{41}``, ``\Q...\E``, ``[[:alpha:]]``, ``(?U)``. Topic names are
+ASCII, so character classes are translated for ASCII only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _POSIX: Final = {
     "word": string.ascii_letters + string.digits + "_",
     "xdigit": string.hexdigits,
 }
-#: What no range begins with: a dash behind it is a dash.
+#: What cannot begin a range: a dash after it stands for itself.
 _NO_ENDS: Final = frozenset({r"\d", r"\D", r"\s", r"\S", r"\w", r"\W", "-"})
 _CATEGORIES: Final = frozenset(
     {"C", "Cc", "Cf", "Co", "Cs", "L", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me"}
@@ -56,14 +56,14 @@ _POSIX_CLASS: Final = re.compile(r"\[:(\^?)(\w+):\]")
 
 
 class InvalidPatternError(ValueError):
-    """RE2 does not take the pattern."""
+    """The pattern is not valid in RE2."""
 
 
 def compile_re2(pattern: str) -> re.Pattern[str]:
-    """Return a pattern of RE2, to match whole names with.
+    """Translate and compile an RE2 pattern, to match whole names with.
 
     Raises:
-        InvalidPatternError: RE2 does not take it.
+        InvalidPatternError: it is not valid in RE2.
     """
     translated = _Translator(pattern).translate()
     try:
@@ -73,7 +73,7 @@ def compile_re2(pattern: str) -> re.Pattern[str]:
 
 
 def is_re2(pattern: str) -> bool:
-    """Whether RE2 takes a pattern."""
+    """Whether a pattern is valid in RE2."""
     try:
         compile_re2(pattern)
     except InvalidPatternError:
@@ -82,13 +82,13 @@ def is_re2(pattern: str) -> bool:
 
 
 class _Translator:
-    """Goes through a pattern once, and writes it anew for Python."""
+    """Translates a pattern for Python in one pass."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
         self._at = 0
         self._out: list[str] = []
-        #: For each group that is open: how many more of ours end with it.
+        #: For each open group: how many groups that we added end with it.
         self._open: list[int] = [0]
         self._names: set[str] = set()
         self._can_repeat = False
@@ -108,10 +108,10 @@ class _Translator:
         while self._at < len(self._pattern):
             steps.get(self._pattern[self._at], self._plain)()
         if len(self._open) > 1:
-            raise self._wrong("a group is not closed")
+            raise self._error("a group is not closed")
         return "".join(self._out) + ")" * self._open[0]
 
-    def _wrong(self, why: str) -> InvalidPatternError:
+    def _error(self, why: str) -> InvalidPatternError:
         return InvalidPatternError(f"{self._pattern!r} at {self._at}: {why}")
 
     def _put(self, text: str, length: int, *, can_repeat: bool = True) -> None:
@@ -132,9 +132,9 @@ class _Translator:
         self._repeated(self._pattern[self._at], 1)
 
     def _repeated(self, text: str, length: int) -> None:
-        """Write a repetition; what is lazy matches the same whole names."""
+        """Write a repetition; lazy ones become greedy: whole names match alike."""
         if not self._can_repeat:
-            raise self._wrong("nothing to repeat")
+            raise self._error("nothing to repeat")
         self._put(text, length, can_repeat=False)
         if self._pattern[self._at : self._at + 1] == "?":
             self._at += 1
@@ -146,7 +146,7 @@ class _Translator:
             return
         low, high = int(found[1]), int(found[3] or found[1])
         if not low <= high <= _LARGEST_REPEAT:
-            raise self._wrong("a repetition that is too large, or the wrong way round")
+            raise self._error("a repetition is too large, or its limits are reversed")
         self._repeated(found[0], len(found[0]))
 
     # Groups
@@ -158,11 +158,11 @@ class _Translator:
             return
         found = _GROUP.match(self._pattern, self._at)
         if found is None:
-            raise self._wrong("a group of a kind that RE2 has not got")
+            raise self._error("RE2 has no such kind of group")
         self._at = found.end()
         if found["name"] is not None:
             if found["name"] in self._names:
-                raise self._wrong(f"a second group {found['name']}")
+                raise self._error(f"there are two groups {found['name']}")
             self._names.add(found["name"])
             self._push("(")
             return
@@ -170,7 +170,7 @@ class _Translator:
         if found["end"] == ":":
             self._push(flags)
         else:
-            # Python has flags for a group only, so here one begins.
+            # Python has flags inside a group only, so we begin a group here.
             self._put(flags, 0, can_repeat=False)
             self._open[-1] += 1
 
@@ -180,7 +180,7 @@ class _Translator:
 
     def _end(self) -> None:
         if len(self._open) == 1:
-            raise self._wrong("a group ends that never began")
+            raise self._error("a closing parenthesis without an opening one")
         self._put(")" * (self._open.pop() + 1), 1)
 
     # Characters
@@ -194,7 +194,7 @@ class _Translator:
         self._put(*self._character(in_class=False))
 
     def _character(self, *, in_class: bool) -> tuple[str, int]:
-        """Return what an escape means for Python, and how long it is."""
+        """Return the translation of an escape, and the escape's length."""
         text = self._pattern[self._at : self._at + 2]
         kind = text[1:]
         if kind in {"p", "P"}:
@@ -204,18 +204,18 @@ class _Translator:
         if kind == "z" and not in_class:
             return "(?:\\Z)", 2
         if kind == "0" or kind in _SAME:
-            # An anchor that Python would not let be repeated.
+            # In a group, because Python does not allow to repeat an anchor.
             return (f"(?:{text})" if kind in "AbB" and not in_class else text), 2
         if kind and not (kind.isascii() and kind.isalnum()):
             return re.escape(kind), 2
-        raise self._wrong("an escape that RE2 has not got")
+        raise self._error("RE2 has no such escape")
 
     def _hexadecimal(self) -> tuple[str, int]:
         found = re.compile(r"\\x(?:([0-9A-Fa-f]{2})|\{([0-9A-Fa-f]{1,6})\})").match(
             self._pattern, self._at
         )
         if found is None or int(found[1] or found[2], 16) > 0x10FFFF:
-            raise self._wrong("a character by its number that is none")
+            raise self._error("not the number of a character")
         return re.escape(chr(int(found[1] or found[2], 16))), len(found[0])
 
     def _property(self, *, in_class: bool) -> tuple[str, int]:
@@ -224,13 +224,13 @@ class _Translator:
         )
         name = found and (found[2] or found[4])
         if not found or name not in _CATEGORIES | _SCRIPTS | {"Any"}:
-            raise self._wrong("a class of characters that RE2 has not got")
+            raise self._error("RE2 has no such character class")
         is_negated = (found[1] == "P") != bool(found[3])
         members = [one for one in _ASCII if _is_in(one, name) != is_negated]
         return _members("".join(members), in_class=in_class), len(found[0])
 
     def _class(self) -> None:
-        """Write a class of characters, its members one by one."""
+        """Translate a character class, member by member."""
         parts = ["["]
         self._at += 1
         if self._pattern.startswith("^", self._at):
@@ -239,7 +239,7 @@ class _Translator:
         first = self._at
         while self._at == first or not self._pattern.startswith("]", self._at):
             if self._at >= len(self._pattern):
-                raise self._wrong("a class of characters is not closed")
+                raise self._error("a character class is not closed")
             text, length = self._member()
             is_dash = text == "-" and (len(parts[-1]) > 2 or parts[-1] in _NO_ENDS)
             parts.append("\\-" if is_dash else text)
@@ -250,7 +250,7 @@ class _Translator:
         posix = _POSIX_CLASS.match(self._pattern, self._at)
         if posix is not None:
             if posix[2] not in _POSIX:
-                raise self._wrong("a class of characters that RE2 has not got")
+                raise self._error("RE2 has no such character class")
             members = [
                 one for one in _ASCII if (one in _POSIX[posix[2]]) != bool(posix[1])
             ]
@@ -258,7 +258,7 @@ class _Translator:
         character = self._pattern[self._at]
         if character == "\\":
             return self._character(in_class=True)
-        # What Python may one day give a meaning to inside a class.
+        # Characters that Python may give a meaning to inside a class one day.
         return ("\\" + character if character in "[&~|]" else character), 1
 
 
@@ -275,7 +275,7 @@ def _is_in(character: str, name: str) -> bool:
 
 
 def _members(characters: str, *, in_class: bool) -> str:
-    """Return a class of these characters, or what stands inside of one."""
+    """Return a class of these characters, or with ``in_class`` only its members."""
     inside = re.escape(characters)
     if in_class:
         return inside

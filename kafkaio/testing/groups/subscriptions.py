@@ -1,4 +1,4 @@
-"""What members of a group of the consumer protocol read, and what there is of it."""
+"""The subscriptions of a KIP-848 group, and the topics that they match."""
 
 from __future__ import annotations
 
@@ -7,50 +7,50 @@ from hashlib import blake2b
 from math import inf
 from uuid import UUID
 
-from kafkaio.testing.groups.home import Home
-from kafkaio.testing.groups.kip848_member import ConsumerMember
+from kafkaio.testing.groups.cluster_port import ClusterPort
+from kafkaio.testing.groups.kip848_member import Kip848Member
 from kafkaio.testing.groups.regex import compile_re2
 
 __all__ = ["Subscriptions"]
 
 
 class Subscriptions:
-    """Topics by name, by pattern and by id; pure: time is an argument.
+    """Resolves names and patterns to topics. Time is an argument of its methods.
 
     Args:
-        home: where topics are.
+        cluster: has the topics.
         refresh_interval: how often patterns are matched again, in seconds.
     """
 
-    def __init__(self, home: Home, refresh_interval: float) -> None:
-        self._home = home
+    def __init__(self, cluster: ClusterPort, refresh_interval: float) -> None:
+        self._cluster = cluster
         self._refresh_interval = refresh_interval
-        #: The names that each pattern matched.
+        #: The topic names that each pattern matched.
         self.matches: dict[str, frozenset[str]] = {}
-        #: Id and number of partitions of each topic that is read, when last looked at.
+        #: Id and number of partitions of each subscribed topic, at the last refresh.
         self.shape: dict[str, tuple[UUID, int]] = {}
-        #: When patterns are to be matched.
+        #: When patterns have to be matched next.
         self.due = inf
 
-    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """Return the names of the topics that a member reads."""
+    def topics_of(self, member: Kip848Member) -> frozenset[str]:
+        """Return the names of the topics that a member subscribes to."""
         return member.names | self.matches.get(member.regex or "", frozenset())
 
-    def wanted(self, member: ConsumerMember) -> frozenset[UUID]:
-        """Return the ids of the topics that a member reads and that there are."""
+    def wanted(self, member: Kip848Member) -> frozenset[UUID]:
+        """Return the ids of the existing topics that a member subscribes to."""
         names = self.topics_of(member) & self.shape.keys()
         return frozenset(self.shape[name][0] for name in names)
 
     @property
     def partitions(self) -> Mapping[UUID, int]:
-        """How many partitions each topic has that is read."""
+        """The number of partitions of each subscribed topic."""
         return dict(self.shape.values())
 
     @property
     def fingerprint(self) -> int:
-        """Another number if topics were read otherwise, 0 for none.
+        """A hash of the subscribed topics, their ids and sizes; 0 for no topic.
 
-        Kafka computes its own in another way; it only compares them.
+        Kafka's hash is another one, but it is only compared with itself.
         """
         if not self.shape:
             return 0
@@ -61,19 +61,19 @@ class Subscriptions:
         digest = blake2b("\n".join(shape).encode(), digest_size=8).digest()
         return int.from_bytes(digest, signed=True)
 
-    def look(self, members: Iterable[ConsumerMember]) -> bool:
-        """Say whether topics that members read came, went or grew."""
+    def refresh_topics(self, members: Iterable[Kip848Member]) -> bool:
+        """Look the subscribed topics up again; return whether any has changed."""
         shape: dict[str, tuple[UUID, int]] = {}
         for name in sorted(frozenset().union(*map(self.topics_of, members))):
-            topic_id = self._home.topic_id(name)
+            topic_id = self._cluster.topic_id(name)
             if topic_id is not None:
-                shape[name] = topic_id, self._home.partition_count(name)
+                shape[name] = topic_id, self._cluster.partition_count(name)
         is_changed = shape != self.shape
         self.shape = shape
         return is_changed
 
-    def find(self, members: Iterable[ConsumerMember], now: float) -> None:
-        """Have patterns that are new matched soon: an answer does not wait for it."""
+    def schedule_matching(self, members: Iterable[Kip848Member], now: float) -> None:
+        """Schedule the matching of new patterns, so that no answer waits for it."""
         patterns = {one.regex for one in members if one.regex}
         self.matches = {
             one: names for one, names in self.matches.items() if one in patterns
@@ -83,17 +83,17 @@ class Subscriptions:
         elif not patterns:
             self.due = inf
 
-    def resume(self, members: Iterable[ConsumerMember], now: float) -> None:
-        """Look at topics after ``matches`` were taken over from somebody else."""
+    def resume(self, members: Iterable[Kip848Member], now: float) -> None:
+        """Continue after ``matches`` was restored from the offsets topic."""
         members = list(members)
         self.due = now + self._refresh_interval if self.matches else inf
-        self.find(members, now)
-        self.look(members)
+        self.schedule_matching(members, now)
+        self.refresh_topics(members)
 
-    def match(self, members: Iterable[ConsumerMember], now: float) -> bool:
-        """Match all patterns against all topics; say whether one matches others."""
+    def match(self, members: Iterable[Kip848Member], now: float) -> bool:
+        """Match all patterns against all topics; return whether a match changed."""
         patterns = {one.regex for one in members if one.regex}
-        names = list(self._home.topic_names())
+        names = list(self._cluster.topic_names())
         matches = {
             pattern: frozenset(filter(compile_re2(pattern).fullmatch, names))
             for pattern in patterns

@@ -1,9 +1,10 @@
-"""The APIs of the embedded broker: one module each, named as the API.
+"""The APIs of the embedded broker: one module each, named after the API.
 
-A module has ``handle(node, header, request, connection)`` and is loaded when the first
-request comes. What has to be known before that is here: the oldest version that is
-served (the newest is that of the release, see ``kafkaio.testing.broker.versions``), and
-where faults are errors of partitions or the like (``connection.error_for``).
+A module has a function ``handle(node, header, request, connection)`` and is imported
+with the first request to its API. What has to be known earlier is here: the oldest
+version that is served (the newest is that of the release, see
+``kafkaio.testing.broker.versions``), and whether the answers have an error code for
+each partition or other part, which a fault then sets (``connection.error_for``).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from kafkaio.testing.broker.versions import highest_versions
 
 __all__ = ["handlers_of"]
 
-#: The oldest version served, where that is not 0.
+#: The oldest version that is served, where it is not 0.
 _LOWEST: Final[Mapping[ApiKey, int]] = {
     ApiKey.PRODUCE: 3,
     ApiKey.FETCH: 4,
@@ -33,10 +34,11 @@ _LOWEST: Final[Mapping[ApiKey, int]] = {
     ApiKey.DESCRIBE_LOG_DIRS: 1,
 }
 
-#: The oldest version told of, where it is not served: Kafka does so, too.
-_TOLD_LOWEST: Final[Mapping[ApiKey, int]] = {ApiKey.PRODUCE: 0}
+#: The oldest version that ApiVersions reports, where it is older than the oldest that
+#: is served. Kafka does the same for Produce, because old librdkafka versions need it.
+_ADVERTISED_LOWEST: Final[Mapping[ApiKey, int]] = {ApiKey.PRODUCE: 0}
 
-#: APIs whose answers have an error for each of several things.
+#: APIs whose answers have several error codes, for partitions, topics or the like.
 _BY_PARTITION: Final = frozenset(
     {
         ApiKey.PRODUCE,
@@ -65,10 +67,10 @@ def _handle_of(api: ApiKey) -> Handle:
 
 
 def handlers_of(release: str) -> dict[int, Handler]:
-    """What serves the APIs of a release of Kafka, by the number of the API.
+    """The handlers of the APIs that a release of Kafka has, by the API's number.
 
     Raises:
-        ValueError: if the release is not known.
+        ValueError: the release is not known.
     """
     return {
         api: Handler(
@@ -77,7 +79,7 @@ def handlers_of(release: str) -> dict[int, Handler]:
             highest,
             _handle_of,
             api in _BY_PARTITION,
-            _TOLD_LOWEST.get(api, _LOWEST.get(api, 0)),
+            _ADVERTISED_LOWEST.get(api, _LOWEST.get(api, 0)),
         )
         for api, highest in highest_versions(release).items()
         if highest >= _LOWEST.get(api, 0)

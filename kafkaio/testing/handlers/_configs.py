@@ -1,4 +1,8 @@
-"""What the three APIs of configs share: which resources there are, and their names."""
+"""What the APIs that read and alter configs share: resources, their names, checks.
+
+A broker checks a request to alter configs (`check_asked`), then the controller does
+(`change`), as in Kafka: that decides which of several errors is answered.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +25,15 @@ __all__ = [
     "check_asked",
     "check_broker",
     "check_name",
+    "configured",
     "known",
-    "need",
 ]
 
 _MIN_ISR: Final = "min.insync.replicas"
 _CLEANERS: Final = "log.cleaner.threads"
 _DEDUPE_BUFFER: Final = "log.cleaner.dedupe.buffer.size"
 _LEAST_BUFFER: Final = 1 << 20
-#: Numbers of threads: a change may double or halve them at most.
+#: Numbers of threads: one change can at most double or halve them.
 _THREADS: Final = frozenset(
     {
         "background.threads",
@@ -44,7 +48,7 @@ _THREADS: Final = frozenset(
         "remote.log.reader.threads",
     }
 )
-#: A group's config whose limits have a name of another pattern than the others'.
+#: A group's config whose limits are not named by the usual pattern.
 _STANDBYS: Final = {
     "streams.num.standby.replicas": (
         "group.streams.min.standby.replicas",
@@ -68,10 +72,10 @@ class _Resource(Protocol):
 
 
 def known(resource_type: int) -> Mapping[str, Setting]:
-    """The configs that a kind of resource has.
+    """The configs of a type of resource, by name.
 
     Raises:
-        Refusal: INVALID_REQUEST for a kind that is not there.
+        Refusal: INVALID_REQUEST for an unknown type.
     """
     if resource_type == TOPIC:
         return TOPIC_DEFAULTS
@@ -85,7 +89,7 @@ def known(resource_type: int) -> Mapping[str, Setting]:
 
 
 def check_name(node: Node, resource_type: int, name: str) -> None:
-    """Hold the name of a resource against what its kind may be called.
+    """Check the name of a resource.
 
     Raises:
         Refusal: INVALID_TOPIC_EXCEPTION, INVALID_REQUEST.
@@ -98,14 +102,14 @@ def check_name(node: Node, resource_type: int, name: str) -> None:
             f"Unexpected broker id, expected {node.node_id}, but received {name}",
         )
     elif resource_type == GROUP and not name:
-        raise Refusal(ErrorCode.INVALID_REQUEST, "a group has to have a name")
+        raise Refusal(ErrorCode.INVALID_REQUEST, "the name of a group is empty")
 
 
-def need(node: Node, resource_type: int, name: str) -> Mapping[str, str]:
-    """The configs that were set for a resource.
+def configured(node: Node, resource_type: int, name: str) -> Mapping[str, str]:
+    """The configs that are set for a resource.
 
     Raises:
-        Refusal: UNKNOWN_TOPIC_OR_PARTITION.
+        Refusal: UNKNOWN_TOPIC_OR_PARTITION if it is a topic that does not exist.
     """
     if resource_type == TOPIC:
         topic = node.cluster.known(name)
@@ -119,13 +123,13 @@ def need(node: Node, resource_type: int, name: str) -> Mapping[str, str]:
 def check_asked(
     node: Node, asked: _Resource, among: Sequence[_Resource], needs_value: set[str]
 ) -> None:
-    """What a broker looks at before it asks the controller for a change.
+    """Check what a broker checks before it forwards a change to the controller.
 
     Args:
         node: the broker.
-        asked: a resource.
-        among: all that the request is about.
-        needs_value: the configs that cannot be set to nothing.
+        asked: one resource of the request.
+        among: all resources of the request.
+        needs_value: the configs whose value must not be null.
 
     Raises:
         Refusal: INVALID_REQUEST.
@@ -134,9 +138,9 @@ def check_asked(
     key = (asked.resource_type, asked.resource_name)
     names = [config.name for config in asked.configs]
     if [(one.resource_type, one.resource_name) for one in among].count(key) > 1:
-        raise Refusal(ErrorCode.INVALID_REQUEST, "a resource may be named once only")
+        raise Refusal(ErrorCode.INVALID_REQUEST, "a resource is named twice")
     if len(set(names)) < len(names):
-        raise Refusal(ErrorCode.INVALID_REQUEST, "a config may be named once only")
+        raise Refusal(ErrorCode.INVALID_REQUEST, "a config is named twice")
     for config in asked.configs:
         if config.value is None and config.name in needs_value:
             raise Refusal(
@@ -149,15 +153,15 @@ def check_asked(
 def change(
     node: Node, asked: _Resource, values: Mapping[str, str], *, validate_only: bool
 ) -> None:
-    """What the controller does: set all configs of a resource, if they can be.
+    """Do what the controller does: check all configs of a resource and set them.
 
     Raises:
         Refusal: INVALID_REQUEST, INVALID_TOPIC_EXCEPTION, INVALID_CONFIG, or
-            UNKNOWN_TOPIC_OR_PARTITION, looked for in this order.
+            UNKNOWN_TOPIC_OR_PARTITION, checked in this order.
     """
     kind, name = asked.resource_type, asked.resource_name
     if kind == TOPIC and not name:
-        raise Refusal(ErrorCode.INVALID_REQUEST, "there are no defaults for topics")
+        raise Refusal(ErrorCode.INVALID_REQUEST, "the name of a topic is empty")
     check_name(node, kind, name)
     if kind == BROKER:
         check_broker(node, name, values)
@@ -167,11 +171,11 @@ def change(
     else:
         for config, value in values.items():
             validate(TOPIC_DEFAULTS, config, value)
-    need(node, kind, name)
+    configured(node, kind, name)
     if validate_only:
         return
     if kind == TOPIC:
-        topic = node.cluster.need_topic(name)
+        topic = node.cluster.require_topic(name)
         topic.settings.values.clear()
         topic.settings.values.update(values)
         node.cluster.apply_settings(topic)
@@ -180,9 +184,9 @@ def change(
 
 
 def check_broker(node: Node, name: str, values: Mapping[str, str]) -> None:
-    """Hold all dynamic configs of a broker, or of the cluster, against Kafka's rules.
+    """Check all dynamic configs of a broker, or of the cluster, by Kafka's rules.
 
-    Configs that Kafka does not know may be set, since plugins have their own.
+    Configs that Kafka does not know are allowed, because plugins have their own.
 
     Args:
         node: the broker that is asked.
@@ -223,7 +227,7 @@ def _refuse_all(reason: str, configs: Sequence[str]) -> None:
 
 
 def _check_threads(node: Node, values: Mapping[str, str]) -> None:
-    """Hold the numbers of threads, and the buffers that they share, against limits."""
+    """Check the limits of the numbers of threads, and of the buffer that they share."""
     for config in _THREADS.intersection(values):
         now = int(node.cluster.configs.in_force(config) or 0)
         if not now // 2 <= int(values[config]) <= now * 2:
@@ -244,7 +248,7 @@ def _check_threads(node: Node, values: Mapping[str, str]) -> None:
 
 
 def _check_min_isr(node: Node, name: str, values: Mapping[str, str]) -> None:
-    """Refuse what eligible leader replicas (KIP-966) do not go with."""
+    """Refuse changes that eligible leader replicas (KIP-966) do not allow."""
     if not node.cluster.has_eligible_replicas:
         return
     before = node.cluster.configs.of(BROKER, name)
@@ -257,7 +261,7 @@ def _check_min_isr(node: Node, name: str, values: Mapping[str, str]) -> None:
 
 
 def _check_group(node: Node, name: str, values: Mapping[str, str]) -> None:
-    """Hold all configs of a group against Kafka's rules.
+    """Check all configs of a group by Kafka's rules.
 
     Raises:
         Refusal: INVALID_CONFIG.

@@ -1,4 +1,4 @@
-"""AlterConfigs, versions 0 to 2 (KIP-133): sets all configs of a resource anew."""
+"""AlterConfigs, versions 0 to 2 (KIP-133): replaces all configs of a resource."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def handle(
     request: AlterConfigsRequest,
     connection: ServerConnection,
 ) -> AlterConfigsResponse:
-    """Replace the configs of resources; what is not named returns to its default."""
+    """Replace the configs of resources; a config not named returns to its default."""
     del header
     response = AlterConfigsResponse()
     for asked in request.resources:

@@ -19,7 +19,7 @@ from kafkaio.testing.broker.node import Node
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _FIRST_WITH_SOFTWARE: Final = 3
 _FIRST_WITH_FROM_ZERO: Final = 4
-# From 4.0 on: a name, the lowest and the highest level.
+# The features since 4.0: name, lowest level, highest level.
 _FEATURES: Final = (("group.version", 0, 1),)
 
 
@@ -29,7 +29,7 @@ async def handle(
     request: ApiVersionsRequest,
     connection: ServerConnection,
 ) -> ApiVersionsResponse:
-    """Tell what is served."""
+    """Report the APIs, their versions and the features of the release."""
     del connection
     version = header.request_api_version
     if version >= _FIRST_WITH_SOFTWARE and not (
@@ -39,7 +39,7 @@ async def handle(
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     response = ApiVersionsResponse(api_keys=node.advertised())
     if node.broker.release >= "4.0" and version >= _FIRST_WITH_SOFTWARE:
-        # Version 3 could not tell of a feature that may be switched off.
+        # Version 3 cannot express a feature whose lowest level is 0.
         response.supported_features = [
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, low, high in _FEATURES

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe, versions 0 and 1: show groups of the consumer protocol."""
+"""ConsumerGroupDescribe, versions 0 and 1: describe KIP-848 groups."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.groups.coordinator import coordinator_of
-from kafkaio.testing.groups.describe import consumer_member
-from kafkaio.testing.groups.kip848 import ConsumerGroup
+from kafkaio.testing.groups.describe import describe_kip848_member
+from kafkaio.testing.groups.kip848 import Kip848Group
 
 __all__ = ["handle"]
 
@@ -37,7 +37,7 @@ async def handle(
         answer.groups.append(found)
         if error:
             continue
-        if not isinstance(group, ConsumerGroup):
+        if not isinstance(group, Kip848Group):
             found.error_code = ErrorCode.GROUP_ID_NOT_FOUND
             found.error_message = f"Group {group_id} not found."
             if group is not None:
@@ -48,7 +48,7 @@ async def handle(
         found.assignment_epoch = group.target_epoch
         found.assignor_name = group.assignor
         found.members = [
-            consumer_member(group, one, coordinator.home)
+            describe_kip848_member(group, one, coordinator.cluster)
             for one in group.members.values()
         ]
     return answer

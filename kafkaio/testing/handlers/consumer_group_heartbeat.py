@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat, versions 0 and 1: everything a KIP-848 member says."""
+"""ConsumerGroupHeartbeat, versions 0 and 1 (KIP-848): join, heartbeat and leave."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafkaio.testing.broker.node import Node
 from kafkaio.testing.groups.assignors import ASSIGNORS, Slot
 from kafkaio.testing.groups.coordinator import coordinator_of
 from kafkaio.testing.groups.describe import by_topic
-from kafkaio.testing.groups.kip848_member import LEAVE_STATIC, Beat
+from kafkaio.testing.groups.kip848_member import LEAVE_STATIC, Kip848Heartbeat
 
 __all__ = ["handle"]
 
@@ -28,12 +28,12 @@ async def handle(
     request: Request[Response],
     connection: ServerConnection,
 ) -> ConsumerGroupHeartbeatResponse:
-    """Serve one request; its answer never waits."""
+    """Serve one request; the answer comes at once."""
     assert isinstance(request, ConsumerGroupHeartbeatRequest)
     coordinator = coordinator_of(node.cluster)
-    wrong = _wrong(request, header.request_api_version)
-    if wrong is not None:
-        return _failed(ErrorCode.INVALID_REQUEST, wrong)
+    invalid = _invalid(request, header.request_api_version)
+    if invalid is not None:
+        return _failed(ErrorCode.INVALID_REQUEST, invalid)
     if request.server_assignor is not None and request.server_assignor not in ASSIGNORS:
         known = ", ".join(sorted(ASSIGNORS))
         return _failed(
@@ -45,7 +45,7 @@ async def handle(
     if error:
         return _failed(error)
     beat = _beat(request, header, connection)
-    reply = coordinator.beat(request.group_id, beat)
+    reply = coordinator.kip848_heartbeat(request.group_id, beat)
     if reply.error:
         return _failed(reply.error, reply.message)
     answer = ConsumerGroupHeartbeatResponse(
@@ -66,8 +66,8 @@ def _failed(
     return ConsumerGroupHeartbeatResponse(error_code=error, error_message=message)
 
 
-def _wrong(request: ConsumerGroupHeartbeatRequest, version: int) -> str | None:
-    """Say what a request lacks."""
+def _invalid(request: ConsumerGroupHeartbeatRequest, version: int) -> str | None:
+    """Return the reason why a request is invalid; None if it is valid."""
     if not request.member_id and (version >= 1 or request.member_epoch != 0):
         return "MemberId can't be empty."
     if not request.group_id:
@@ -80,10 +80,10 @@ def _wrong(request: ConsumerGroupHeartbeatRequest, version: int) -> str | None:
         return "InstanceId can't be null."
     if request.member_epoch < LEAVE_STATIC:
         return "MemberEpoch is invalid."
-    return _wrong_join(request) if request.member_epoch == 0 else None
+    return _invalid_join(request) if request.member_epoch == 0 else None
 
 
-def _wrong_join(request: ConsumerGroupHeartbeatRequest) -> str | None:
+def _invalid_join(request: ConsumerGroupHeartbeatRequest) -> str | None:
     if request.rebalance_timeout_ms == -1:
         return "RebalanceTimeoutMs must be provided in first request."
     if request.topic_partitions is None or request.topic_partitions:
@@ -101,7 +101,7 @@ def _beat(
     request: ConsumerGroupHeartbeatRequest,
     header: RequestHeader,
     connection: ServerConnection,
-) -> Beat:
+) -> Kip848Heartbeat:
     owned: frozenset[Slot] | None = None
     if request.topic_partitions is not None:
         owned = frozenset(
@@ -110,7 +110,7 @@ def _beat(
             for partition in topic.partitions
         )
     timeout, names = request.rebalance_timeout_ms, request.subscribed_topic_names
-    return Beat(
+    return Kip848Heartbeat(
         member_id=request.member_id or str(random_uuid()),
         epoch=request.member_epoch,
         instance_id=request.instance_id,

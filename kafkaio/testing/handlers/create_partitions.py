@@ -43,7 +43,7 @@ def _one(
     result = CreatePartitionsTopicResult(name=asked.name)
     try:
         connection.check(asked.name)
-        topic = node.cluster.need_topic(asked.name)
+        topic = node.cluster.require_topic(asked.name)
         assignment = _assignment(node, asked, topic)
         if not validate_only:
             node.cluster.add_partitions(topic, assignment)

@@ -28,7 +28,10 @@ async def handle(
     request: CreateTopicsRequest,
     connection: ServerConnection,
 ) -> CreateTopicsResponse:
-    """Create topics. All nodes know them when this is answered, unless a fault lags."""
+    """Create topics. All nodes know them when this is answered.
+
+    The fault ``metadata_lag`` delays that.
+    """
     del header
     names = [asked.name for asked in request.topics]
     twice = {name for name in names if names.count(name) > 1}
@@ -71,41 +74,41 @@ def _one(
         if factor == -1:
             factor = min(node.broker.default_replication_factor, len(cluster.live))
         cluster.check_new(asked.name, count, factor, configs)
-        # Checked: no value is None.
+        # check_new has refused any value that is None.
         values = {name: value or "" for name, value in configs.items()}
         if validate_only:
-            # As Kafka, which draws an id even where nothing is made.
+            # As Kafka, which answers with a random id even if nothing is created.
             result.topic_id = random_uuid()
         else:
             lag = connection.metadata_lag()
             visible_at = cluster.clock.now() + lag if lag else AT_ONCE
-            placed = assignment or cluster.place(count, factor)
-            made = cluster.place_topic(asked.name, placed, values, visible_at)
+            replicas = assignment or cluster.choose_replicas(count, factor)
+            made = cluster.add_topic(asked.name, replicas, values, visible_at)
             result.topic_id = made.topic_id
     except Refusal as refusal:
         refusal.write_to(result)
         return result
     result.num_partitions = count
     result.replication_factor = factor
-    result.configs = _told(node, values)
+    result.configs = _configs(node, values)
     return result
 
 
 def _assignment(node: Node, asked: CreatableTopic) -> list[list[int]]:
-    """The replicas that the client chose, in the order of the partitions."""
+    """The replicas that the client chose, by partition; empty if it chose none."""
     if not asked.assignments:
         return []
     if asked.num_partitions != -1 or asked.replication_factor != -1:
         raise Refusal(
             ErrorCode.INVALID_REQUEST,
             "A manual assignment was specified, so the number of partitions and the"
-            " replication factor have to be -1.",
+            " replication factor must be -1.",
         )
     chosen = {one.partition_index: one.broker_ids for one in asked.assignments}
     if sorted(chosen) != list(range(len(asked.assignments))):
         raise Refusal(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            "The partitions have to be numbered from 0 on, without gaps.",
+            "The partitions must be numbered from 0, without gaps.",
         )
     for replicas in chosen.values():
         check_replicas(node, replicas, len(chosen[0]))
@@ -113,7 +116,7 @@ def _assignment(node: Node, asked: CreatableTopic) -> list[list[int]]:
 
 
 def check_replicas(node: Node, replicas: list[int], factor: int) -> None:
-    """Hold chosen replicas against the nodes there are.
+    """Check the replicas that a client chose for a partition.
 
     Raises:
         Refusal: INVALID_REPLICA_ASSIGNMENT.
@@ -129,7 +132,7 @@ def check_replicas(node: Node, replicas: list[int], factor: int) -> None:
         )
 
 
-def _told(node: Node, values: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+def _configs(node: Node, values: Mapping[str, str]) -> list[CreatableTopicConfigs]:
     configs = node.cluster.configs
     settings = TopicSettings(values, configs.topic_defaults)
     found = []

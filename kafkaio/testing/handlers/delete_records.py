@@ -25,7 +25,7 @@ async def handle(
     request: DeleteRecordsRequest,
     connection: ServerConnection,
 ) -> DeleteRecordsResponse:
-    """Move the start of partitions."""
+    """Delete the records before an offset, by moving the start of the log."""
     del header
     return DeleteRecordsResponse(
         topics=[
@@ -48,7 +48,7 @@ def _one(
         partition_index=asked.partition_index, low_watermark=-1
     )
     try:
-        partition = node.cluster.need_partition(topic, asked.partition_index)
+        partition = node.cluster.require_partition(topic, asked.partition_index)
         connection.check(topic, partition.index)
         partition.check_leader(node.node_id)
         result.low_watermark = partition.delete_records(

@@ -13,7 +13,7 @@ from kafkaio.protocol.messages.describe_cluster import (
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
-from kafkaio.testing.handlers._operations import ON_CLUSTER, told_if
+from kafkaio.testing.handlers._operations import ON_CLUSTER, operations_if
 
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
@@ -25,7 +25,7 @@ async def handle(
     request: DescribeClusterRequest,
     connection: ServerConnection,
 ) -> DescribeClusterResponse:
-    """Tell who is up, and who is not, if that is asked."""
+    """Return the nodes that are up; fenced ones, too, if the client asks for them."""
     del header, connection
     cluster = node.cluster
     if request.endpoint_type != _BROKERS:
@@ -38,11 +38,11 @@ async def handle(
             ),
             error_message="The request was sent to an endpoint of type BROKER",
         )
-    told = sorted(node.broker.nodes if request.include_fenced_brokers else cluster.live)
+    ids = sorted(node.broker.nodes if request.include_fenced_brokers else cluster.live)
     return DescribeClusterResponse(
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
-        cluster_authorized_operations=told_if(
+        cluster_authorized_operations=operations_if(
             request.include_cluster_authorized_operations, ON_CLUSTER
         ),
         brokers=[
@@ -53,6 +53,6 @@ async def handle(
                 rack=peer.rack,
                 is_fenced=peer.node_id not in cluster.live,
             )
-            for peer in (node.broker.nodes[node_id] for node_id in told)
+            for peer in (node.broker.nodes[node_id] for node_id in ids)
         ],
     )

@@ -29,7 +29,7 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import TOPIC_DEFAULTS, Setting
-from kafkaio.testing.handlers._configs import check_name, known, need
+from kafkaio.testing.handlers._configs import check_name, configured, known
 
 _UNKNOWN: Final = 0
 _KINDS: Final = {
@@ -44,14 +44,14 @@ async def handle(
     request: DescribeConfigsRequest,
     connection: ServerConnection,
 ) -> DescribeConfigsResponse:
-    """Tell the configs of topics, brokers and groups."""
+    """Describe the configs of topics, brokers and groups."""
     del header
     unknown = None
     try:
         for asked in request.resources:
             known(asked.resource_type)
     except Refusal as refusal:
-        unknown = refusal  # of all of them
+        unknown = refusal  # one unknown type fails every resource, as in Kafka
     return DescribeConfigsResponse(
         results=[
             _one(
@@ -83,11 +83,11 @@ def _one(
     try:
         connection.check(asked.resource_name)
         check_name(node, asked.resource_type, asked.resource_name)
-        need(node, asked.resource_type, asked.resource_name)
+        configured(node, asked.resource_type, asked.resource_name)
     except Refusal as refusal:
         refusal.write_to(result)
         if refusal.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            result.error_message = ""  # as Kafka, here alone
+            result.error_message = ""  # as Kafka, in this answer only
         return result
     kind, name = asked.resource_type, asked.resource_name
     if kind == TOPIC:
@@ -105,21 +105,21 @@ def _one(
 
 
 def _of_topic(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult]:
-    topic, configs = node.cluster.need_topic(name), node.cluster.configs
+    topic, configs = node.cluster.require_topic(name), node.cluster.configs
     for config, setting in TOPIC_DEFAULTS.items():
         synonyms = configs.topic_synonyms(config, topic.settings.values, node.node_id)
         value = topic.settings.get(config)
-        yield _told(config, setting, synonyms, value)
+        yield _config(config, setting, synonyms, value)
 
 
 def _of_group(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult]:
     for config, setting in facts().groups.items():
         synonyms = node.cluster.configs.group_synonyms(config, name, node.node_id)
-        yield _told(config, setting, synonyms, synonyms[0].value)
+        yield _config(config, setting, synonyms, synonyms[0].value)
 
 
 def _of_brokers(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult]:
-    """The configs of a broker; those of the cluster, without a name."""
+    """The configs of a broker; without a name, the dynamic configs of the cluster."""
     configs, known_configs = node.cluster.configs, facts()
     own = node.own_configs()
     always = known_configs.brokers.keys() - known_configs.internal
@@ -130,31 +130,31 @@ def _of_brokers(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult
             if not synonyms:
                 continue
         value = synonyms[0].value if synonyms else None
-        yield _told_of_broker(config, synonyms, value)
+        yield _broker_config(config, synonyms, value)
 
 
 def _set_for(configs: Configs, node: Node, own: Iterable[str]) -> set[str]:
-    """What was set, whether or not Kafka knows it."""
-    places = (
+    """The names of all configs that are set, whether or not Kafka knows them."""
+    levels = (
         configs.of(BROKER, str(node.node_id)),
         configs.of(BROKER, ""),
         configs.static,
         own,
     )
-    return set().union(*places)
+    return set().union(*levels)
 
 
-def _told_of_broker(
+def _broker_config(
     name: str, synonyms: list[Synonym], value: str | None
 ) -> DescribeConfigsResourceResult:
     setting = facts().brokers.get(base_name(name))
-    result = _told(name, setting, synonyms, value)
-    # One with the prefix of a listener is told as read-only, too, by Kafka.
+    result = _config(name, setting, synonyms, value)
+    # Kafka describes a config with the prefix of a listener as read-only, too.
     result.read_only = facts().modes.get(name, "read-only") == "read-only"
     return result
 
 
-def _told(
+def _config(
     name: str, setting: Setting | None, synonyms: list[Synonym], value: str | None
 ) -> DescribeConfigsResourceResult:
     is_secret = setting is None or setting.kind == "password"

@@ -1,4 +1,4 @@
-"""DescribeGroups, versions 0 to 6: show classic groups."""
+"""DescribeGroups, versions 0 to 6: describe classic groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafkaio.testing.broker.node import Node
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import State
 from kafkaio.testing.groups.coordinator import coordinator_of
-from kafkaio.testing.groups.describe import classic_group
+from kafkaio.testing.groups.describe import describe_classic_group
 
 __all__ = ["handle"]
 
@@ -26,7 +26,7 @@ async def handle(
     request: Request[Response],
     connection: ServerConnection,
 ) -> DescribeGroupsResponse:
-    """Serve one request; before version 6, a group that is not there is dead."""
+    """Serve one request; before version 6, an unknown group is in state Dead."""
     del connection
     assert isinstance(request, DescribeGroupsRequest)
     coordinator = coordinator_of(node.cluster)
@@ -37,7 +37,7 @@ async def handle(
         if error:
             found = DescribedGroup(error_code=error, group_id=group_id)
         elif isinstance(group, ClassicGroup):
-            found = classic_group(group)
+            found = describe_classic_group(group)
         else:
             found = DescribedGroup(group_id=group_id, group_state=State.DEAD.value)
             if header.request_api_version >= 6:

@@ -1,6 +1,6 @@
 """DescribeLogDirs, versions 1 to 5 (KIP-113, KIP-827): one directory for each node.
 
-Replicas share one log, so each tells the size of the same one.
+Replicas share one log, so each of them reports the size of the same log.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ async def handle(
     request: DescribeLogDirsRequest,
     connection: ServerConnection,
 ) -> DescribeLogDirsResponse:
-    """Tell how large the node's partitions are."""
+    """Report the sizes of the node's partitions, in bytes."""
     del header, connection
     topics = node.cluster.visible()
     wanted: dict[str, set[int]] | None = None
     if request.topics is not None:
         wanted = {asked.topic: set(asked.partitions) for asked in request.topics}
         topics = [topic for topic in topics if topic.name in wanted]
-    told = [
+    described = [
         _topic(node, topic, None if wanted is None else wanted[topic.name])
         for topic in topics
     ]
     result = DescribeLogDirsResult(
         log_dir=f"embedded-{node.node_id}",
-        topics=[topic for topic in told if topic.partitions],
+        topics=[topic for topic in described if topic.partitions],
         total_bytes=-1,
         usable_bytes=-1,
     )

@@ -28,7 +28,7 @@ async def handle(
     request: DescribeTopicPartitionsRequest,
     connection: ServerConnection,
 ) -> DescribeTopicPartitionsResponse:
-    """Describe topics in the order of their names, one page at a time."""
+    """Describe topics in the order of their names, one page per request."""
     del header, connection
     cursor = request.cursor
     names = sorted({topic.name for topic in request.topics})
@@ -65,11 +65,11 @@ def _page(
                 topic_name=name, partition_index=0
             )
             break
-        told, rest = _topic(node, name, first, left)
-        told.topic_authorized_operations = ON_TOPIC
+        described, rest = _topic(node, name, first, left)
+        described.topic_authorized_operations = ON_TOPIC
         first = 0
-        left -= len(told.partitions)
-        response.topics.append(told)
+        left -= len(described.partitions)
+        response.topics.append(described)
         if rest is not None:
             response.next_cursor = rest
             break
@@ -90,15 +90,15 @@ def _topic(
             code = refusal.code
         return DescribeTopicPartitionsResponseTopic(error_code=code, name=name), None
     page = topic.partitions[first : first + limit]
-    told = DescribeTopicPartitionsResponseTopic(
+    described = DescribeTopicPartitionsResponseTopic(
         name=name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=[_partition(node, partition) for partition in page],
     )
     if first + limit >= len(topic.partitions):
-        return told, None
-    return told, DescribeTopicPartitionsResponseCursor(
+        return described, None
+    return described, DescribeTopicPartitionsResponseCursor(
         topic_name=name, partition_index=first + limit
     )
 

@@ -1,7 +1,7 @@
 """Fetch, versions 4 to 18 (KIP-227, KIP-320, KIP-392, KIP-516 for ids, KIP-951).
 
-For consumers: a replica is never a client, because replicas share their log. There
-are no transactions, so both isolation levels read up to the high watermark.
+For consumers only: replicas share one log and do not fetch. There are no transactions,
+so both isolation levels read up to the high watermark.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import NO_LEADER, Partition
 from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.broker.sessions import Asked, FetchSession, PartitionKey
+from kafkaio.testing.broker.sessions import FetchSession, PartitionKey, SessionPartition
 
 _FIRST_WITH_SESSIONS: Final = 7
 _FIRST_WITH_RACK: Final = 11
@@ -43,7 +43,7 @@ async def handle(
     request: FetchRequest,
     connection: ServerConnection,
 ) -> FetchResponse:
-    """Read, and wait for min_bytes or max_wait_ms where there is too little."""
+    """Read; if there are fewer than min_bytes, wait for them or for max_wait_ms."""
     version = header.request_api_version
     by_id = version >= _FIRST_WITH_IDS
     epoch = request.session_epoch if version >= _FIRST_WITH_SESSIONS else -1
@@ -61,11 +61,13 @@ async def handle(
     return await call.serve()
 
 
-def _changed(request: FetchRequest, *, by_id: bool) -> list[tuple[PartitionKey, Asked]]:
+def _changed(
+    request: FetchRequest, *, by_id: bool
+) -> list[tuple[PartitionKey, SessionPartition]]:
     return [
         (
             (topic.topic_id if by_id else topic.topic, part.partition),
-            Asked(
+            SessionPartition(
                 part.fetch_offset,
                 part.partition_max_bytes,
                 part.current_leader_epoch,
@@ -90,7 +92,7 @@ class _Answer:
     """What was read for one partition."""
 
     key: PartitionKey
-    asked: Asked
+    asked: SessionPartition
     data: PartitionData
     partition: Partition | None
 
@@ -100,7 +102,7 @@ class _Answer:
 
     @property
     def is_urgent(self) -> bool:
-        """Whether the client should hear of it without waiting for records."""
+        """Whether the answer has to be sent without waiting for records."""
         data = self.data
         return bool(
             data.error_code
@@ -110,12 +112,12 @@ class _Answer:
 
     @property
     def is_news(self) -> bool:
-        """Whether an incremental answer has to tell of it."""
+        """Whether an incremental answer has to name the partition."""
         return bool(
             self.size
             or self.is_urgent
-            or self.data.high_watermark != self.asked.told_watermark
-            or self.data.log_start_offset != self.asked.told_start
+            or self.data.high_watermark != self.asked.sent_watermark
+            or self.data.log_start_offset != self.asked.sent_start
         )
 
 
@@ -138,18 +140,18 @@ class _Call:
 
     async def serve(self) -> FetchResponse:
         answers = self._read_all()
-        # The loop's own time: a broker's clock may jump, a client's patience not.
+        # By the loop's clock: skip_time moves the broker's, but not a client's timeout.
         until = now() + self.request.max_wait_ms / 1000
         if not self._is_enough(answers):
             answers = await self._wait(answers, until)
         return self._response(answers)
 
     async def _wait(self, answers: list[_Answer], until: float) -> list[_Answer]:
-        """Read again whenever something changes, until it is enough or time is up."""
+        """Read again at every change, until there is enough or the time is up."""
         wakeup = Wakeup()
         watched = [a.partition for a in answers if a.partition is not None]
         for partition in watched:
-            partition.wait_with(wakeup)
+            partition.add_waiter(wakeup)
         try:
             while self.connection.is_open and await wakeup.wait(until):
                 answers = self._read_all()
@@ -157,7 +159,7 @@ class _Call:
                     break
         finally:
             for partition in watched:
-                partition.forget(wakeup)
+                partition.remove_waiter(wakeup)
         return answers
 
     def _is_enough(self, answers: list[_Answer]) -> bool:
@@ -170,7 +172,7 @@ class _Call:
 
     def _read_all(self) -> list[_Answer]:
         left = self.request.max_bytes
-        # The first batch comes whatever its size, or a client could be stuck at it.
+        # The first batch is read whatever its size, or a client could not get past it.
         min_one = True
         answers = []
         for key, asked in self.session.partitions.items():
@@ -181,7 +183,7 @@ class _Call:
         return answers
 
     def _read(
-        self, key: PartitionKey, asked: Asked, left: int, *, min_one: bool
+        self, key: PartitionKey, asked: SessionPartition, left: int, *, min_one: bool
     ) -> _Answer:
         partition: Partition | None = None
         data = PartitionData(partition_index=key[1], records=b"")
@@ -227,21 +229,21 @@ class _Call:
             raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return topic.partitions[index]
 
-    def _check(self, partition: Partition, asked: Asked) -> None:
+    def _check(self, partition: Partition, asked: SessionPartition) -> None:
         partition.check_epoch(asked.leader_epoch, self.node.node_id)
         if not self._may_follow(partition):
             partition.check_leader(self.node.node_id)
 
-    def _check_range(self, partition: Partition, asked: Asked) -> None:
+    def _check_range(self, partition: Partition, asked: SessionPartition) -> None:
         if not partition.start_offset <= asked.offset <= partition.high_watermark:
             raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
 
     def _may_follow(self, partition: Partition) -> bool:
-        """Whether a follower may be read from: in versions that know of racks."""
-        return self.version >= _FIRST_WITH_RACK and partition.is_settled
+        """Whether clients may read from followers: since the version with racks."""
+        return self.version >= _FIRST_WITH_RACK and partition.is_leader_known
 
     def _nearest(self, partition: Partition) -> int:
-        """The in-sync replica in the client's rack, if that is not the leader."""
+        """The in-sync replica in the client's rack; -1 if the leader is in it."""
         rack = self.request.rack_id
         nodes = self.node.broker.nodes
         if (
@@ -259,9 +261,9 @@ class _Call:
         return next(near, -1)
 
     def _diverges(
-        self, partition: Partition, asked: Asked, data: PartitionData
+        self, partition: Partition, asked: SessionPartition, data: PartitionData
     ) -> bool:
-        """Whether the log was cut off below what the client has (KIP-595)."""
+        """Whether the log was truncated below what the client has read (KIP-595)."""
         if self.version < _FIRST_WITH_DIVERGENCE or asked.last_fetched_epoch < 0:
             return False
         epoch, end = partition.end_of_epoch(asked.last_fetched_epoch)
@@ -273,11 +275,11 @@ class _Call:
         return False
 
     def _hint(self, data: PartitionData, partition: Partition, code: ErrorCode) -> None:
-        """Say who leads (KIP-951)."""
+        """Add the current leader to an error (KIP-951)."""
         if (
             code in _HINTED
             and self.version >= _FIRST_WITH_HINTS
-            and partition.is_settled
+            and partition.is_leader_known
             and partition.leader != NO_LEADER
         ):
             data.current_leader = LeaderIdAndEpoch(
@@ -308,11 +310,11 @@ class _Call:
         return response
 
     def _note(self, answer: _Answer) -> None:
-        """Remember what the client is about to know."""
+        """Store in the session what this answer tells the client."""
         is_error = answer.data.error_code != ErrorCode.NONE
         asked = answer.asked
-        asked.told_watermark = -1 if is_error else answer.data.high_watermark
-        asked.told_start = -1 if is_error else answer.data.log_start_offset
+        asked.sent_watermark = -1 if is_error else answer.data.high_watermark
+        asked.sent_start = -1 if is_error else answer.data.log_start_offset
         if answer.size and answer.key in self.session.partitions:
             self.session.move_back(answer.key)
 

@@ -30,7 +30,7 @@ async def handle(
     request: FindCoordinatorRequest,
     connection: ServerConnection,
 ) -> FindCoordinatorResponse:
-    """Tell who coordinates."""
+    """Return the coordinators of groups."""
     if header.request_api_version >= _FIRST_WITH_SEVERAL:
         return FindCoordinatorResponse(
             coordinators=[
@@ -41,7 +41,7 @@ async def handle(
     found = _find(node, request.key_type, request.key, connection)
     return FindCoordinatorResponse(
         error_code=found.error_code,
-        # As Kafka, which names the absence of an error, too.
+        # As Kafka, which writes "NONE" if there is no error.
         error_message=found.error_message or ErrorCode(found.error_code).name,
         node_id=found.node_id,
         host=found.host,

@@ -1,4 +1,4 @@
-"""Heartbeat, versions 0 to 4: a classic member is alive."""
+"""Heartbeat, versions 0 to 4: the heartbeats of classic members."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def handle(
         return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     error = coordinator.refuse(node.node_id, request.group_id)
     if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-        # As Kafka: the member need not know, its session begins when all is loaded.
+        # As Kafka: the session of a member begins when its group is loaded.
         return HeartbeatResponse()
     if error:
         return HeartbeatResponse(error_code=error)

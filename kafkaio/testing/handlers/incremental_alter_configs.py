@@ -24,8 +24,8 @@ from kafkaio.testing.handlers._configs import (
     change,
     check_asked,
     check_broker,
+    configured,
     known,
-    need,
 )
 
 _SET: Final = 0
@@ -41,7 +41,7 @@ async def handle(
     request: IncrementalAlterConfigsRequest,
     connection: ServerConnection,
 ) -> IncrementalAlterConfigsResponse:
-    """Change single configs; each resource changes as a whole or not at all."""
+    """Change single configs. A resource gets all of its changes or none."""
     del header
     refused: dict[int, Refusal] = {}
     for number, asked in enumerate(request.resources):
@@ -56,7 +56,7 @@ async def handle(
     operations = {
         one.config_operation for n in passed for one in request.resources[n].configs
     }
-    # The controller fails as a whole where it does not know an operation.
+    # The controller refuses all resources if one has an unknown operation.
     fails = not operations <= _OPERATIONS
     for number in passed:
         if fails:
@@ -68,13 +68,13 @@ async def handle(
             refused[number] = refusal
     return IncrementalAlterConfigsResponse(
         responses=[
-            _told(asked, refused.get(number))
+            _result(asked, refused.get(number))
             for number, asked in enumerate(request.resources)
         ]
     )
 
 
-def _told(
+def _result(
     asked: AlterConfigsResource, refusal: Refusal | None
 ) -> AlterConfigsResourceResponse:
     result = AlterConfigsResourceResponse(
@@ -88,7 +88,7 @@ def _told(
 
 
 def _check_before(node: Node, asked: AlterConfigsResource) -> None:
-    """What the broker that is asked looks at itself: configs of its own."""
+    """Check what the broker checks before the controller: the configs of brokers."""
     if asked.resource_type != BROKER:
         return
     for config in asked.configs:
@@ -105,11 +105,11 @@ def _alter(node: Node, asked: AlterConfigsResource, *, validate_only: bool) -> N
 
 
 def _changed(node: Node, asked: AlterConfigsResource) -> Mapping[str, str]:
-    """All configs that a resource will have."""
+    """All configs that a resource has after the change."""
     settings = known(asked.resource_type)
     values: dict[str, str] = {}
-    with suppress(Refusal):  # that it is not there is told last
-        values |= need(node, asked.resource_type, asked.resource_name)
+    with suppress(Refusal):  # `change` refuses a topic that does not exist, later
+        values |= configured(node, asked.resource_type, asked.resource_name)
     for config in asked.configs:
         _change(values, settings.get(config.name), config)
     return values
@@ -128,7 +128,7 @@ def _change(
         return
     if setting is None or setting.kind != "list":
         raise Refusal(
-            ErrorCode.INVALID_CONFIG, f"{config.name} is no list to add to or take from"
+            ErrorCode.INVALID_CONFIG, f"the type of {config.name} is not list"
         )
     items = values.get(config.name, setting.default or "").split(",")
     given = value.split(",")

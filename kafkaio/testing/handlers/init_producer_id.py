@@ -18,7 +18,7 @@ async def handle(
     request: InitProducerIdRequest,
     connection: ServerConnection,
 ) -> InitProducerIdResponse:
-    """Give out a producer id that nobody had; refuse transactional ids."""
+    """Hand out a new producer id; refuse transactional ids."""
     del header, connection
     names_one_of_both = (request.producer_id < 0) != (request.producer_epoch < 0)
     if request.transactional_id == "" or names_one_of_both:
@@ -26,7 +26,8 @@ async def handle(
             error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1
         )
     if request.transactional_id is not None:
-        # Final for every client: a retriable error would let them wait for ever.
+        # Clients do not retry after this error; after a retriable one they would
+        # never stop.
         return InitProducerIdResponse(
             error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
             producer_epoch=-1,

@@ -1,4 +1,4 @@
-"""JoinGroup, versions 0 to 9: become a member by the classic protocol."""
+"""JoinGroup, versions 0 to 9: join a group by the classic protocol."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.groups.classic_member import Joining
+from kafkaio.testing.groups.classic_member import JoinRequest
 from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
 
 __all__ = ["handle"]
@@ -22,7 +22,7 @@ async def handle(
     request: Request[Response],
     connection: ServerConnection,
 ) -> JoinGroupResponse:
-    """Serve one request; the answer waits for the other members."""
+    """Serve one request; the answer waits until the other members have joined."""
     assert isinstance(request, JoinGroupRequest)
     version = header.request_api_version
     coordinator = coordinator_of(node.cluster)
@@ -62,13 +62,13 @@ def _refuse(
 
 def _joining(
     request: JoinGroupRequest, header: RequestHeader, connection: ServerConnection
-) -> Joining:
+) -> JoinRequest:
     version = header.request_api_version
-    # Version 0 has one timeout for both.
+    # In version 0 the session timeout is also the rebalance timeout.
     rebalance_ms = request.rebalance_timeout_ms if version else -1
     if rebalance_ms < 0:
         rebalance_ms = request.session_timeout_ms
-    return Joining(
+    return JoinRequest(
         member_id=request.member_id,
         instance_id=request.group_instance_id,
         client_id=header.client_id or "",

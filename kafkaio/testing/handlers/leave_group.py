@@ -1,4 +1,4 @@
-"""LeaveGroup, versions 0 to 5: members go, or are removed by an administrator."""
+"""LeaveGroup, versions 0 to 5: members leave, or an administrator removes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ListGroups, versions 0 to 5: tell which groups a node coordinates."""
+"""ListGroups, versions 0 to 5: list the groups that a node coordinates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def handle(
     request: Request[Response],
     connection: ServerConnection,
 ) -> ListGroupsResponse:
-    """Serve one request; filters are taken in any case, and empty ones let all by."""
+    """Serve one request. Filters ignore case; an empty filter matches every group."""
     del header, connection
     assert isinstance(request, ListGroupsRequest)
     try:

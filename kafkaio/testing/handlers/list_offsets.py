@@ -32,7 +32,7 @@ async def handle(
     request: ListOffsetsRequest,
     connection: ServerConnection,
 ) -> ListOffsetsResponse:
-    """Look offsets up by time. Nothing is ever in a remote tier."""
+    """Look up offsets by timestamp. Nothing is ever in tiered storage."""
     response = ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
@@ -57,7 +57,7 @@ def _one(
 ) -> ListOffsetsPartitionResponse:
     result = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     try:
-        partition = node.cluster.need_partition(topic, asked.partition_index)
+        partition = node.cluster.require_partition(topic, asked.partition_index)
         connection.check(topic, partition.index)
         partition.check_epoch(asked.current_leader_epoch, node.node_id)
         partition.check_leader(node.node_id)

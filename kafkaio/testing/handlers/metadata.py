@@ -20,12 +20,12 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import NO_LEADER, Partition
 from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.handlers._operations import ON_CLUSTER, ON_TOPIC, told_if
+from kafkaio.testing.handlers._operations import ON_CLUSTER, ON_TOPIC, operations_if
 
 _NO_ID: Final = UUID(int=0)
 _FIRST_WITH_AUTO_CREATE: Final = 4
-#: Releases that say so of a topic they are about to create.
-_TELL_OF_NO_LEADER: Final = {"2.1"}
+#: Releases that answer LEADER_NOT_AVAILABLE for a topic that they are creating.
+_LEADER_NOT_AVAILABLE: Final = {"2.1"}
 
 
 async def handle(
@@ -34,12 +34,12 @@ async def handle(
     request: MetadataRequest,
     connection: ServerConnection,
 ) -> MetadataResponse:
-    """Tell who is up, and who leads what was asked for."""
+    """Return the nodes that are up, and the leaders of the topics asked for."""
     cluster = node.cluster
     response = MetadataResponse(
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
-        cluster_authorized_operations=told_if(
+        cluster_authorized_operations=operations_if(
             request.include_cluster_authorized_operations, ON_CLUSTER
         ),
     )
@@ -71,9 +71,9 @@ async def handle(
 def _with_operations(
     response: MetadataResponse, request: MetadataRequest
 ) -> MetadataResponse:
-    """Tell what may be done with topics, where that was asked."""
+    """Set the authorized operations of topics, if the client asked for them."""
     for topic in response.topics:
-        topic.topic_authorized_operations = told_if(
+        topic.topic_authorized_operations = operations_if(
             request.include_topic_authorized_operations, ON_TOPIC
         )
     return response
@@ -82,7 +82,7 @@ def _with_operations(
 def _refused(
     topic: Topic, connection: ServerConnection
 ) -> MetadataResponseTopic | None:
-    """The answer for a topic that a fault befalls."""
+    """The answer for a topic that a fault applies to; None without a fault."""
     code = connection.error_for(topic.name)
     if code is None:
         return None
@@ -92,7 +92,7 @@ def _refused(
 
 
 def describe(node: Node, topic: Topic) -> MetadataResponseTopic:
-    """One topic as this node sees it."""
+    """Describe one topic as this node knows it."""
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -149,10 +149,10 @@ def _check(node: Node, name: str) -> ErrorCode:
 
 
 def _create(node: Node, name: str) -> ErrorCode:
-    """Create a topic. As in Kafka, this answer cannot tell of it yet."""
+    """Create a topic; return the error that, as in Kafka, this answer still has."""
     cluster = node.cluster
     not_yet = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if node.broker.release in _TELL_OF_NO_LEADER:
+    if node.broker.release in _LEADER_NOT_AVAILABLE:
         not_yet = ErrorCode.LEADER_NOT_AVAILABLE
     if name in cluster.topics:
         return not_yet

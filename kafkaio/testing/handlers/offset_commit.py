@@ -1,4 +1,4 @@
-"""OffsetCommit, versions 2 to 10: keep a group's positions."""
+"""OffsetCommit, versions 2 to 10: commit offsets of a group."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def handle(
     request: Request[Response],
     connection: ServerConnection,
 ) -> OffsetCommitResponse:
-    """Serve one request; what is wrong with all of it is told of every partition."""
+    """Serve one request; an error of the whole request goes to every partition."""
     assert isinstance(request, OffsetCommitRequest)
     version = header.request_api_version
     coordinator = coordinator_of(node.cluster)
@@ -36,16 +36,16 @@ async def handle(
     if not error:
         error = _check(coordinator, request, version)
     positions: dict[Place, Committed] = {}
-    is_heard = False
+    is_accepted = False
     answer = OffsetCommitResponse()
-    home = coordinator.home
+    cluster = coordinator.cluster
     for topic in request.topics:
         name: str | None = topic.name
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if version >= 10:
-            name = home.topic_name(topic.topic_id)
+            name = cluster.topic_name(topic.topic_id)
             unknown = ErrorCode.UNKNOWN_TOPIC_ID
-        count = 0 if name is None else home.partition_count(name)
+        count = 0 if name is None else cluster.partition_count(name)
         answered = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
         answer.topics.append(answered)
         for one in topic.partitions:
@@ -54,19 +54,20 @@ async def handle(
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if count else unknown
             code = code or error
             if not code and name is not None:
-                is_heard = True
-                code = _keep(coordinator, request, (name, one), positions)
+                is_accepted = True
+                code = _add(coordinator, request, (name, one), positions)
             answered.partitions.append(
                 OffsetCommitResponsePartition(
                     partition_index=one.partition_index, error_code=code
                 )
             )
-    if is_heard:
+    # Even without an offset to commit, the request creates a group that is unknown.
+    if is_accepted:
         coordinator.commit(request.group_id, positions)
     return answer
 
 
-def _keep(
+def _add(
     coordinator: GroupCoordinator,
     request: OffsetCommitRequest,
     position: tuple[str, OffsetCommitRequestPartition],
@@ -84,7 +85,7 @@ def _keep(
         metadata,
         now_ms,
         None if retention < 0 else now_ms + retention,
-        coordinator.home.topic_id(name),
+        coordinator.cluster.topic_id(name),
     )
     return ErrorCode.NONE
 
@@ -92,7 +93,7 @@ def _keep(
 def _check(
     coordinator: GroupCoordinator, request: OffsetCommitRequest, version: int
 ) -> ErrorCode:
-    """Say whether the request is from a member, or for a group without any."""
+    """Check that the request is from a member, or for a group without members."""
     group = coordinator.find(request.group_id)
     epoch = request.generation_id_or_member_epoch
     if group is None:
@@ -102,13 +103,13 @@ def _check(
             return ErrorCode.GROUP_ID_NOT_FOUND
         return ErrorCode.ILLEGAL_GENERATION
     if isinstance(group, ClassicGroup):
-        with coordinator.at_work(group) as now:
+        with coordinator.changing(group) as now:
             return group.check_commit(
                 request.member_id, request.group_instance_id, epoch, now
             )
     member = group.members.get(request.member_id)
     if version < 9 and member is not None and member.classic is None:
-        # A member by this protocol has to speak a version that knows of it.
+        # A KIP-848 member has to use a version that has a field for its epoch.
         return ErrorCode.UNSUPPORTED_VERSION
     slots = _slots(coordinator, request, version)
     return group.check_commit(request.member_id, epoch, slots)
@@ -121,6 +122,6 @@ def _slots(
     for topic in request.topics:
         topic_id = topic.topic_id
         if version < 10:
-            topic_id = coordinator.home.topic_id(topic.name) or topic_id
+            topic_id = coordinator.cluster.topic_id(topic.name) or topic_id
         found.update((topic_id, one.partition_index) for one in topic.partitions)
     return frozenset(found)

@@ -1,4 +1,4 @@
-"""OffsetDelete, version 0: forget positions of a group."""
+"""OffsetDelete, version 0: delete committed offsets of a group."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def handle(
     request: Request[Response],
     connection: ServerConnection,
 ) -> OffsetDeleteResponse:
-    """Serve one request; what members still read stays."""
+    """Serve one request; offsets of topics that members subscribe to stay."""
     del header, connection
     assert isinstance(request, OffsetDeleteRequest)
     coordinator = coordinator_of(node.cluster)
@@ -49,7 +49,7 @@ async def handle(
     for topic in request.topics:
         answered = OffsetDeleteResponseTopic(name=topic.name)
         answer.topics.append(answered)
-        count = coordinator.home.partition_count(topic.name)
+        count = coordinator.cluster.partition_count(topic.name)
         for one in topic.partitions:
             code = ErrorCode.NONE
             if not 0 <= one.partition_index < count:

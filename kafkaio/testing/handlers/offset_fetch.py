@@ -1,4 +1,4 @@
-"""OffsetFetch, versions 1 to 10: tell a group's positions."""
+"""OffsetFetch, versions 1 to 10: return a group's committed offsets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
-from kafkaio.testing.groups.kip848 import ConsumerGroup
+from kafkaio.testing.groups.kip848 import Kip848Group
 from kafkaio.testing.groups.offsets import Committed, Offsets
 
 __all__ = ["handle"]
@@ -90,7 +90,7 @@ def _as_single(
         for topic in group.topics
     ]
     if version < 2 and group.error_code:
-        # This version has room for errors of partitions only.
+        # These versions have error codes for partitions only.
         topics = [
             OffsetFetchResponseTopic(
                 name=topic.name,
@@ -119,18 +119,18 @@ def _group(
     if answer.error_code:
         return answer
     offsets = coordinator.offsets_of(asked.group_id)
-    home = coordinator.home
+    cluster = coordinator.cluster
     if asked.topics is None:
         answer.topics = [
-            _topic(offsets, name, home.topic_id(name), partitions)
+            _topic(offsets, name, cluster.topic_id(name), partitions)
             for name, partitions in offsets.topics().items()
-            if version < 10 or home.topic_id(name) is not None
+            if version < 10 or cluster.topic_id(name) is not None
         ]
         return answer
     for topic in asked.topics:
         name: str | None = topic.name
         if version >= 10:
-            name = home.topic_name(topic.topic_id)
+            name = cluster.topic_name(topic.topic_id)
         answer.topics.append(
             _topic(offsets, name, topic.topic_id, topic.partition_indexes)
         )
@@ -159,10 +159,10 @@ def _topic(
 
 
 def _check(coordinator: GroupCoordinator, asked: OffsetFetchRequestGroup) -> ErrorCode:
-    """Hold a member's epoch against the group's, if the request names a member."""
+    """Compare a member's epoch with the group's, if the request names a member."""
     if asked.member_id is None and asked.member_epoch < 0:
         return ErrorCode.NONE
     group = coordinator.find(asked.group_id)
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, Kip848Group):
         return group.check_fetch(asked.member_id or "", asked.member_epoch)
     return ErrorCode.NONE

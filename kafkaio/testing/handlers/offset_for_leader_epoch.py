@@ -21,7 +21,7 @@ async def handle(
     request: OffsetForLeaderEpochRequest,
     connection: ServerConnection,
 ) -> OffsetForLeaderEpochResponse:
-    """Tell where leader epochs end."""
+    """Return the end offsets of leader epochs."""
     del header
     return OffsetForLeaderEpochResponse(
         topics=[
@@ -45,7 +45,7 @@ def _one(
 ) -> EpochEndOffset:
     result = EpochEndOffset(partition=asked.partition)
     try:
-        partition = node.cluster.need_partition(topic, asked.partition)
+        partition = node.cluster.require_partition(topic, asked.partition)
         connection.check(topic, partition.index)
         partition.check_epoch(asked.current_leader_epoch, node.node_id)
         partition.check_leader(node.node_id)

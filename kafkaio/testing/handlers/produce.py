@@ -1,6 +1,6 @@
 """Produce, versions 3 to 13 (KIP-98, KIP-467, KIP-951, KIP-516 for ids).
 
-Told as 0 to 13 from Kafka 4.0 on, as Kafka does for the sake of old librdkafka.
+Advertised as 0 to 13, as Kafka does because old librdkafka versions need it.
 Transactional batches are refused.
 """
 
@@ -28,7 +28,7 @@ from kafkaio.testing.broker.refusal import Malformed, Refusal
 
 _FIRST_WITH_IDS: Final = 13
 _FIRST_WITH_HINTS: Final = 10
-# Kafka tells where the log starts with any error but these.
+# The errors with which Kafka does not return the log start offset.
 _WITHOUT_START: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
@@ -82,7 +82,7 @@ class _Call:
             self._refuse(result, Refusal(absent), None)
             return result
         records = part.records or b""
-        # Only what is to be sent may be in several pieces.
+        # Records come in several pieces only in a request that is to be sent.
         assert isinstance(records, bytes | bytearray | memoryview)
         try:
             self.connection.check(partition.topic, partition.index)
@@ -104,7 +104,7 @@ class _Call:
         partition: Partition | None,
     ) -> None:
         result.error_code = refusal.code
-        # As Kafka, which says something only where it says which records are at fault.
+        # As Kafka, which has a message only if it names the records at fault.
         result.error_message = refusal.message if refusal.bad_records else None
         result.record_errors = [
             BatchIndexAndErrorMessage(
@@ -119,8 +119,8 @@ class _Call:
             self._hint(result, partition)
 
     def _hint(self, result: PartitionProduceResponse, partition: Partition) -> None:
-        """Say who leads (KIP-951)."""
-        is_known = partition.is_settled and partition.leader != NO_LEADER
+        """Add the current leader to an error (KIP-951)."""
+        is_known = partition.is_leader_known and partition.leader != NO_LEADER
         if self.version < _FIRST_WITH_HINTS or not is_known:
             return
         result.current_leader = LeaderIdAndEpoch(
@@ -142,7 +142,7 @@ async def handle(
     request: ProduceRequest,
     connection: ServerConnection,
 ) -> ProduceResponse | None:
-    """Append. With acks=0 there is no answer; the connection closes on an error."""
+    """Append batches. With acks=0 there is no answer; errors close the connection."""
     call = _Call(node, header.request_api_version, request.acks, connection)
     for data in request.topic_data:
         call.topic(data)

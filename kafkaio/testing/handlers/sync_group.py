@@ -1,4 +1,4 @@
-"""SyncGroup, versions 0 to 5: hand out the leader's assignment."""
+"""SyncGroup, versions 0 to 5: distribute the leader's assignment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafkaio.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResp
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.groups.classic_member import Syncing
+from kafkaio.testing.groups.classic_member import SyncRequest
 from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
 
 __all__ = ["handle"]
@@ -29,11 +29,11 @@ async def handle(
     coordinator = coordinator_of(node.cluster)
     error = _refuse(coordinator, node, header, request)
     if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-        # As Kafka: whatever was joined before the move has to be joined again.
+        # As Kafka: a member that joined before the coordinator moved has to join again.
         error = ErrorCode.REBALANCE_IN_PROGRESS
     if error:
         return SyncGroupResponse(error_code=error)
-    syncing = Syncing(
+    syncing = SyncRequest(
         member_id=request.member_id,
         instance_id=request.group_instance_id,
         generation=request.generation_id,

@@ -1,4 +1,4 @@
-"""Certificates for TLS listeners: one authority, one server, one client a user."""
+"""Certificates for TLS listeners: an authority, a server, a client for each user."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ def _chain(leaf: trustme.LeafCert) -> Sequence[x509.Certificate]:
 
 
 def _write_stores(directory: Path, leaf: trustme.LeafCert, authority: Path) -> Tls:
-    # PKCS12, for brokers read it in every release; PEM came with 2.7 (KIP-651).
+    # Brokers of every release read PKCS12; PEM came with 2.7 (KIP-651).
     key = load_pem_private_key(leaf.private_key_pem.bytes(), None)
     certificate, *rest = _chain(leaf)
     secret = BestAvailableEncryption(_PASSWORD.encode())
@@ -53,11 +53,11 @@ def _write_stores(directory: Path, leaf: trustme.LeafCert, authority: Path) -> T
 def make_certificates(
     directory: Path, users: Iterable[str]
 ) -> tuple[Certificates, Tls]:
-    """Make all files below `directory`.
+    """Make all files below ``directory``.
 
     Args:
         directory: Where to write; made if missing.
-        users: The users to make client certificates for; the name is the CN.
+        users: The users that get a client certificate; its CN is the name.
 
     Returns:
         What clients use, and what brokers use.
@@ -68,7 +68,7 @@ def make_certificates(
     authority.cert_pem.write_to_path(trust_file)
     clients = {}
     for user in users:
-        # trustme wants an identity beside the name; no broker looks at it.
+        # trustme requires an identity; brokers use the common name alone.
         leaf = authority.issue_cert(
             f"{user}@clients.test", common_name=user, key_type=trustme.KeyType.RSA
         )

@@ -1,4 +1,4 @@
-"""A cluster of our own JVMs, under blocking control.
+"""A cluster of JVMs that this process starts, under blocking control.
 
 Any thread may call it, and no event loop is involved, so one cluster can serve
 a whole test session whose tests have a loop each.
@@ -40,16 +40,16 @@ _SALT_BYTES: Final = 24
 
 
 class _PortTaken(KafkaNotStarted):
-    """Someone took a port between our choice and the broker's bind."""
+    """Another process took a port after we chose it and before the broker bound it."""
 
 
 class Cluster:
-    """Brokers on 127.0.0.1, as processes of ours; an `Engine`.
+    """Brokers on 127.0.0.1 that run as child processes; an ``Engine``.
 
     Attributes:
-        options: What was asked for.
+        options: The options of the cluster.
         nodes: The brokers by id, from 1.
-        certificates: The TLS files for clients, once open, if TLS was asked for.
+        certificates: The TLS files for clients, once open, if ``tls`` was set.
     """
 
     def __init__(self, options: ClusterOptions):
@@ -68,7 +68,7 @@ class Cluster:
 
     @property
     def directory(self) -> Path:
-        """Where the nodes' directories lie; it goes when the cluster is closed."""
+        """The parent of the nodes' directories; ``close`` removes it."""
         return self._launcher.directory
 
     def addresses(self, listener: str) -> list[Address]:
@@ -83,13 +83,13 @@ class Cluster:
         """Return what a node has logged."""
         return self.nodes[node_id].log()
 
-    # Starting and ending
+    # Start and stop
 
     def open(self) -> None:
-        """Start all nodes and wait until each knows all others.
+        """Start all nodes, and wait until each knows all others.
 
         Raises:
-            KafkaNotStarted: A step failed, or `close` was called meanwhile.
+            KafkaNotStarted: A step failed, or ``close`` was called meanwhile.
         """
         self._launcher.prepare()
         if self.options.tls:
@@ -138,7 +138,7 @@ class Cluster:
         return zookeeper.connect
 
     def _lay_out(self, zookeeper: str) -> None:
-        """Choose the nodes' ports and with them the plan they share."""
+        """Choose the ports of the nodes, and the settings that they share."""
         options = self.options
         plan = Plan(
             release=options.release,
@@ -224,15 +224,15 @@ class Cluster:
     # One node
 
     def kill(self, node_id: int) -> None:
-        """End a node at once (SIGKILL)."""
+        """Kill a node (SIGKILL)."""
         self.nodes[node_id].kill()
 
     def stop(self, node_id: int) -> None:
-        """End a node in order (SIGTERM): its leaderships move first."""
+        """Shut a node down (SIGTERM): its leaderships move first."""
         self.nodes[node_id].terminate(_STOP_SECONDS)
 
     def start(self, node_id: int, *, wait: bool = True) -> None:
-        """Start a node that has ended, with its data, on the same ports.
+        """Start a node that has stopped, with its data, on the same ports.
 
         Args:
             node_id: Which one.
@@ -257,9 +257,9 @@ class Cluster:
             time.sleep(_POLL_SECONDS)
 
     def pause(self, node_id: int) -> None:
-        """Halt a node (SIGSTOP): it hangs, its sockets stay open."""
+        """Pause a node (SIGSTOP): it hangs, and its sockets stay open."""
         self.nodes[node_id].pause()
 
     def resume(self, node_id: int) -> None:
-        """Let a halted node go on (SIGCONT)."""
+        """Resume a paused node (SIGCONT)."""
         self.nodes[node_id].resume()

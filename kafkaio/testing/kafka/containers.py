@@ -1,4 +1,4 @@
-"""testcontainers behind the protocols of `engine.py`."""
+"""testcontainers behind the protocols of ``engine.py``."""
 
 import contextlib
 from collections.abc import Mapping
@@ -47,14 +47,16 @@ class _Broker:
 
     def remove(self) -> None:
         if self._created:
-            with contextlib.suppress(DockerException):  # a half-made one is Ryuk's
+            with contextlib.suppress(
+                DockerException
+            ):  # Ryuk removes a partly created one
                 self._container.stop(force=True, delete_volume=True)
 
 
 class TestcontainersDocker:
-    """The engine testcontainers finds; its Ryuk removes what a crash leaves."""
+    """The engine that testcontainers finds; its Ryuk cleans up after a crash."""
 
-    __test__ = False  # the name makes pytest think otherwise
+    __test__ = False  # pytest would collect it by its name
 
     def __init__(self) -> None:
         self._network = Network().create()

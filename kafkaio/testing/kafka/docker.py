@@ -37,7 +37,7 @@ _DEFAULT_HOST: Final = "unix:///var/run/docker.sock"
 
 
 def _listens(path: str) -> bool:
-    """Return whether something takes connections on a Unix socket.
+    """Return whether a process accepts connections on a Unix socket.
 
     Asked first because the docker package leaks a socket when nothing does.
     """
@@ -72,7 +72,7 @@ def docker_answers() -> bool:
 
 
 def can_contain(options: ClusterOptions) -> bool:
-    """Return whether containers can be what is asked for."""
+    """Return whether a cluster of containers has these options."""
     return not (
         options.sasl or options.tls or options.features or options.release.zookeeper
     )
@@ -117,7 +117,7 @@ def environment(plan: Plan, node_id: int, client: Address) -> dict[str, str]:
 
 
 class DockerCluster:
-    """Brokers in containers; an `Engine`.
+    """Brokers in containers; an ``Engine``.
 
     Args:
         options: What is asked for; SASL, TLS and feature levels are not had here.
@@ -159,7 +159,7 @@ class DockerCluster:
         """Start all containers and wait until each broker knows all others.
 
         Raises:
-            KafkaNotStarted: A step failed, or `close` was called meanwhile.
+            KafkaNotStarted: A step failed, or ``close`` was called meanwhile.
         """
         with self._lock:
             self._check()
@@ -224,17 +224,17 @@ class DockerCluster:
         return self._running - self._paused <= known.keys()
 
     def kill(self, node_id: int) -> None:
-        """End a broker at once."""
+        """Kill a broker."""
         self._containers[node_id].kill()
         self._running.discard(node_id)
 
     def stop(self, node_id: int) -> None:
-        """End a broker in order."""
+        """Shut a broker down."""
         self._containers[node_id].stop()
         self._running.discard(node_id)
 
     def start(self, node_id: int, *, wait: bool = True) -> None:
-        """Start a broker that has ended, with its data, on the same port.
+        """Start a broker that has stopped, with its data, on the same port.
 
         Raises:
             KafkaNotStarted: It did not come up.
@@ -246,12 +246,12 @@ class DockerCluster:
                 self._wait_ready(running)
 
     def pause(self, node_id: int) -> None:
-        """Freeze a broker; its sockets stay open."""
+        """Pause a broker; its sockets stay open."""
         self._containers[node_id].pause()
         self._paused.add(node_id)
 
     def resume(self, node_id: int) -> None:
-        """Thaw a broker."""
+        """Resume a paused broker."""
         self._containers[node_id].resume()
         self._paused.discard(node_id)
 
@@ -261,7 +261,7 @@ class DockerCluster:
 
 
 def _connect() -> Docker:
-    # Imported late: the extra `docker` may not be installed.
+    # Imported late: the extra ``docker`` may not be installed.
     from kafkaio.testing.kafka.containers import TestcontainersDocker
 
     return TestcontainersDocker()

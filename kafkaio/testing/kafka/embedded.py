@@ -16,22 +16,22 @@ from kafkaio.testing.kafka.releases import KafkaNotStarted
 from kafkaio.testing.kafka.wire import Address
 
 _CALL_SECONDS: Final = 30.0
-#: As quick as a real Kafka is made for tests (`properties.FAST`).
+#: As quick as the settings of a real Kafka for tests (``properties.FAST``).
 _FAST: Final = GroupConfig(
     min_session_timeout=0.5,
     consumer_session_timeout=6.0,
     consumer_heartbeat_interval=0.5,
 )
 
-#: Until a node that says nothing is taken for dead, as with the same quick settings.
+#: Seconds until a silent node counts as dead, as with those settings.
 _SESSION_SECONDS: Final = 1.5
 
 
 class EmbeddedCluster:
-    """A `Broker` under blocking control, bound to no loop of the caller's; an `Engine`.
+    """A ``Broker`` in a thread with an event loop of its own; an ``Engine``.
 
     Raises:
-        KafkaNotStarted: It is asked for what a `Broker` does not have.
+        KafkaNotStarted: The options include one that a ``Broker`` does not have.
     """
 
     def __init__(self, options: ClusterOptions):
@@ -44,7 +44,7 @@ class EmbeddedCluster:
             racks=[f"r{number + 1}" for number in range(options.brokers)],
             groups=_FAST if options.fast else None,
         )
-        self.node_ids = list(self._broker.nodes)
+        self.node_ids: list[int] = list(self._broker.nodes)
         self.certificates: Certificates | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended = asyncio.Event()
@@ -81,7 +81,7 @@ class EmbeddedCluster:
         self._thread = None
 
     def _call(self, action: Coroutine[None, None, None]) -> None:
-        """Let something happen in the broker's thread, and wait for it."""
+        """Run a coroutine in the broker's thread, and wait for it."""
         assert self._loop is not None
         asyncio.run_coroutine_threadsafe(action, self._loop).result(_CALL_SECONDS)
 
@@ -96,20 +96,20 @@ class EmbeddedCluster:
         return [(node.host, node.port) for node in self._broker.nodes.values()]
 
     def kill(self, node_id: int) -> None:
-        """End a node at once; what it had in memory stays, as if on disk."""
+        """Kill a node; its data in memory stays, as if it were on disk."""
         self._call(self._broker.control.kill(node_id))
 
     def stop(self, node_id: int) -> None:
-        """End a node in order."""
+        """Shut a node down."""
         self._call(self._broker.control.stop(node_id))
 
     def start(self, node_id: int, *, wait: bool = True) -> None:
-        """Start a node that has ended; it is ready at once."""
+        """Start a node that has stopped; it is ready at once."""
         if not self._broker.nodes[node_id].is_up:
             self._call(self._broker.control.restart(node_id))
 
     def pause(self, node_id: int) -> None:
-        """Halt a node; its sockets stay open, and soon others lead."""
+        """Pause a node; its sockets stay open, and other nodes soon lead."""
 
         async def pause() -> None:
             self._broker.control.pause(node_id, _SESSION_SECONDS)
@@ -117,7 +117,7 @@ class EmbeddedCluster:
         self._call(pause())
 
     def resume(self, node_id: int) -> None:
-        """Let a halted node go on."""
+        """Resume a paused node."""
 
         async def resume() -> None:
             self._broker.control.resume(node_id)
@@ -125,6 +125,6 @@ class EmbeddedCluster:
         self._call(resume())
 
     def log(self, node_id: int) -> str:
-        """Return the requests that a node was sent, the last ones."""
+        """Return the last requests that a node received."""
         found = [one for one in self._broker.requests if one.node == node_id]
         return "\n".join(map(str, found))

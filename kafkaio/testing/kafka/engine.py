@@ -1,4 +1,4 @@
-"""What can run a cluster: our own JVMs, Docker, or someone else."""
+"""The interface to a cluster, which JVMs, Docker and external clusters implement."""
 
 import ssl
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class Certificates:
     clients: dict[str, Path]
 
     def client_context(self, user: str | None = None) -> ssl.SSLContext:
-        """Return a context that trusts the brokers, and shows who `user` is."""
+        """Return a context that trusts the brokers, and authenticates ``user``."""
         context = ssl.create_default_context(cafile=self.authority)
         if user is not None:
             context.load_cert_chain(self.clients[user])
@@ -30,7 +30,7 @@ class Certificates:
 
 
 class Engine(Protocol):
-    """A cluster under blocking, thread-safe control; `Kafka` makes it async."""
+    """A cluster under blocking, thread-safe control; ``Kafka`` makes it async."""
 
     @property
     def node_ids(self) -> list[int]:
@@ -44,25 +44,25 @@ class Engine(Protocol):
         """Start all nodes and wait until they are ready."""
 
     def close(self) -> None:
-        """End all nodes and remove what they left; ends an `open` under way."""
+        """Stop all nodes and remove their files; aborts an ``open`` in progress."""
 
     def addresses(self, listener: str) -> list[Address]:
         """Return host and port of each node's listener."""
 
     def kill(self, node_id: int) -> None:
-        """End a node at once."""
+        """Kill a node."""
 
     def stop(self, node_id: int) -> None:
-        """End a node in order: it hands its leaderships over first."""
+        """Shut a node down: its leaderships move first."""
 
     def start(self, node_id: int, *, wait: bool = True) -> None:
-        """Start a node that has ended, and wait until it is ready."""
+        """Start a node that has stopped, and wait until it is ready."""
 
     def pause(self, node_id: int) -> None:
-        """Halt a node; its sockets stay open."""
+        """Pause a node; its sockets stay open."""
 
     def resume(self, node_id: int) -> None:
-        """Let a halted node go on."""
+        """Resume a paused node."""
 
     def log(self, node_id: int) -> str:
         """Return what a node has logged."""
@@ -75,16 +75,16 @@ class Container(Protocol):
         """Create it, or start it again."""
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill it."""
 
     def stop(self) -> None:
-        """Ask it to end, and wait."""
+        """Shut it down, and wait."""
 
     def pause(self) -> None:
-        """Freeze it."""
+        """Pause it."""
 
     def resume(self) -> None:
-        """Thaw it."""
+        """Resume it."""
 
     def log(self) -> str:
         """Return its output so far."""
@@ -94,7 +94,7 @@ class Container(Protocol):
 
 
 class Docker(Protocol):
-    """As much of a Docker engine as a cluster needs."""
+    """The part of a Docker engine that a cluster needs."""
 
     @property
     def host(self) -> str:

@@ -1,10 +1,11 @@
-"""Ends the brokers when the process that started them is gone.
+"""Ends the brokers when the process that started them has ended.
 
 Run as a script, in a session of its own. Its standard input is a pipe from that
-process: `+PID` and `-PID` lines say whom to watch over. When the pipe closes,
-for whatever reason, each process left is killed and the directory named on the
-command line removed. So even a SIGKILL leaves nothing behind. (A parent-death
-signal would not do: it is bound to the thread that started the child.)
+process: lines ``+PID`` and ``-PID`` say which processes to watch. When the pipe closes,
+for whatever reason, the guard kills each process that is left and removes the
+directory that is named on its command line. So even a SIGKILL leaves nothing behind.
+(A parent-death signal is no substitute: it is bound to the thread that started the
+child.)
 """
 
 import contextlib
@@ -24,7 +25,7 @@ _CLOSE_TIMEOUT_SECONDS: Final = 10
 
 
 def _handle(pid: int) -> int | None:
-    """Return a handle that stays true to the process when its pid is used again."""
+    """Return a handle of the process that stays valid if its pid is reused."""
     if not hasattr(os, "pidfd_open"):
         return None
     with contextlib.suppress(OSError):
@@ -41,7 +42,7 @@ def _kill(pid: int, handle: int | None) -> None:
 
 
 def watch(lines: Iterable[str], directory: Path) -> None:
-    """Follow the lines to their end, then kill and remove what is left."""
+    """Read the lines to their end, then kill and remove what is left."""
     watched: dict[int, int | None] = {}
     for line in lines:
         pid = int(line[1:])
@@ -59,7 +60,7 @@ def watch(lines: Iterable[str], directory: Path) -> None:
 
 
 class Guard:
-    """The parent's end: a guard process over a directory and some children."""
+    """A guard process for a directory and child processes, as the parent sees it."""
 
     def __init__(self, directory: Path):
         self._process = subprocess.Popen(
@@ -79,7 +80,7 @@ class Guard:
         return pipe
 
     def add(self, pid: int) -> None:
-        """Watch over a process."""
+        """Watch a process."""
         self._input.write(f"+{pid}\n")
 
     def remove(self, pid: int) -> None:
@@ -87,7 +88,7 @@ class Guard:
         self._input.write(f"-{pid}\n")
 
     def close(self) -> None:
-        """Let the guard kill what is left and remove the directory; wait for it."""
+        """Have the guard kill what is left and remove the directory; wait for it."""
         with contextlib.suppress(OSError):
             self._input.close()
         self._process.wait(_CLOSE_TIMEOUT_SECONDS)

@@ -1,7 +1,8 @@
 """Kafka's jars: resolved by jgo, checked against digests this package ships.
 
-The table `jars.json` lists, for each release, the jars a broker needs and those
-the command line tools need on top, with their SHA-256. `pin.py` writes it.
+The table ``jars.json`` lists, for each release, the jars a broker needs and those
+the command line tools need on top, with their SHA-256. ``python -m codegen.pin_jars``
+in the repository writes it.
 """
 
 import functools

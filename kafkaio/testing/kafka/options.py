@@ -1,4 +1,4 @@
-"""How a test asks for a cluster."""
+"""The options of a cluster."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ DEFAULT_USERS: Final[Mapping[str, str]] = {"alice": "alice-secret"}
 
 
 class Options(TypedDict, total=False):
-    """The keyword arguments of `Kafka`; see `ClusterOptions` for their meaning."""
+    """The keyword arguments of ``Kafka``; see ``ClusterOptions`` for their meaning."""
 
     sasl: bool
     tls: bool
@@ -26,7 +26,7 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions:
-    """A whole request for a cluster.
+    """The options of a cluster, with their defaults.
 
     Attributes:
         brokers: How many brokers, each a controller too.
@@ -34,15 +34,15 @@ class ClusterOptions:
         sasl: Open a SASL listener: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and
             OAUTHBEARER with unsecured tokens (RFC 7515, alg none).
         tls: Open an SSL listener, and MTLS, which demands a client certificate;
-            with `sasl` also SASL_SSL.
+            with ``sasl`` also SASL_SSL.
         users: Users and passwords; None means alice with alice-secret.
-        config: Broker properties that win over ours.
-        features: Feature levels that win over the release's, 0 for off.
-        rack: Broker N is in rack rN and followers serve fetches (KIP-392).
+        config: Broker properties; they override ours.
+        features: Feature levels; they override those of the release. 0 means off.
+        rack: Broker N is in rack rN, and followers serve fetches (KIP-392).
         fast: Quick timers, small buffers and a Java that starts fast, instead of the
             broker's defaults.
         heap: The largest Java heap of each node.
-        start_timeout: Seconds until a node that is not ready fails the start.
+        start_timeout: Seconds until the start fails because a node is not ready.
     """
 
     brokers: int = 1
@@ -65,10 +65,10 @@ class ClusterOptions:
 
     @property
     def accounts(self) -> Mapping[str, str]:
-        """The users, with the default filled in."""
+        """The users, or the default ones."""
         return DEFAULT_USERS if self.users is None else self.users
 
     @property
     def levels(self) -> dict[str, int]:
-        """The feature levels to finalise."""
+        """The feature levels to finalize."""
         return self.release.features | dict(self.features or {})

@@ -1,4 +1,4 @@
-"""The broker's `server.properties`, as a value."""
+"""The broker's ``server.properties``, as a value."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -28,8 +28,8 @@ _PROTOCOLS: Final = {
 _JAAS: Final = "org.apache.kafka.common.security"
 _RACK_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
-# Small threads and buffers, quick timers; everything is still real. A release
-# that does not know a name logs it and goes on.
+# Few threads, small buffers, quick timers. A release that does not know a name logs
+# it and goes on.
 FAST: Final[Mapping[str, Value]] = {
     "num.network.threads": 1,
     "num.io.threads": 2,
@@ -66,7 +66,7 @@ FAST: Final[Mapping[str, Value]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """Where a broker's TLS material lies, as PKCS12."""
+    """The files of a broker's TLS keys and certificates, in PKCS12."""
 
     keystore: Path
     truststore: Path
@@ -75,18 +75,18 @@ class Tls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What all nodes of a cluster share.
+    """The settings that all nodes of a cluster share.
 
     Attributes:
         release: The Kafka release.
-        voters: `id@host:port` of every controller; empty with ZooKeeper.
-        zookeeper: `host:port` of ZooKeeper; empty in KRaft mode.
+        voters: ``id@host:port`` of every controller; empty with ZooKeeper.
+        zookeeper: ``host:port`` of ZooKeeper; empty in KRaft mode.
         brokers: How many brokers there are.
-        users: SASL users and passwords; None leaves SASL out.
-        tls: The TLS material; None leaves TLS out.
+        users: SASL users and passwords; None means no SASL.
+        tls: The TLS files; None means no TLS.
         rack: Each node is a rack of its own, and followers serve fetches.
-        fast: Use the quick timers of `FAST`.
-        config: Properties that win over all others.
+        fast: Use the quick timers of ``FAST``.
+        config: Properties that override all others.
     """
 
     release: Release
@@ -112,7 +112,7 @@ class Plan:
         return names
 
     def with_voters(self, controllers: Mapping[int, int]) -> "Plan":
-        """Return this plan with the quorum's voters: controller ports by node id."""
+        """Return this plan with voters; ``controllers`` has their ports by node id."""
         voters = [f"{node}@127.0.0.1:{port}" for node, port in controllers.items()]
         return dataclasses.replace(self, voters=voters)
 

@@ -5,7 +5,7 @@ from typing import Final
 
 
 class KafkaNotStarted(RuntimeError):
-    """A broker for tests could not be had; the message says which step failed."""
+    """A broker could not be started; the message says which step failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +16,7 @@ class Release:
         version: The full version, such as ``4.3.1``.
         scala: The Scala version in the core artifact's name.
         zookeeper: Brokers register in ZooKeeper; no KRaft, no feature levels.
-        features: The feature levels `kafka-storage format` would finalise.
+        features: The feature levels that ``kafka-storage format`` would finalize.
         minimum_java: The oldest Java that runs it.
     """
 

@@ -1,4 +1,4 @@
-"""Where a test's Kafka comes from: yours, Docker's, or jars on this machine."""
+"""Choose the Kafka of a test: a running cluster, Docker, or jars on this machine."""
 
 import os
 from typing import Final, NoReturn, Unpack
@@ -36,7 +36,7 @@ def parse_bootstrap(text: str) -> list[Address]:
 
 
 class ExternalCluster:
-    """A cluster someone else runs: it can be used, not controlled; an `Engine`."""
+    """A running cluster, which can be used but not controlled; an ``Engine``."""
 
     def __init__(self, bootstrap: str):
         self._addresses = parse_bootstrap(bootstrap)
@@ -60,13 +60,13 @@ class ExternalCluster:
         raise KafkaNotStarted(f"{BOOTSTRAP_VARIABLE}: {'; '.join(problems)}")
 
     def close(self) -> None:
-        """Do nothing: it is not ours."""
+        """Do nothing: the cluster goes on."""
 
     def addresses(self, listener: str) -> list[Address]:
         """Return the addresses given.
 
         Raises:
-            KeyError: A listener other than PLAINTEXT is asked for.
+            KeyError: The listener is not PLAINTEXT.
         """
         if listener != PLAINTEXT:
             raise KeyError(listener)
@@ -78,35 +78,35 @@ class ExternalCluster:
         )
 
     def kill(self, node_id: int) -> None:
-        """Refuse."""
+        """Raise RuntimeError: the cluster cannot be controlled."""
         self._refuse()
 
     def stop(self, node_id: int) -> None:
-        """Refuse."""
+        """Raise RuntimeError: the cluster cannot be controlled."""
         self._refuse()
 
     def start(self, node_id: int, *, wait: bool = True) -> None:
-        """Refuse."""
+        """Raise RuntimeError: the cluster cannot be controlled."""
         self._refuse()
 
     def pause(self, node_id: int) -> None:
-        """Refuse."""
+        """Raise RuntimeError: the cluster cannot be controlled."""
         self._refuse()
 
     def resume(self, node_id: int) -> None:
-        """Refuse."""
+        """Raise RuntimeError: the cluster cannot be controlled."""
         self._refuse()
 
     def log(self, node_id: int) -> str:
-        """Refuse."""
+        """Raise RuntimeError: the cluster cannot be controlled."""
         self._refuse()
 
 
 def is_embedded() -> bool:
-    """Whether the embedded broker is to take a real Kafka's place.
+    """Whether the embedded broker takes the place of a real Kafka.
 
     Raises:
-        KafkaNotStarted: ``$KAFKAIO_KAFKA`` says something else.
+        KafkaNotStarted: ``$KAFKAIO_KAFKA`` has an unknown value.
     """
     wanted = os.environ.get(KAFKA_VARIABLE, "")
     if wanted not in {"", "embedded"}:
@@ -129,24 +129,24 @@ def real_kafka(
 ) -> Kafka:
     """Return a Kafka from the first source that this machine has.
 
-    1. ``$KAFKAIO_KAFKA=embedded``: no real one, but `kafkaio.testing.Broker` in its
-       place, in a thread, for a suite that is to run without one.
+    1. ``$KAFKAIO_KAFKA=embedded``: not a real one, but `kafkaio.testing.Broker` in a
+       thread, for a suite that has to run without one.
     2. ``$KAFKAIO_BOOTSTRAP``: a running cluster; its nodes cannot be controlled.
     3. Docker, where an engine answers and testcontainers is installed (the
        package's extra ``docker``), for clusters without SASL, TLS, feature
        levels and ZooKeeper.
     4. Kafka's jars on a local Java (the extra ``kafka``).
 
-    Blocks for the moment it takes to ask for a Docker engine.
+    Blocks for a moment, to look for a Docker engine.
 
     Args:
         brokers: How many brokers.
         version: A minor (``4.3``) or full (``4.3.1``) version.
-        **options: See `ClusterOptions`.
+        **options: See ``ClusterOptions``.
 
     Raises:
-        KafkaNotStarted: The version is not pinned. (Entering what is returned
-            raises it when no source works.)
+        KafkaNotStarted: The version is not pinned. (Entering the returned cluster
+            raises it if the chosen source does not work.)
     """
     wanted = ClusterOptions(brokers=brokers, version=version, **options)
     return Kafka.on(_choose(wanted), wanted)

@@ -1,7 +1,7 @@
-"""Format a broker's log directory, as `kafka-storage format` does, without a JVM.
+"""Format a broker's log directory, as ``kafka-storage format`` does, without a JVM.
 
-A KRaft log directory is born with two files: `meta.properties` names the
-cluster and the node; `bootstrap.checkpoint` is a snapshot of the metadata log
+A KRaft log directory is born with two files: ``meta.properties`` names the
+cluster and the node; ``bootstrap.checkpoint`` is a snapshot of the metadata log
 that sets feature levels and SCRAM users (KIP-584, KIP-631, KIP-900).
 """
 
@@ -32,7 +32,7 @@ SCRAM_ITERATIONS: Final = 4096
 def random_uuid() -> str:
     """Return a new id in Kafka's spelling: base64 of 16 bytes, no padding."""
     text = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-    # A leading dash reads as an option wherever the id meets a command line.
+    # On a command line a leading dash would make the id an option.
     return text.replace("-", "A", 1) if text.startswith("-") else text
 
 
@@ -72,14 +72,14 @@ def _batch(
 
 
 def feature_record(name: str, level: int) -> bytes:
-    """Return a FeatureLevelRecord: feature `name` is finalised at `level`."""
+    """Return a FeatureLevelRecord: feature ``name`` is finalized at ``level``."""
     return (
         _FEATURE_LEVEL_RECORD + _compact(name.encode()) + struct.pack(">hb", level, 0)
     )
 
 
 def scram_records(user: str, password: str, salt: bytes) -> list[bytes]:
-    """Return the credentials of a user, one record a mechanism (RFC 5802)."""
+    """Return the credentials of a user, one record per mechanism (RFC 5802)."""
     records = []
     for mechanism, digest in _MECHANISMS:
         salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, SCRAM_ITERATIONS)
@@ -107,7 +107,7 @@ def bootstrap_checkpoint(
     now_ms: int,
     salt: bytes,
 ) -> bytes:
-    """Return the bytes of `bootstrap.checkpoint`.
+    """Return the bytes of ``bootstrap.checkpoint``.
 
     Args:
         features: Feature levels to finalise.
@@ -130,7 +130,7 @@ def bootstrap_checkpoint(
 
 
 def meta_properties(cluster_id: str, node_id: int) -> str:
-    """Return the text of `meta.properties` for a new log directory."""
+    """Return the text of ``meta.properties`` for a new log directory."""
     return (
         f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\n"
         f"directory.id={random_uuid()}\n"

@@ -23,7 +23,7 @@ _CALL_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to be."""
+    """A topic to create."""
 
     name: str
     partitions: int
@@ -40,7 +40,7 @@ def is_usable(view: ClusterView, topic: NewTopic) -> bool:
 
 
 def _views(addresses: list[Address], names: tuple[str, ...]) -> list[ClusterView]:
-    """Return what each broker that answers knows."""
+    """Return the metadata of each broker that answers."""
     views = []
     for address in addresses:
         try:
@@ -51,7 +51,7 @@ def _views(addresses: list[Address], names: tuple[str, ...]) -> list[ClusterView
 
 
 def _send(topic: NewTopic, views: list[ClusterView]) -> bool:
-    """Ask the controller for the topic; False if none could be asked."""
+    """Send the request to the controller; return False if none could be reached."""
     body = create_topics_body(
         topic.name,
         topic.partitions,
@@ -82,7 +82,7 @@ def make_topic(
 
     Args:
         addresses: The brokers to ask, at each attempt.
-        topic: What to create.
+        topic: The topic.
         timeout: Seconds for the whole.
 
     Raises:
@@ -99,7 +99,7 @@ def make_topic(
             try:
                 sent = _send(topic, views)
             except TopicNotCreated as error:
-                # Our first request may have worked though its answer was lost.
+                # The first request may have succeeded although its answer was lost.
                 if error.code != TOPIC_ALREADY_EXISTS or not attempted:
                     raise
                 sent = True
@@ -112,7 +112,7 @@ def make_topic(
 def remove_topics(
     addresses: Callable[[], list[Address]], names: Collection[str], timeout: float
 ) -> dict[str, int]:
-    """Have the controller delete topics; one that is not there is left out.
+    """Have the controller delete topics; unknown topics are ignored.
 
     Args:
         addresses: The brokers to ask, at each attempt.
@@ -120,7 +120,7 @@ def remove_topics(
         timeout: Seconds for the whole.
 
     Returns:
-        The error code of each that could not be deleted, -1 where nobody answered.
+        The error code of each that could not be deleted, -1 if no broker answered.
     """
     end = time.monotonic() + timeout
     left = dict.fromkeys(names, -1)

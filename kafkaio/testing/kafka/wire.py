@@ -1,7 +1,7 @@
 """The three requests a test cluster needs, spoken over a plain blocking socket.
 
-Deliberately apart from `kafkaio.protocol`: what prepares a test must not depend
-on the code under test. Metadata v1 and CreateTopics v2 are understood by every
+It does not use ``kafkaio.protocol``: what prepares a test must not depend on the
+code under test. Metadata v1 and CreateTopics v2 are understood by every
 release from 2.1 to 4.x (KIP-896 keeps them); so is DeleteTopics v1.
 """
 
@@ -48,7 +48,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """What one broker knows of the cluster."""
+    """The metadata of one broker."""
 
     brokers: dict[int, Address]
     controller: int
@@ -83,7 +83,7 @@ class _Reader:
         return text
 
     def each(self) -> Iterator[int]:
-        """Count through an array; a null array is an empty one."""
+        """Iterate over an array; null is an empty array."""
         return iter(range(self.int32()))
 
     def numbers(self) -> tuple[int, ...]:
@@ -111,10 +111,10 @@ def _call(
     """Send one request and return the answer behind its correlation id.
 
     Raises:
-        OSError: Nobody answers, in time and in full, at that address.
+        OSError: No complete answer came in time from that address.
     """
     with socket.create_connection(address, timeout) as connection:
-        # While nobody listens, a port of the ephemeral range can connect to itself.
+        # A port of the ephemeral range without a listener can connect to itself.
         if connection.getsockname() == connection.getpeername():
             raise ConnectionError("connected to ourselves")
         head = struct.pack(">hhih", key, version, _CORRELATION_ID, len(_CLIENT_ID))
@@ -137,7 +137,7 @@ def read_metadata(data: bytes) -> ClusterView:
     controller = reader.int32()
     topics: dict[str, tuple[Partition, ...]] = {}
     for _ in reader.each():
-        reader.int16()  # a topic in error has no partitions, which says enough
+        reader.int16()  # a topic with an error has no partitions
         name = reader.string() or ""
         reader.int8()  # internal
         topics[name] = tuple(_read_partition(reader) for _ in reader.each())
@@ -153,7 +153,7 @@ def _read_partition(reader: _Reader) -> Partition:
 def metadata(
     address: Address, topics: tuple[str, ...] = (), timeout: float = 1.0
 ) -> ClusterView:
-    """Ask one broker what it knows.
+    """Request the metadata of one broker.
 
     Raises:
         OSError: The broker does not answer.

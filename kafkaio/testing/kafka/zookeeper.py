@@ -1,4 +1,4 @@
-"""The ZooKeeper that releases before KRaft keep their metadata in."""
+"""The ZooKeeper that stores the metadata of releases before KRaft."""
 
 import socket
 import subprocess
@@ -22,25 +22,25 @@ _DEFAULT_SESSION_MS: Final = 18000
 
 
 class ZooKeeper:
-    """A lone ZooKeeper server, from the release's own dependencies."""
+    """A single ZooKeeper server, from the release's own dependencies."""
 
     def __init__(self, launcher: Launcher):
         self._launcher = launcher
         (port,) = free_ports(1)
         directory = launcher.directory / "node-zookeeper"
-        self.node = Node(0, directory, {_CLIENT: port})
+        self.node: Node = Node(0, directory, {_CLIENT: port})
 
     @property
     def connect(self) -> str:
-        """The `zookeeper.connect` property."""
+        """The ``zookeeper.connect`` property."""
         host, port = self.node.address(_CLIENT)
         return f"{host}:{port}"
 
     def start(self, timeout: float) -> None:
-        """Start it and wait until it takes connections.
+        """Start it and wait until it accepts connections.
 
         Raises:
-            KafkaNotStarted: It ended, or took longer than `timeout` seconds.
+            KafkaNotStarted: It ended, or took longer than ``timeout`` seconds.
         """
         with self._launcher.step():
             self.node.data.mkdir(parents=True)
@@ -96,5 +96,5 @@ def forget_after(plan: Plan, config: Mapping[str, Value]) -> float:
     if not plan.release.zookeeper:
         return 0.0
     key = "zookeeper.session.timeout.ms"
-    # The server checks once a tick, so the session may live one tick longer.
+    # The server checks once per tick, so a session may last one tick longer.
     return int(str(config.get(key, _DEFAULT_SESSION_MS))) / 1000 + 1.0

@@ -1,4 +1,10 @@
-"""The log of the embedded broker: Kafka's own file format, on disk or in memory."""
+"""The log of the embedded broker: Kafka's file format, on disk or in memory.
+
+`Log` is the log of one partition. It consists of segments (``segment``), each a file
+of batches with two indexes (``index``). Leader epochs are in ``epochs``, the checks of
+what is appended in ``admission``, compaction in ``cleaner``, and what happens when a
+log is opened in ``recovery``. ``storage`` says what a power cut can do to a file.
+"""
 
 from kafkaio.testing.log.config import LogConfig
 from kafkaio.testing.log.epochs import EpochEntry

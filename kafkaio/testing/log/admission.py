@@ -1,4 +1,4 @@
-"""What a leader makes of batches that are produced to it: checks, offsets, times."""
+"""What a leader does with produced batches: checks, offsets, leader epoch, times."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _LEADER_EPOCH_OFFSET = 12
 
 
 def split(data: BytesLike) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Yield the batches in ``data``, verified each.
+    """Yield the batches in ``data``, each verified.
 
     Raises:
-        CorruptBatchError: the next one is no whole batch.
+        CorruptBatchError: the next batch is incomplete or damaged.
     """
     view = memoryview(data)
     position = 0
@@ -44,10 +44,10 @@ def split(data: BytesLike) -> Iterator[tuple[BatchHeader, memoryview]]:
 def admit(
     data: BytesLike, config: LogConfig, leader_epoch: int, now_ms: int
 ) -> list[tuple[BatchHeader, bytearray]]:
-    """Check all batches in ``data``, and stamp on each what does not depend on place.
+    """Check all batches in ``data``; set the leader epoch and the log append time.
 
     Raises:
-        LogError: the first reason not to take them; none of them is to be appended.
+        LogError: the first reason to refuse them; none of them must be appended.
     """
     admitted: list[tuple[BatchHeader, bytearray]] = []
     for header, raw in split(data):
@@ -66,7 +66,7 @@ def admit(
 def place(
     header: BatchHeader, stamped: bytearray, base_offset: int
 ) -> tuple[BatchHeader, bytearray]:
-    """Give an admitted batch its offset."""
+    """Set the base offset of an admitted batch."""
     _BASE_OFFSET.pack_into(stamped, 0, base_offset)
     return header._replace(base_offset=base_offset), stamped
 
@@ -76,7 +76,7 @@ def _check(
 ) -> None:
     if header.size > config.max_message_bytes:
         raise BatchTooLargeError(
-            f"a batch has {header.size} bytes, the topic takes "
+            f"a batch has {header.size} bytes, the topic allows "
             f"{config.max_message_bytes}"
         )
     if not header.record_count or header.last_offset_delta != header.record_count - 1:
@@ -99,7 +99,7 @@ def _check_timestamp(timestamp: int, config: LogConfig, now_ms: int) -> None:
 
 
 def _check_records(raw: memoryview, *, needs_keys: bool) -> None:
-    """Walk through the records, and open them only where keys are demanded."""
+    """Check the records; decode them into objects only if they need keys."""
     try:
         batch = RecordBatch(raw, Decompressor())
         if not needs_keys:

@@ -1,4 +1,8 @@
-"""Compaction: of each key the newest record, of each producer the newest batch."""
+"""Compaction: keeps the newest record of each key, the newest batch of each producer.
+
+The batch of a producer is kept, without records if necessary, because its header is
+what is known of the producer's sequence numbers after a restart.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ from kafkaio.types import Record
 
 __all__ = ["NO_HORIZON", "Cleaner", "rewrite"]
 
-#: Later than all times: no tombstone waits.
+#: Later than any time: there is no tombstone to remove.
 NO_HORIZON = 2**63 - 1
 
 _HEADER = struct.Struct(BATCH_HEADER)
@@ -61,12 +65,13 @@ def _encode(record: Record, base_offset: int, base_timestamp: int) -> bytes:
 def rewrite(
     batch: StoredBatch, records: Sequence[Record], horizon: int | None
 ) -> bytes:
-    """Return ``batch`` with only ``records``; its offsets and its codec are kept.
+    """Return ``batch`` with only ``records``; its offsets and its codec stay.
 
     Args:
-        batch: as it is stored.
-        records: some of its records, perhaps none.
-        horizon: time from which its tombstones may go, None if it has none.
+        batch: the stored batch.
+        records: some of its records, possibly none.
+        horizon: the time from which its tombstones can be removed; None if it has no
+            tombstones.
     """
     header = batch.header
     attributes = header.attributes & ~DELETE_HORIZON
@@ -77,7 +82,7 @@ def rewrite(
     section = b"".join(_encode(r, header.base_offset, base_timestamp) for r in records)
     codec = Compression(attributes & CODEC_MASK)
     if codec is not Compression.NONE:
-        # Without records nothing is compressed, as in Kafka's own empty batches.
+        # A batch without records is not compressed, as in Kafka.
         if records:
             section = Compressor(codec).compress(section)
         else:
@@ -101,12 +106,12 @@ class Cleaner:
     """One pass over the older segments of a log.
 
     Args:
-        storage: where the segments are.
-        config: the topic's.
-        now_ms: now.
+        storage: the files of the log.
+        config: the configs of the log.
+        now_ms: the time, in milliseconds since the epoch.
 
     Attributes:
-        next_horizon: when the next tombstone that was kept may go.
+        next_horizon: when the next of the remaining tombstones can be removed.
     """
 
     __slots__ = (
@@ -129,10 +134,10 @@ class Cleaner:
     def clean(
         self, segments: tuple[Segment, ...], cleanable: Sequence[Segment]
     ) -> tuple[tuple[Segment, ...], bool]:
-        """Clean the ``cleanable``, and join what has become small.
+        """Clean the ``cleanable`` segments, and join those that have become small.
 
         Returns:
-            The segments there are now, and whether any of them was rewritten.
+            All segments, and whether any of them was rewritten.
         """
         self._learn(segments, cleanable)
         result: list[Segment] = []
@@ -153,10 +158,10 @@ class Cleaner:
         return (*result, *segments[len(cleanable) :]), is_changed
 
     def cleanable(self, segments: tuple[Segment, ...], up_to: int) -> list[Segment]:
-        """The segments that may be cleaned.
+        """The segments that can be cleaned, oldest first.
 
-        The newest segment is left alone, as are all from the first that holds a
-        record younger than ``min_compaction_lag_ms`` or passes ``up_to``.
+        Never the newest segment; and none from the first one on that has a record
+        younger than ``min_compaction_lag_ms`` or extends beyond ``up_to``.
         """
         youngest = self._now_ms - self._config.min_compaction_lag_ms
         has_lag = self._config.min_compaction_lag_ms > 0
@@ -228,8 +233,9 @@ class Cleaner:
         return size <= self._config.segment_bytes and is_near
 
     def _replace(self, group: Sequence[Segment], batches: Sequence[bytes]) -> bool:
-        # The joined file takes the place of the group's first in one step; until the
-        # others are gone, recovery tells them by where they begin.
+        # The joined file replaces the first segment of the group in one step. If the
+        # process ends before the others are removed, recovery recognises them: they
+        # begin below the end of the joined one.
         first, *others = group
         size = sum(map(len, batches))
         if not others and size == first.size_bytes and self._is_same(first, batches):
@@ -242,7 +248,7 @@ class Cleaner:
         file.flush()
         file.close()
         first.replace_by(scratch)
-        # The epochs are known already; these are forgotten.
+        # The log knows the epochs already; those found here are discarded.
         first.recover(LeaderEpochs(MemoryStorage()))
         first.complete()
         for segment in others:

@@ -1,4 +1,4 @@
-"""The topic configs that a log obeys, under Kafka's names in snake case."""
+"""The topic configs that concern a log, by Kafka's names in snake case."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ _DAY_MS = 24 * _HOUR_MS
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """How a log rolls, flushes, forgets and compacts. The defaults are Kafka's.
+    """How a log rolls, flushes, deletes and compacts. The defaults are Kafka's.
 
     Attributes:
-        cleanup_policy: ``delete``, ``compact``, or both with a comma between.
-        segment_bytes: bytes that a segment may reach.
+        cleanup_policy: ``delete``, ``compact``, or both separated by a comma.
+        segment_bytes: the most bytes of a segment.
         segment_ms: age at which a segment is rolled, counted from its first record.
         retention_ms: age at which a segment is deleted, -1 for never.
-        retention_bytes: bytes that the log may keep, -1 for no limit.
-        flush_messages: records after which the log is flushed.
+        retention_bytes: size beyond which the oldest segments are deleted, -1 for no
+            limit.
+        flush_messages: number of records after which the log is flushed.
         flush_ms: milliseconds after which the log is flushed.
         index_interval_bytes: bytes of log between two index entries.
-        delete_retention_ms: time that a tombstone stays once compaction has seen it.
-        min_compaction_lag_ms: time for which compaction leaves a record alone.
-        max_message_bytes: bytes that a batch may have.
+        delete_retention_ms: how long a tombstone stays after compaction has met it.
+        min_compaction_lag_ms: age below which compaction does not remove a record.
+        max_message_bytes: the most bytes of a batch.
         message_timestamp_type: ``CreateTime`` or ``LogAppendTime``.
         message_timestamp_before_max_ms: how far a timestamp may lie in the past.
         message_timestamp_after_max_ms: how far a timestamp may lie in the future.
@@ -51,10 +52,10 @@ class LogConfig:
 
     @classmethod
     def from_topic(cls, configs: Mapping[str, str]) -> Self:
-        """Read topic configs by Kafka's own names; those of no concern are left out.
+        """Make a LogConfig of topic configs by Kafka's names; ignore all others.
 
         Raises:
-            ValueError: a number is none.
+            ValueError: a value is not a number.
         """
         values: dict[str, str | int] = {}
         for field in fields(cls):

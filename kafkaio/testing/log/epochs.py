@@ -1,4 +1,4 @@
-"""Which leader epoch began at which offset: the leader epoch checkpoint."""
+"""The leader epochs of a log and the offsets at which they begin (KIP-101)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class EpochEntry(NamedTuple):
 
 
 def read_epochs(data: bytes) -> list[EpochEntry]:
-    """Read a leader epoch checkpoint: version, count, then a line for each.
+    """Read a leader epoch checkpoint: version, count, then a line for each epoch.
 
     Raises:
-        ValueError: it is no such file, or epochs and offsets do not both grow.
+        ValueError: it is malformed, or epochs or offsets do not grow.
     """
     lines = data.decode("ascii").split("\n")
     if int(lines[0]) != _VERSION:
@@ -49,10 +49,10 @@ def _is_growing(entries: list[EpochEntry]) -> bool:
 
 
 class LeaderEpochs:
-    """The epochs of one log, each with the offset it began at; both only grow.
+    """The epochs of one log, each with the offset at which it begins; both grow.
 
     Args:
-        storage: where the checkpoint is, which each change writes anew.
+        storage: has the checkpoint file.
     """
 
     __slots__ = ("_entries", "_storage")
@@ -72,25 +72,25 @@ class LeaderEpochs:
         return self._entries[-1].epoch if self._entries else -1
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that ``epoch`` begins at ``start_offset``, if it is a new one.
+        """Add an epoch that begins at ``start_offset``, if it is newer than all.
 
         Returns:
-            Whether it was; `save` makes it last.
+            Whether it was added; the caller has to `save` it.
         """
         if epoch <= self.latest:
             return False
-        # An epoch in which nothing was appended leaves no trace, as in Kafka.
+        # An epoch in which nothing was appended is dropped, as in Kafka.
         while self._entries and self._entries[-1].start_offset >= start_offset:
             self._entries.pop()
         self._entries.append(EpochEntry(epoch, start_offset))
         return True
 
     def end_offset_for(self, epoch: int, end_offset: int) -> tuple[int, int]:
-        """The greatest known epoch up to ``epoch``, and the offset it ended at.
+        """The greatest known epoch that is at most ``epoch``, and its end offset.
 
         Returns:
-            ``(-1, -1)`` where that cannot be told; ``epoch`` itself with the first
-            known offset where it is older than all that are known (KIP-101, KIP-279).
+            ``(-1, -1)`` if ``epoch`` is newer than all known epochs; ``epoch`` itself
+            with the first known offset if it is older than all (KIP-101, KIP-279).
         """
         if epoch < 0 or not self._entries or epoch > self.latest:
             return -1, -1
@@ -101,12 +101,12 @@ class LeaderEpochs:
         return (self._entries[above - 1].epoch if above else epoch), end
 
     def truncate_end(self, end_offset: int) -> None:
-        """Forget epochs that begin at ``end_offset`` or later."""
+        """Remove epochs that begin at ``end_offset`` or later."""
         while self._entries and self._entries[-1].start_offset >= end_offset:
             self._entries.pop()
 
     def truncate_start(self, start_offset: int) -> None:
-        """Forget epochs that end before ``start_offset``."""
+        """Remove epochs that end before ``start_offset``."""
         below = bisect_right(
             self._entries, start_offset, key=lambda entry: entry.start_offset
         )
@@ -121,10 +121,10 @@ class LeaderEpochs:
         write_whole(self._storage, EPOCH_FILE, ("\n".join(lines) + "\n").encode())
 
     def merge_checkpoint(self) -> None:
-        """Take from the checkpoint the beginnings that the batches no longer show.
+        """Use the start offsets of the checkpoint where they are lower.
 
-        Compaction may have removed the first batch of an epoch. A checkpoint that
-        cannot be read is as good as none.
+        Compaction may have removed the first batch of an epoch, so that the batches
+        show a later start. A checkpoint that cannot be read is ignored.
         """
         try:
             saved = read_epochs(read_whole(self._storage, EPOCH_FILE))

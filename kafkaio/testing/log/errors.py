@@ -1,4 +1,4 @@
-"""What a log refuses, each with the error code that a broker answers it by."""
+"""The errors of a log, each with the error code with which a broker answers."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ __all__ = [
 
 
 class LogError(Exception):
-    """A log refused an operation, and is as it was before.
+    """A log refused an operation and did not change.
 
     Attributes:
-        error_code: what a broker answers.
+        error_code: the code with which a broker answers.
     """
 
     error_code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 class OffsetOutOfRangeError(LogError, LookupError):
-    """The log has no such offset, neither now nor as its next one."""
+    """An offset is below the start of the log or above its end."""
 
     error_code = ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 class CorruptBatchError(LogError):
-    """Bytes are no batch: lengths, checksum or offsets contradict themselves."""
+    """Bytes are not a valid batch: its lengths, checksum or offsets do not agree."""
 
     error_code = ErrorCode.CORRUPT_MESSAGE
 
 
 class InvalidBatchError(LogError):
-    """A batch is whole, but this log does not take it: its format, or a missing key."""
+    """A batch is intact, but not allowed in this log: its format, or a missing key."""
 
     error_code = ErrorCode.INVALID_RECORD
 
@@ -58,6 +58,6 @@ class BatchTooLargeError(LogError):
 
 
 class BatchListTooLargeError(LogError):
-    """What is appended at once is larger than a segment may be."""
+    """The batches of one append are together larger than a segment can be."""
 
     error_code = ErrorCode.RECORD_LIST_TOO_LARGE

@@ -1,4 +1,4 @@
-"""Kafka's other files beside a log: producer snapshots and aborted transactions."""
+"""Readers of Kafka's other files of a log: producer snapshots, aborted transactions."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _ABORTED_VERSION = 0
 
 
 class ProducerEntry(NamedTuple):
-    """What a broker knows of one producer at a snapshot's offset.
+    """The state of one producer at a snapshot's offset.
 
     Attributes:
         producer_id: id of the producer.
         producer_epoch: its epoch.
         last_sequence: sequence number of its last record.
         last_offset: offset of that record, -1 if none.
-        offset_delta: records in its last batch, less one.
-        timestamp: of its last batch.
+        offset_delta: number of records in its last batch, minus one.
+        timestamp: timestamp of its last batch.
         coordinator_epoch: epoch of the last transaction coordinator that wrote.
-        first_offset: where its open transaction begins, -1 if none is.
+        first_offset: where its open transaction begins, -1 if there is none.
     """
 
     producer_id: int
@@ -53,8 +53,8 @@ class AbortedTransaction(NamedTuple):
     Attributes:
         producer_id: id of the producer.
         first_offset: its first offset.
-        last_offset: the offset of its marker.
-        stable_offset: the last stable offset once it had ended.
+        last_offset: the offset of its control record.
+        stable_offset: the last stable offset after its end.
     """
 
     producer_id: int
@@ -67,20 +67,20 @@ def read_producer_snapshot(data: bytes) -> list[ProducerEntry]:
     """Read a ``.snapshot`` file.
 
     Raises:
-        ValueError: its version is unknown, its checksum or its size is wrong.
+        ValueError: its version is unknown, or its checksum or size is wrong.
     """
     try:
         version, checksum = _SNAPSHOT.unpack_from(data)
         (count,) = _COUNT.unpack_from(data, _SNAPSHOT.size)
     except struct.error:
-        raise ValueError("a producer snapshot is cut off") from None
+        raise ValueError("a producer snapshot is truncated") from None
     if version != _SNAPSHOT_VERSION:
-        raise ValueError(f"a producer snapshot has the version {version}")
+        raise ValueError(f"a producer snapshot has version {version}")
     actual = crc32c(memoryview(data)[_SNAPSHOT.size :])
     if actual != checksum:
         raise ValueError(
-            f"a producer snapshot has the checksum {actual:#010x} but says "
-            f"{checksum:#010x}"
+            f"the checksum of a producer snapshot is {actual:#010x}, not "
+            f"{checksum:#010x} as written"
         )
     entries = data[_SNAPSHOT.size + _COUNT.size :]
     if len(entries) != count * _PRODUCER.size:
@@ -92,11 +92,11 @@ def read_transaction_index(data: bytes) -> Iterator[AbortedTransaction]:
     """Yield the entries of a ``.txnindex`` file.
 
     Raises:
-        ValueError: the next one is cut off or of an unknown version.
+        ValueError: the next one is truncated or of an unknown version.
     """
     if len(data) % _ABORTED.size:
-        raise ValueError("a transaction index is cut off")
+        raise ValueError("a transaction index is truncated")
     for version, *fields in _ABORTED.iter_unpack(data):
         if version != _ABORTED_VERSION:
-            raise ValueError(f"a transaction index has the version {version}")
+            raise ValueError(f"a transaction index has version {version}")
         yield AbortedTransaction._make(fields)

@@ -1,4 +1,4 @@
-"""Batch headers: what a log reads of a batch without opening its records."""
+"""Batch headers: what a log reads of a batch without decoding its records."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class BatchHeader(NamedTuple):
     """The header of a batch of message format 2, field by field.
 
     Attributes:
-        base_offset: offset of the first record that the batch was written with.
-        length: bytes after the length field.
+        base_offset: offset of the first record that the batch had when it was written.
+        length: number of bytes after the length field.
         leader_epoch: epoch of the leader that appended the batch.
         magic: number of the message format.
-        crc: checksum of all that follows it.
+        crc: checksum of everything after this field.
         attributes: codec and flags.
-        last_offset_delta: offset of the last record, from the base offset.
-        base_timestamp: what the records' timestamp deltas count from.
+        last_offset_delta: offset of the last record, relative to the base offset.
+        base_timestamp: the timestamp that the records' deltas are added to.
         max_timestamp: the greatest timestamp, or the log append time.
         producer_id: id of the producer, -1 if none.
         producer_epoch: epoch of the producer, -1 if none.
         base_sequence: sequence number of the first record, -1 if none.
-        record_count: records in the batch.
+        record_count: number of records in the batch.
     """
 
     base_offset: int
@@ -59,12 +59,12 @@ class BatchHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch."""
+        """Size of the whole batch in bytes."""
         return self.length + LENGTH_END
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last record that the batch was written with."""
+        """Offset of the last record that the batch had when it was written."""
         return self.base_offset + self.last_offset_delta
 
     @property
@@ -74,7 +74,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Whether the batch is a marker and not data."""
+        """Whether the batch holds control records, not data."""
         return self.attributes & CONTROL != 0
 
     @property
@@ -84,40 +84,40 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_log_append_time(self) -> bool:
-        """Whether the timestamps are the broker's."""
+        """Whether the broker set the timestamps."""
         return self.attributes & LOG_APPEND_TIME != 0
 
 
 def read_header(data: BytesLike, position: int = 0) -> BatchHeader:
-    """Read the header at ``position``, and hold its fields against each other.
+    """Read the header at ``position`` and check its fields.
 
     Raises:
-        CorruptBatchError: it is cut off or contradicts itself.
+        CorruptBatchError: it is truncated or has an impossible field.
     """
     if len(data) - position < BATCH_HEADER_SIZE:
         raise CorruptBatchError("a batch ends within its header")
     header = BatchHeader._make(_HEADER.unpack_from(data, position))
     if header.length < _MIN_LENGTH:
-        raise CorruptBatchError(f"a batch has the length {header.length}")
+        raise CorruptBatchError(f"a batch has length {header.length}")
     if header.magic != 2:
-        raise CorruptBatchError(f"a batch has the magic byte {header.magic}")
+        raise CorruptBatchError(f"a batch has magic byte {header.magic}")
     if (
         header.base_offset < 0
         or header.last_offset_delta < 0
         or header.record_count < 0
     ):
         raise CorruptBatchError(
-            f"a batch claims the offset {header.base_offset}, the last delta "
+            f"a batch has base offset {header.base_offset}, last offset delta "
             f"{header.last_offset_delta} and {header.record_count} records"
         )
     return header
 
 
 def check_batch(header: BatchHeader, raw: BytesLike) -> None:
-    """Hold a batch against its length and its checksum.
+    """Check a batch's length and checksum.
 
     Raises:
-        CorruptBatchError: they differ.
+        CorruptBatchError: one of them is wrong.
     """
     if len(raw) != header.size:
         raise CorruptBatchError(
@@ -127,6 +127,6 @@ def check_batch(header: BatchHeader, raw: BytesLike) -> None:
     actual = crc32c(memoryview(raw)[ATTRIBUTES_OFFSET:])
     if actual != header.crc:
         raise CorruptBatchError(
-            f"the batch at offset {header.base_offset} has the checksum "
-            f"{actual:#010x} but says {header.crc:#010x}"
+            f"the checksum of the batch at offset {header.base_offset} is "
+            f"{actual:#010x}, not {header.crc:#010x} as written"
         )

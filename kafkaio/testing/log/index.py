@@ -1,9 +1,9 @@
-"""The two sparse indexes of a segment, in memory and as Kafka writes them.
+"""The two sparse indexes of a segment, in memory and in Kafka's file format.
 
-An entry is due once ``index_interval_bytes`` were written since the last one. The
-offset index then names the *last* offset and the start position of the batch that
-comes next; the time index the greatest timestamp so far, and the last offset of the
-first batch that has it. Both are searched by bisection.
+Each index gets an entry with the first batch after ``index_interval_bytes`` were
+written since the last entry. An entry of the offset index is the *last* offset and the
+position of that batch; an entry of the time index is the greatest timestamp so far,
+and the last offset of the first batch that has it. Both are searched by bisection.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ __all__ = [
     "read_time_index",
 ]
 
-#: Offset from the segment's base, and position.
+#: Offset relative to the segment's base, and position.
 OFFSET_ENTRY = struct.Struct(">ii")
-#: Timestamp, and offset from the segment's base.
+#: Timestamp, and offset relative to the segment's base.
 TIME_ENTRY = struct.Struct(">qi")
 
 
 class OffsetEntry(NamedTuple):
-    """The batch at ``position`` of the segment has the last offset ``offset``."""
+    """``offset`` is the last offset of the batch at ``position`` in the segment."""
 
     offset: int
     position: int
 
 
 class TimeEntry(NamedTuple):
-    """``timestamp`` is the greatest so far; ``offset`` ends the batch that has it."""
+    """The greatest timestamp so far, and the last offset of the first batch with it."""
 
     timestamp: int
     offset: int
 
 
 class OffsetIndex:
-    """Offsets to positions, for one segment.
+    """Maps offsets to positions in one segment.
 
     Attributes:
-        base_offset: offset that those in the file count from.
+        base_offset: the offset that those in the file are relative to.
     """
 
     __slots__ = ("_offsets", "_positions", "base_offset")
@@ -63,21 +63,21 @@ class OffsetIndex:
         return len(self._offsets)
 
     def append(self, offset: int, position: int) -> None:
-        """Add an entry; both numbers only grow."""
+        """Add an entry; both numbers have to be greater than the last ones."""
         self._offsets.append(offset)
         self._positions.append(position)
 
     def position_before(self, offset: int) -> int:
-        """A position from which a scan surely finds ``offset``: 0 if no better."""
+        """The greatest known position from which a scan finds ``offset``."""
         found = bisect_right(self._offsets, offset) - 1
         return self._positions[found] if found >= 0 else 0
 
     def last_position(self, position: int, before: int) -> int:
-        """The last known start of a batch up to ``position`` and below ``before``.
+        """The greatest known position of a batch within two limits; 0 for none.
 
         Args:
-            position: where the batch may begin at the latest.
-            before: what its last offset must be smaller than.
+            position: the batch begins here or before.
+            before: its last offset is below this one.
         """
         found = bisect_right(self._positions, position)
         found = min(found, bisect_left(self._offsets, before)) - 1
@@ -91,10 +91,10 @@ class OffsetIndex:
 
 
 class TimeIndex:
-    """Timestamps to offsets, for one segment.
+    """Maps timestamps to offsets in one segment.
 
     Attributes:
-        base_offset: offset that those in the file count from.
+        base_offset: the offset that those in the file are relative to.
     """
 
     __slots__ = ("_offsets", "_timestamps", "base_offset")
@@ -108,14 +108,14 @@ class TimeIndex:
         return len(self._timestamps)
 
     def append(self, timestamp: int, offset: int) -> None:
-        """Add an entry, unless the last one says as much."""
+        """Add an entry, unless its timestamp is not greater than the last one."""
         if timestamp < 0 or (self._timestamps and timestamp <= self._timestamps[-1]):
             return
         self._timestamps.append(timestamp)
         self._offsets.append(offset)
 
     def offset_before(self, timestamp: int) -> int:
-        """An offset from which a scan surely finds the first such timestamp."""
+        """The greatest known offset from which a scan finds the first such record."""
         found = bisect_right(self._timestamps, timestamp) - 1
         return self._offsets[found] if found >= 0 else self.base_offset
 
@@ -129,9 +129,8 @@ class TimeIndex:
 def read_offset_index(data: bytes, base_offset: int) -> Iterator[OffsetEntry]:
     """Yield the entries of an ``.index`` file.
 
-    Kafka allocates the file of its newest segment ahead, so an entry that is all zero
-    ends it: the first batch of a segment is never indexed. A last entry that is cut
-    off is left out.
+    Kafka preallocates the file of its newest segment, so an entry of zeros ends it: the
+    first batch of a segment never has an entry. A truncated last entry is left out.
     """
     whole = len(data) - len(data) % OFFSET_ENTRY.size
     for relative, position in OFFSET_ENTRY.iter_unpack(memoryview(data)[:whole]):

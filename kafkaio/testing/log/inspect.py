@@ -1,4 +1,4 @@
-"""Reading the files of a log as they lie: nothing is repaired, nothing is written."""
+"""Reads and checks the files of a log without changing them, for ``kafkaio log``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SUFFIXES = (".log", ".index", ".timeindex", ".snapshot", ".txnindex")
 
 @dataclass(frozen=True, slots=True)
 class FoundBatch:
-    """A batch of any message format, and where it begins."""
+    """A batch of any message format, and its position in the file."""
 
     position: int
     batch: Batch
@@ -37,7 +37,7 @@ class FoundBatch:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with a file."""
+    """An error in a file."""
 
     path: Path
     text: str
@@ -47,7 +47,7 @@ class Problem:
 
 
 def find_files(path: Path) -> list[Path]:
-    """Return the files of logs at or below ``path``, in the order to read them."""
+    """Return the files of logs at or below ``path``, sorted."""
     if path.is_file():
         return [path]
     return sorted(
@@ -58,14 +58,14 @@ def find_files(path: Path) -> list[Path]:
 
 
 def base_offset_of(path: Path) -> int:
-    """Return the offset that a segment's file is named by.
+    """Return the offset in the name of a segment's file.
 
     Raises:
-        ValueError: its name has none.
+        ValueError: the name does not begin with an offset.
     """
     stem = path.name.split(".")[0].split("-")[0]
     if not stem.isdigit():
-        raise ValueError(f"{path.name} is not named by an offset")
+        raise ValueError(f"the name {path.name} does not begin with an offset")
     return int(stem)
 
 
@@ -73,7 +73,7 @@ def read_segment(path: Path) -> Iterator[FoundBatch]:
     """Yield the batches of a ``.log`` file, of any message format.
 
     Raises:
-        CorruptRecord: the next one is no whole batch, or its checksum is wrong.
+        CorruptRecord: the next batch is incomplete, or its checksum is wrong.
     """
     decompressor = Decompressor()
     with path.open("rb") as file:
@@ -97,18 +97,19 @@ def read_segment(path: Path) -> Iterator[FoundBatch]:
 
 @dataclass(slots=True)
 class _Segment:
-    # The verified batches of a segment, for its indexes to be held against.
+    # The verified batches of a segment, to compare its indexes with.
     positions: dict[int, int]
     last_offsets: list[int]
     running_max: list[int]
 
 
 def verify(path: Path) -> Iterator[Problem]:
-    """Check one file, against its segment where it is an index, against its peers.
+    """Check one file of a log; yield the errors.
 
-    Batches: checksums, records that decode, offsets that grow from the file's name.
-    Indexes: entries that grow and agree with the batches. Snapshots and transaction
-    indexes: checksums, versions, sizes. Leader epochs: that the batches agree.
+    Segments: checksums, that records decode, that offsets grow from that in the file's
+    name. Indexes: that entries grow, and agree with the batches of the segment.
+    Snapshots and transaction indexes: checksums, versions, sizes. Leader epoch
+    checkpoints: that they agree with the batches of all segments beside them.
     """
     checks = {
         ".log": _verify_log,
@@ -119,13 +120,13 @@ def verify(path: Path) -> Iterator[Problem]:
     }
     check = _verify_epochs if path.name == EPOCH_FILE else checks.get(path.suffix)
     if check is None:
-        yield Problem(path, "is no file of a log")
+        yield Problem(path, "not a file of a log")
         return
     try:
         for text in check(path):
             yield Problem(path, text)
     except (CorruptRecord, ValueError, IndexError) as error:
-        yield Problem(path, str(error) or "is cut off")
+        yield Problem(path, str(error) or "truncated")
 
 
 def _verify_log(path: Path) -> Iterator[str]:
@@ -150,8 +151,8 @@ def _segment_of(path: Path) -> _Segment:
     newest = -1
     log = path.with_suffix(".log")
     if not log.exists():
-        raise ValueError("has no segment beside it")
-    # A bad batch is said of the segment itself; what comes before it still counts.
+        raise ValueError("there is no segment of this name")
+    # A bad batch is an error of the segment's own file; compare with those before it.
     with contextlib.suppress(CorruptRecord):
         for found in read_segment(log):
             batch = found.batch
@@ -212,16 +213,16 @@ def _verify_epochs(path: Path) -> Iterator[str]:
             for found in read_segment(log):
                 yield from _compare_epoch(entries, found.batch)
         except CorruptRecord:
-            return  # said of the segment itself
+            return  # an error of the segment's own file
 
 
 def _compare_epoch(entries: list[EpochEntry], batch: Batch) -> Iterator[str]:
     if batch.leader_epoch < 0:
         return
     below = [entry for entry in entries if entry.start_offset <= batch.base_offset]
-    # What was deleted from the start may lie before the first entry.
+    # Batches before the first entry belong to epochs that were deleted from the start.
     if below and below[-1].epoch != batch.leader_epoch:
         yield (
-            f"the batch at offset {batch.base_offset} has the epoch "
+            f"the batch at offset {batch.base_offset} has epoch "
             f"{batch.leader_epoch}, not {below[-1].epoch}"
         )

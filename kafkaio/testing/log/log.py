@@ -1,4 +1,9 @@
-"""`Log`: the batches of one partition replica, in segments."""
+"""`Log`: the batches of one partition, in segments.
+
+The list of segments is replaced, never changed in place, so that an iteration over it
+is not affected. Every operation on files is ordered so that a power cut in the middle
+leaves a log that can be opened: comments say how.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +32,12 @@ _UNKNOWN = -1
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Where batches went.
+    """The place of appended batches.
 
     Attributes:
         base_offset: offset of the first record.
-        last_offset: offset of the last one.
-        log_append_time: the timestamp that all records were given, -1 where they
+        last_offset: offset of the last record.
+        log_append_time: the timestamp that the broker gave all records, -1 if they
             keep the producer's.
     """
 
@@ -51,12 +56,12 @@ class TimestampOffset(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SegmentInfo:
-    """One segment as it is now.
+    """The present state of one segment.
 
     Attributes:
-        base_offset: the offset it is named by.
+        base_offset: the offset in its name.
         next_offset: the offset after its last batch.
-        size_bytes: bytes of its batches.
+        size_bytes: size of its batches in bytes.
         max_timestamp: the greatest timestamp, -1 if none.
     """
 
@@ -67,16 +72,16 @@ class SegmentInfo:
 
 
 class Log:
-    """The log of one partition replica, in the files of Kafka's own format.
+    """The log of one partition, in Kafka's file format.
 
-    Open it with `open`. Calls do not wait and are not to be made by two threads at a
-    time. Every time is passed in: milliseconds since the epoch.
+    Open it with `open`. It is not thread-safe. All times are arguments, in milliseconds
+    since the epoch.
 
     What was flushed survives a power cut. A segment is flushed before the next one
-    is begun, so only the newest can be damaged by one.
+    begins, so a power cut can damage only the newest.
 
     Attributes:
-        config: what it obeys; may be replaced at any time.
+        config: its configs; can be replaced at any time.
         recovery: what `open` found and repaired.
     """
 
@@ -103,21 +108,24 @@ class Log:
         self._set_segments(found.segments)
         self._unflushed = 0
         self._dirty_since_ms = 0
-        # What `compact` left off at; that of an emptied or truncated log is unknown.
+        # The end of the last pass of `compact`; unknown after a truncation.
         self._cleaned_to = 0
         self._next_horizon = NO_HORIZON
 
     @classmethod
     def open(cls, storage: Storage, config: LogConfig, now_ms: int) -> Self:
-        """Open the log in ``storage``, or begin one.
+        """Open the log in ``storage``, or create one.
 
-        Each batch is verified. From the first bad one on all is removed, be it cut
-        off or nonsense, so that a log always opens; `recovery` tells what was lost.
+        Each batch is verified. The first bad one and everything after it is removed, so
+        that a log always opens; `recovery` says what was lost.
+
+        Raises:
+            OSError: a file cannot be read or written.
         """
         found = recover(storage, config.index_interval_bytes, now_ms)
         return cls(storage, config, found)
 
-    # What there is
+    # State
 
     @property
     def start_offset(self) -> int:
@@ -131,12 +139,12 @@ class Log:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all batches."""
+        """Size of all batches in bytes."""
         return sum(segment.size_bytes for segment in self._segments)
 
     @property
     def segments(self) -> tuple[SegmentInfo, ...]:
-        """The segments, oldest first; the last one is appended to."""
+        """The segments, oldest first; batches are appended to the last one."""
         return tuple(
             SegmentInfo(s.base_offset, s.next_offset, s.size_bytes, s.max_timestamp)
             for s in self._segments
@@ -148,27 +156,27 @@ class Log:
         return self._epochs.entries
 
     def _set_segments(self, segments: tuple[Segment, ...]) -> None:
-        # Replaced as a whole, never changed: who iterates is not disturbed.
+        # Replaced as a whole, never changed in place: iterations are not affected.
         self._segments = segments
         self._bases = [segment.base_offset for segment in segments]
 
     # Writing
 
     def append(self, batch: BytesLike, *, leader_epoch: int, now_ms: int) -> Appended:
-        """Append one batch or several as a leader does: offsets and epoch are set.
+        """Append one or more batches as a leader, which sets offsets and epoch.
 
-        All are checked before the first is appended: headers, checksums, and that the
-        records are what they say of themselves. They are made into objects only where
-        the log is compacted, which demands keys.
+        All of them are checked before the first is appended: headers, checksums, and
+        the structure of the records. Records are decoded into objects only if the log
+        is compacted, because then they need keys.
 
         Raises:
-            LogError: the batches are not taken; see `kafkaio.testing.log.errors`.
+            LogError: the batches are refused; see `kafkaio.testing.log.errors`.
         """
         admitted = admit(batch, self.config, leader_epoch, now_ms)
         size = sum(header.size for header, _ in admitted)
         if size > self.config.segment_bytes:
             raise BatchListTooLargeError(
-                f"{size} bytes at once, a segment takes {self.config.segment_bytes}"
+                f"{size} bytes at once, a segment can have {self.config.segment_bytes}"
             )
         base_offset = self.end_offset
         last_offset = base_offset - 1 + sum(h.record_count for h, _ in admitted)
@@ -184,10 +192,10 @@ class Log:
         return Appended(base_offset, last_offset, now_ms if is_stamped else -1)
 
     def append_as_follower(self, batches: BytesLike, *, now_ms: int) -> None:
-        """Append what a leader's log holds: offsets, epochs and times are kept.
+        """Append batches of a leader's log; they keep offsets, epochs and times.
 
         Raises:
-            CorruptBatchError: a batch is not whole.
+            CorruptBatchError: a batch is incomplete or damaged.
             InvalidBatchError: an offset is below `end_offset`.
         """
         before = self.end_offset
@@ -196,7 +204,7 @@ class Log:
         for header, _ in verified:
             if header.base_offset < expected:
                 raise InvalidBatchError(
-                    f"offset {header.base_offset} comes where {expected} is due"
+                    f"offset {header.base_offset} is below the expected {expected}"
                 )
             expected = header.next_offset
         is_new_epoch = False
@@ -210,7 +218,7 @@ class Log:
         self._flush_if_many(self.end_offset - before, now_ms)
 
     def assign_epoch(self, leader_epoch: int) -> None:
-        """Note that a leader of ``leader_epoch`` begins at `end_offset`."""
+        """Record that ``leader_epoch`` begins at `end_offset`."""
         if self._epochs.assign(leader_epoch, self.end_offset):
             self._epochs.save()
 
@@ -229,9 +237,9 @@ class Log:
             self.roll(now_ms)
 
     def roll(self, now_ms: int) -> None:
-        """End the newest segment, which is flushed, and begin another.
+        """Flush and complete the newest segment, and begin another.
 
-        Nothing happens where the newest is empty.
+        Nothing happens if the newest is empty.
         """
         active = self._segments[-1]
         if not active.size_bytes:
@@ -247,12 +255,12 @@ class Log:
         return Segment(self._storage, base_offset, interval, now_ms)
 
     def flush(self) -> None:
-        """Return once no power cut can take what was appended."""
+        """Flush everything that was appended: a power cut cannot lose it any more."""
         self._segments[-1].flush()
         self._unflushed = 0
 
     def flush_if_due(self, now_ms: int) -> bool:
-        """Flush what waits for ``flush_ms``; returns whether there was any."""
+        """Flush if something has waited for ``flush_ms``; return whether it was so."""
         is_due = now_ms - self._dirty_since_ms >= self.config.flush_ms
         if not (self._unflushed and is_due):
             return False
@@ -269,7 +277,7 @@ class Log:
             self.flush_if_due(now_ms)
 
     def close(self) -> None:
-        """Flush, and give back what is open. `open` may follow on the same storage."""
+        """Flush and close all files. The storage can be opened as a log again."""
         self._segments[-1].seal()
         for segment in self._segments:
             segment.close()
@@ -284,19 +292,19 @@ class Log:
         min_one: bool = True,
         up_to: int | None = None,
     ) -> bytes:
-        """Read whole batches, the first of which has ``offset`` or is the next after.
+        """Read whole batches, from the one that has ``offset`` or else the next one.
 
-        As Kafka does, it reads from one segment at a time.
+        As in Kafka, one call reads from one segment.
 
         Args:
             offset: where to begin.
-            max_bytes: bytes at most.
+            max_bytes: the most bytes to read.
             min_one: whether the first batch may be larger than that.
-            up_to: offset that no batch may reach: a high watermark or last stable
-                offset. Holds for the first batch too.
+            up_to: end of what may be read: a high watermark or last stable offset. It
+                applies to the first batch, too. None for the end of the log.
 
         Returns:
-            The batches, nothing if there are none.
+            The batches; empty if there are none.
 
         Raises:
             OffsetOutOfRangeError: ``offset`` is below the start or above the end.
@@ -316,7 +324,7 @@ class Log:
         return b""
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
-        """Find the first record, by offset, whose timestamp is not smaller."""
+        """Find the first record whose timestamp is at least ``timestamp``."""
         for segment in self._segments:
             found = segment.first_at(timestamp, self._start_offset)
             if found is not None:
@@ -324,9 +332,9 @@ class Log:
         return None
 
     def max_timestamp(self) -> TimestampOffset | None:
-        """Find the first record that has the greatest timestamp (KIP-734).
+        """Find the first record with the greatest timestamp (KIP-734).
 
-        As in Kafka, among what the segments hold: it may be below `start_offset`.
+        As in Kafka, the result can be below `start_offset`, if a segment still has it.
         """
         best = max(self._segments, key=lambda segment: segment.max_timestamp)
         if best.max_timestamp < 0:
@@ -335,17 +343,17 @@ class Log:
         return None if found is None else TimestampOffset(*found)
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """The greatest epoch up to ``leader_epoch``, and where it ended (KIP-320).
+        """The greatest epoch that is at most ``leader_epoch``, and its end (KIP-320).
 
         Returns:
-            ``(-1, -1)`` where ``leader_epoch`` is newer than all that are known.
+            ``(-1, -1)`` if ``leader_epoch`` is newer than all known epochs.
         """
         return self._epochs.end_offset_for(leader_epoch, self.end_offset)
 
-    # Forgetting
+    # Deletion
 
     def delete_records(self, before: int) -> int:
-        """Make ``before`` the start, unless it is above; returns the start offset.
+        """Move the start up to ``before``, never down; return the start offset.
 
         Raises:
             OffsetOutOfRangeError: ``before`` is above the end.
@@ -359,7 +367,7 @@ class Log:
             write_start(self._storage, before)
             self._epochs.truncate_start(before)
             self._epochs.save()
-        # Only what is wholly below goes; the newest segment stays.
+        # Segments that are entirely below the start are removed, except the newest.
         kept = self._segments
         while len(kept) > 1 and kept[1].base_offset <= self._start_offset:
             kept = kept[1:]
@@ -367,7 +375,7 @@ class Log:
         return self._start_offset
 
     def _drop_oldest(self, count: int) -> None:
-        # The names first: who reads now finds either the segment or another start.
+        # The list first, then the files: a read finds the segment or a later start.
         dropped = self._segments[:count]
         if not dropped:
             return
@@ -379,15 +387,15 @@ class Log:
             self._epochs.save()
         for segment in dropped:
             segment.remove()
-            # One by one, so that no power cut leaves a hole between two segments.
+            # One by one, so that a power cut cannot leave a gap between two segments.
             self._storage.sync()
 
     def truncate_to(self, offset: int) -> None:
-        """Remove ``offset`` and all after it, as a follower does that diverged.
+        """Remove ``offset`` and everything after it, as a follower that has diverged.
 
-        A batch is removed as a whole, so `end_offset` may come out lower, but not
-        below `start_offset`. For an ``offset`` below that the log is emptied and
-        starts at ``offset``.
+        Only whole batches are removed, so `end_offset` can become lower than
+        ``offset``, but not lower than `start_offset`. If ``offset`` itself is below
+        `start_offset`, the log becomes empty and starts at ``offset``.
         """
         if offset >= self.end_offset:
             return
@@ -396,21 +404,21 @@ class Log:
             return
         self._cleaned_to = _UNKNOWN
         kept = list(self._segments)
-        # From the end, so that no power cut leaves a hole between two segments.
+        # From the end, so that a power cut cannot leave a gap between two segments.
         while len(kept) > 1 and kept[-1].base_offset >= offset:
             kept.pop().remove()
             self._storage.sync()
         kept[-1].truncate_to(offset)
         self._set_segments(tuple(kept))
         if self.end_offset < self._start_offset:
-            # The batch that had the start went as a whole.
+            # The batch that contained the start was removed.
             self.truncate_fully(self._start_offset)
             return
         self._epochs.truncate_end(self.end_offset)
         self._epochs.save()
 
     def truncate_fully(self, start_offset: int) -> None:
-        """Remove all; the log starts and ends at ``start_offset``."""
+        """Remove everything; the log starts and ends at ``start_offset``."""
         created_ms = self._segments[-1].created_ms
         self._cleaned_to = _UNKNOWN
         for segment in reversed(self._segments):
@@ -424,14 +432,15 @@ class Log:
         self._epochs.save()
 
     def apply_retention(self, now_ms: int, *, up_to: int | None = None) -> int:
-        """Delete the oldest segments that are too old, or too many, or not readable.
+        """Delete the oldest segments: too old, beyond the size limit, or unreadable.
 
         Args:
-            now_ms: now.
-            up_to: offset that no deleted segment may pass: the high watermark.
+            now_ms: the time.
+            up_to: only segments that end at this offset or before: the high watermark.
+                None for the end of the log.
 
         Returns:
-            How many were deleted.
+            The number of deleted segments.
         """
         limit = self.end_offset if up_to is None else up_to
         if self.config.is_deleted and self._is_all_expired(now_ms, limit):
@@ -460,21 +469,22 @@ class Log:
         )
 
     def compact(self, now_ms: int, *, up_to: int | None = None) -> bool:
-        """Keep, below the newest segment, of each key the newest record.
+        """Compact all segments but the newest: keep the newest record of each key.
 
-        Nothing happens unless the config's cleanup policy says so, nor where nothing
+        Nothing happens if the cleanup policy does not include compaction, or if nothing
         has changed since the last pass.
 
         Tombstones stay for ``delete_retention_ms`` after the first pass that meets
-        them; of each producer the newest batch stays, if need be without records.
-        Offsets never change. Markers stay, and so does what they aborted.
+        them. The newest batch of each producer stays, without records if necessary.
+        Offsets never change. Control records and aborted records stay.
 
         Args:
-            now_ms: now.
-            up_to: offset that no cleaned segment may pass: the last stable offset.
+            now_ms: the time.
+            up_to: only segments that end at this offset or before: the last stable
+                offset. None for the end of the log.
 
         Returns:
-            Whether anything was rewritten.
+            Whether any segment was rewritten.
         """
         if not self.config.is_compacted:
             return False
@@ -483,7 +493,7 @@ class Log:
         cleanable = cleaner.cleanable(self._segments, limit)
         end = cleanable[-1].next_offset if cleanable else 0
         if end == self._cleaned_to and now_ms < self._next_horizon:
-            return False  # nothing has become old since the last pass
+            return False  # no new segment to clean, and no tombstone to remove
         segments, is_changed = cleaner.clean(self._segments, cleanable)
         self._set_segments(segments)
         left = cleaner.cleanable(segments, limit)

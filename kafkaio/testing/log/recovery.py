@@ -1,4 +1,9 @@
-"""What `Log.open` does: tell the segments, verify them, repair what a crash left."""
+"""What `Log.open` does: find the segments, verify them, repair what a crash left.
+
+After it every batch is intact, and every segment but the newest is complete. A segment
+that compaction was about to remove, and everything after the first bad batch, is
+removed.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ from kafkaio.testing.log.storage import Storage, read_whole, write_whole
 
 __all__ = ["CLEANED_SUFFIX", "Recovery", "read_start", "recover", "write_start"]
 
-#: A segment that compaction was writing when the process ended.
+#: Suffix of the file that compaction writes before it replaces a segment.
 CLEANED_SUFFIX = ".cleaned"
 _SCRATCH_SUFFIXES = (CLEANED_SUFFIX, ".tmp")
 _START_FILE = "log-start-offset-checkpoint"
@@ -21,14 +26,14 @@ _INDEX = re.compile(r"(\d{20})\.(?:index|timeindex)")
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """A log as it was found, and made good.
+    """The result of a recovery.
 
     Attributes:
-        segments: at least one, oldest first.
+        segments: the segments, at least one, oldest first.
         epochs: the leader epochs.
         start_offset: the first offset that can be read.
-        problem: what was wrong with the first bad batch, None if all are good.
-        removed_segments: how many segments after it were removed.
+        problem: the error in the first bad batch, None if all are intact.
+        removed_segments: the number of segments that were removed.
     """
 
     segments: tuple[Segment, ...]
@@ -39,28 +44,28 @@ class Recovery:
 
 
 def read_start(storage: Storage) -> int:
-    """Read the start offset that was saved, 0 if there is none that makes sense."""
+    """Read the saved start offset, 0 if there is none or it cannot be parsed."""
     lines = read_whole(storage, _START_FILE).split(b"\n")
     is_sound = len(lines) > 1 and lines[0] == b"0" and lines[1].isdigit()
     return int(lines[1]) if is_sound else 0
 
 
 def write_start(storage: Storage, offset: int) -> None:
-    """Save the start offset: a version, and the offset."""
+    """Save the start offset: a line with the version, a line with the offset."""
     write_whole(storage, _START_FILE, b"0\n%d\n" % offset)
 
 
 def recover(storage: Storage, index_interval: int, now_ms: int) -> Recovery:
-    """Return the log in ``storage``, every batch of which is whole afterwards."""
-    bases = _tidy(storage)
+    """Recover the log in ``storage``; afterwards every batch is intact."""
+    bases = _remove_leftovers(storage)
     epochs = LeaderEpochs(storage)
     kept: list[Segment] = []
     problem: str | None = None
     removed = 0
     for base in bases:
         segment = Segment(storage, base, index_interval, now_ms)
-        # One that begins below the end of the one before is what compaction was
-        # about to remove when the process ended: its records are in that one.
+        # A segment that begins below the end of the one before was about to be removed
+        # by compaction when the process ended: its records are in the one before.
         is_leftover = kept and base < kept[-1].next_offset
         if problem is not None or is_leftover:
             segment.remove()
@@ -71,7 +76,7 @@ def recover(storage: Storage, index_interval: int, now_ms: int) -> Recovery:
     return _completed(storage, index_interval, now_ms, (kept, epochs, problem, removed))
 
 
-def _tidy(storage: Storage) -> list[int]:
+def _remove_leftovers(storage: Storage) -> list[int]:
     # Returns the base offsets of the segments, sorted.
     names = storage.names()
     bases = sorted(int(m[1]) for m in map(_SEGMENT.fullmatch, names) if m)
@@ -92,7 +97,8 @@ def _completed(
     kept, epochs, problem, removed = found
     start = read_start(storage)
     if kept and kept[-1].next_offset < start:
-        # Deleted up to where data was lost again: what is left is not readable.
+        # Records were deleted up to an offset that was lost in the crash: everything
+        # that is left is below the start.
         for segment in kept:
             segment.remove()
         kept = []

@@ -1,4 +1,8 @@
-"""One segment: a file of batches, its two indexes, and what is known of it."""
+"""One segment of a log: a file of batches and its two indexes.
+
+The indexes are kept in memory and written when the segment is flushed. Their files are
+never needed: recovery builds the indexes from the batches again.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +25,14 @@ from kafkaio.types import Record
 
 __all__ = ["MAX_RELATIVE", "Segment", "StoredBatch", "decode", "name_of"]
 
-#: The greatest distance of an offset from its segment's base: indexes hold 32 bits.
+#: The greatest offset relative to the segment's base: indexes have 32 bits for it.
 MAX_RELATIVE = 2**31 - 1
 _CHUNK = 256 * 1024
 _NOT_YET = -1
 
 
 class StoredBatch(NamedTuple):
-    """A batch in its place: ``raw`` is all of it, header included."""
+    """A batch and its position in the file; ``raw`` is the whole batch with header."""
 
     position: int
     header: BatchHeader
@@ -36,12 +40,12 @@ class StoredBatch(NamedTuple):
 
 
 def name_of(base_offset: int, suffix: str) -> str:
-    """The name of a segment's file, ``suffix`` being ``.log``, ``.index`` and so on."""
+    """The name of a segment's file with a suffix such as ``.log`` or ``.index``."""
     return f"{base_offset:020d}{suffix}"
 
 
 def decode(raw: bytes, start_offset: int = 0) -> list[Record]:
-    """Open a stored batch.
+    """Decode the records of a stored batch, from ``start_offset`` on.
 
     Raises:
         CorruptRecord: its records cannot be decompressed or decoded.
@@ -50,18 +54,18 @@ def decode(raw: bytes, start_offset: int = 0) -> list[Record]:
 
 
 class Segment:
-    """One segment. Its checks are those of `Log`; it trusts what it is given.
+    """One segment. The `Log` checks what it appends; a segment does not.
 
     Args:
-        storage: where its files are.
-        base_offset: the offset it is named by, which no batch of it is below.
+        storage: has its files.
+        base_offset: the offset in its name; no batch begins below it.
         index_interval: bytes of log between two index entries.
-        created_ms: stands in where no record has a timestamp.
+        created_ms: its age counts from here if no record has a timestamp.
 
     Attributes:
         base_offset: as above.
-        next_offset: the offset after the last batch, the base if there is none.
-        size_bytes: bytes of batches.
+        next_offset: the offset after the last batch; the base offset if there is none.
+        size_bytes: size of the batches in bytes.
         first_timestamp: greatest timestamp of the first batch, -1 if none.
         max_timestamp: the greatest timestamp, -1 if none.
         created_ms: as above.
@@ -90,13 +94,14 @@ class Segment:
         self._storage = storage
         self._interval = index_interval
         self._file: StoredFile = storage.open(name_of(base_offset, ".log"))
-        # How many entries of each index its file has; unknown until written whole.
+        # The number of entries in the files of the indexes; unknown until the files
+        # were written from the start.
         self._written: tuple[int, int] = (_NOT_YET, _NOT_YET)
         self.base_offset = base_offset
         self.created_ms = created_ms
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._offsets = OffsetIndex(self.base_offset)
         self._times = TimeIndex(self.base_offset)
         self._since_entry = 0
@@ -108,7 +113,7 @@ class Segment:
 
     @property
     def largest_timestamp(self) -> int:
-        """What retention counts the age from."""
+        """The time from which retention counts the age."""
         return self.max_timestamp if self.max_timestamp >= 0 else self.created_ms
 
     # Writing
@@ -116,10 +121,10 @@ class Segment:
     def append(self, header: BatchHeader, raw: BytesLike) -> None:
         """Write a batch at the end; it is not flushed."""
         self._file.append(raw)
-        self._note(header)
+        self._index(header)
 
-    def _note(self, header: BatchHeader) -> None:
-        # The rules of Kafka's own index entries, which its log dump checks.
+    def _index(self, header: BatchHeader) -> None:
+        # Kafka's rules for index entries: its log dump tool checks them.
         if self.first_timestamp < 0:
             self.first_timestamp = header.max_timestamp
         if header.max_timestamp > self.max_timestamp:
@@ -134,7 +139,7 @@ class Segment:
         self.next_offset = header.next_offset
 
     def flush(self) -> None:
-        """Return once no power cut can take a batch; writes the indexes as well."""
+        """Flush the batches and write the indexes."""
         self._file.flush()
         self._save_indexes()
 
@@ -144,17 +149,17 @@ class Segment:
         self.complete()
 
     def complete(self) -> None:
-        """End the time index, write both indexes and give back the handle."""
+        """Add the last entry of the time index, write both indexes, close the file."""
         self._times.append(self.max_timestamp, self._max_timestamp_offset)
         self._save_indexes()
         self._file.close()
 
     def close(self) -> None:
-        """Give back the handle; the next use opens it again."""
+        """Close the file; it is opened again on next use."""
         self._file.close()
 
     def replace_by(self, scratch: str) -> None:
-        """Take a flushed file of batches in place of this one; `recover` reads it."""
+        """Replace the file of batches by a flushed one; the caller has to `recover`."""
         self._file.close()
         self._storage.replace(scratch, name_of(self.base_offset, ".log"))
         self._storage.sync()
@@ -162,7 +167,7 @@ class Segment:
         self._written = (_NOT_YET, _NOT_YET)
 
     def _save_indexes(self) -> None:
-        # They are never flushed: recovery makes them anew from the batches.
+        # They need no flush: recovery builds them from the batches again.
         offsets, times = self._offsets, self._times
         before = self._written
         self._save(".index", before[0], len(offsets), offsets.encode(max(before[0], 0)))
@@ -179,19 +184,19 @@ class Segment:
         file.close()
 
     def truncate_to(self, offset: int) -> None:
-        """Remove the batch that has ``offset``, and all after it."""
+        """Remove the batch that has ``offset``, and everything after it."""
         position = self.find(offset)
         if position is not None:
-            self._cut(position)
+            self._truncate(position)
 
-    def _cut(self, position: int) -> None:
+    def _truncate(self, position: int) -> None:
         kept = [batch.header for batch in self.batches(0, position)]
         self._file.truncate(position)
         self._file.flush()
         self._written = (_NOT_YET, _NOT_YET)
-        self._forget()
+        self._reset()
         for header in kept:
-            self._note(header)
+            self._index(header)
 
     def remove(self) -> None:
         """Remove the files."""
@@ -200,17 +205,17 @@ class Segment:
             self._storage.remove(name_of(self.base_offset, suffix))
 
     def recover(self, epochs: LeaderEpochs) -> str | None:
-        """Verify each batch, learn of it, and cut the file off at the first bad one.
+        """Verify each batch, index it, and truncate the file at the first bad one.
 
         Returns:
-            What was wrong with the first bad one, None if all are good.
+            The error in the first bad batch, None if all are intact.
         """
-        self._forget()
+        self._reset()
         problem: str | None = None
         try:
             for batch in self.batches(0, self._file.size):
                 self._verify(batch)
-                self._note(batch.header)
+                self._index(batch.header)
                 epochs.assign(batch.header.leader_epoch, batch.header.base_offset)
         except CorruptBatchError as error:
             problem = f"{error} (position {self.size_bytes})"
@@ -234,11 +239,11 @@ class Segment:
     def batches(
         self, position: int = 0, end: int | None = None
     ) -> Iterator[StoredBatch]:
-        """Yield the batches from ``position``, which one begins at, to ``end``.
+        """Yield the batches from ``position``, where one begins, to ``end``.
 
         Raises:
-            CorruptBatchError: the next one is cut off or has an impossible header;
-                its checksum is not looked at.
+            CorruptBatchError: the next one is truncated or has an impossible header.
+                Checksums are not verified.
         """
         end = self.size_bytes if end is None else end
         chunk, start = b"", position
@@ -269,7 +274,7 @@ class Segment:
             position += header.size
 
     def find(self, offset: int) -> int | None:
-        """Position of the batch that has ``offset``, or else of the next one."""
+        """The position of the batch that has ``offset``, or else of the next one."""
         if offset >= self.next_offset:
             return None
         for position, header in self._headers(self._offsets.position_before(offset)):
@@ -299,10 +304,13 @@ class Segment:
     def first_at(
         self, timestamp: int, start_offset: int
     ) -> tuple[int, int, int] | None:
-        """Offset, timestamp and leader epoch of the first record that is not older.
+        """Find the first record whose timestamp is at least ``timestamp``.
+
+        Returns:
+            Its offset, timestamp and leader epoch; None if there is none.
 
         Raises:
-            CorruptRecord: a batch cannot be opened.
+            CorruptRecord: a batch cannot be decoded.
         """
         if self.max_timestamp < timestamp:
             return None

@@ -1,9 +1,9 @@
-"""Where a log keeps its bytes: a directory, or memory.
+"""The files of a log: in a directory or in memory.
 
-A log uses flat names and four operations on files: read anywhere, append, truncate,
-flush. What a power cut may do is therefore easily said: of an append that was not
-flushed any part may be missing or nonsense, and a name that was made, replaced or
-removed may be as it was before until `Storage.sync`.
+A log uses a flat directory and four operations on files: read at a position, append,
+truncate, flush. So it is easy to say what a power cut can do. Any part of an append
+that was not flushed can be missing or garbage. A file that was created, replaced or
+removed can be as it was before, until `Storage.sync`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class StoredFile(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes in the file."""
+        """Size of the file in bytes."""
         ...
 
     def read(self, position: int, count: int) -> bytes:
@@ -41,19 +41,19 @@ class StoredFile(Protocol):
         ...
 
     def append(self, data: BytesLike) -> None:
-        """Write at the end, all or nothing; a power cut may undo it until `flush`."""
+        """Write at the end, all or nothing; a power cut can undo it until `flush`."""
         ...
 
     def truncate(self, size: int) -> None:
-        """Cut the file off; a power cut may undo it until `flush`."""
+        """Shorten the file to ``size`` bytes; a power cut can undo it until `flush`."""
         ...
 
     def flush(self) -> None:
-        """Return once no power cut can undo what was done to the file."""
+        """Make all changes of the file durable."""
         ...
 
     def close(self) -> None:
-        """Give the handle back; the next use opens the file again."""
+        """Close the file; it is opened again on next use."""
         ...
 
 
@@ -65,7 +65,7 @@ class Storage(Protocol):
         ...
 
     def open(self, name: str) -> StoredFile:
-        """Open a file, which is made if there is none."""
+        """Open a file; create it if it does not exist."""
         ...
 
     def remove(self, name: str) -> None:
@@ -73,20 +73,20 @@ class Storage(Protocol):
         ...
 
     def replace(self, old: str, new: str) -> None:
-        """Give a closed file a new name, in one step, whatever had that name."""
+        """Rename a closed file in one step; it replaces a file of the new name."""
         ...
 
     def sync(self) -> None:
-        """Return once no power cut can undo what was done to the names."""
+        """Make all created, replaced and removed files durable."""
         ...
 
     def close(self) -> None:
-        """Give back all handles, and flush nothing: so a killed broker leaves it."""
+        """Close all files without a flush, as when the process is killed."""
         ...
 
 
 def read_whole(storage: Storage, name: str) -> bytes:
-    """Return what a file holds, nothing if there is none."""
+    """Return the content of a file, empty if there is no such file."""
     if name not in storage.names():
         return b""
     file = storage.open(name)
@@ -97,7 +97,7 @@ def read_whole(storage: Storage, name: str) -> bytes:
 
 
 def write_whole(storage: Storage, name: str, data: bytes) -> None:
-    """Replace a small file: a power cut leaves the old one or the new one."""
+    """Replace a small file; after a power cut it is the old one or the new one."""
     scratch = name + _SCRATCH_SUFFIX
     file = storage.open(scratch)
     try:
@@ -130,14 +130,14 @@ class _MemoryFile:
         del self._data[size:]
 
     def flush(self) -> None:
-        """Memory has nowhere to flush to."""
+        """Do nothing: memory needs no flush."""
 
     def close(self) -> None:
-        """Memory has no handle."""
+        """Do nothing: there is no file handle."""
 
 
 class MemoryStorage:
-    """Files that live as long as this object; a log can be opened on it again."""
+    """Files in memory, as long as this object lives. A log can be reopened on it."""
 
     __slots__ = ("_files",)
 
@@ -149,7 +149,7 @@ class MemoryStorage:
         return sorted(self._files)
 
     def open(self, name: str) -> StoredFile:
-        """Open a file, which is made if there is none."""
+        """Open a file; create it if it does not exist."""
         return self._files.setdefault(name, _MemoryFile())
 
     def remove(self, name: str) -> None:
@@ -157,18 +157,18 @@ class MemoryStorage:
         self._files.pop(name, None)
 
     def replace(self, old: str, new: str) -> None:
-        """Give a file a new name, whatever had that name."""
+        """Rename a file; it replaces a file of the new name."""
         self._files[new] = self._files.pop(old)
 
     def sync(self) -> None:
-        """Memory has nowhere to sync to."""
+        """Do nothing: memory needs no flush."""
 
     def close(self) -> None:
-        """Memory has no handle."""
+        """Do nothing: there is no file handle."""
 
 
 class _DiskFile:
-    """A file that is opened when used, so that cold segments cost no handle."""
+    """A file that is opened on use, so that old segments need no file handle."""
 
     __slots__ = ("_handle", "_open_files", "_path", "size")
 
@@ -180,7 +180,7 @@ class _DiskFile:
 
     def _opened(self) -> FileIO:
         if self._handle is None:
-            # Appending is by position, not by mode: truncation must hold for it too.
+            # Not in append mode: appends write at `size`, which truncation changes.
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
             self._handle = FileIO(os.open(self._path, flags, 0o644), "r+")
             self._open_files.add(self)
@@ -197,7 +197,7 @@ class _DiskFile:
         rest = memoryview(data)
         try:
             while rest:
-                # An unbuffered write may be short, say where the disk is nearly full.
+                # An unbuffered write can be short, for example on a nearly full disk.
                 rest = rest[handle.write(rest) :]
         except BaseException:
             with contextlib.suppress(OSError):
@@ -220,7 +220,7 @@ class _DiskFile:
 
 
 class DiskStorage:
-    """The files of one directory, which is made if there is none.
+    """The files of one directory, which is created if it does not exist.
 
     Args:
         directory: the partition's directory; Kafka names it ``topic-partition``.
@@ -238,7 +238,7 @@ class DiskStorage:
         return sorted(p.name for p in self._directory.iterdir() if p.is_file())
 
     def open(self, name: str) -> StoredFile:
-        """Open a file, which is made if there is none."""
+        """Open a file; create it if it does not exist."""
         return _DiskFile(self._directory / name, self._open_files)
 
     def remove(self, name: str) -> None:
@@ -246,11 +246,11 @@ class DiskStorage:
         (self._directory / name).unlink(missing_ok=True)
 
     def replace(self, old: str, new: str) -> None:
-        """Give a file a new name, in one step, whatever had that name."""
+        """Rename a file in one step; it replaces a file of the new name."""
         (self._directory / old).replace(self._directory / new)
 
     def sync(self) -> None:
-        """Flush the directory, where the system can (Windows cannot, nor need it)."""
+        """Flush the directory; Windows neither can nor needs to."""
         if os.name != "posix":
             return
         handle = os.open(self._directory, os.O_RDONLY)
@@ -260,6 +260,6 @@ class DiskStorage:
             os.close(handle)
 
     def close(self) -> None:
-        """Give back all handles, and flush nothing: so a killed broker leaves it."""
+        """Close all files without a flush, as when the process is killed."""
         for file in list(self._open_files):
             file.close()

@@ -13,8 +13,7 @@ from uuid import UUID
 
 from codegen import jar
 from codegen.facts import snake
-from kafkaio.protocol.message import Data, Message, Struct
-from kafkaio.protocol.schema import Field
+from kafkaio.protocol.message import Data, Field, Message, Struct
 
 HERE = Path(__file__).parent
 JAVA = ("java", "-Xmx512m", "-XX:TieredStopAtLevel=1")

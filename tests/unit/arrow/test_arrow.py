@@ -313,11 +313,11 @@ def test_no_headers_and_headers_without_values() -> None:
     ("column", "match"),
     [
         (pa.array([b"x"]), "column 'h' is binary; headers"),
-        (pa.array([[b"x"]]), "headers are lists"),
-        (pa.array([[{"a": 1, "b": 2, "c": 3}]]), "headers are lists"),
+        (pa.array([[b"x"]]), "headers must be lists"),
+        (pa.array([[{"a": 1, "b": 2, "c": 3}]]), "headers must be lists"),
         (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int32())), "'h' is int32"),
         (pa.array([[(1, b"a")]], pa.map_(pa.int32(), pa.binary())), "'h' is int32"),
-        (pa.array([[(b"\xff", b"")]], pa.map_(pa.binary(), pa.binary())), "no UTF-8"),
+        (pa.array([[(b"\xff", b"")]], pa.map_(pa.binary(), pa.binary())), "not UTF-8"),
         (pa.array([[{"n": None, "v": b""}]]), "without a name"),
         (pa.array([[None]], pa.list_(ENTRY)), "without a name"),
     ],
@@ -343,13 +343,13 @@ def test_columns_that_cannot_be_sent() -> None:
         arrow.split_by_key(table, "y", 3)
 
 
-def test_what_is_no_table() -> None:
+def test_what_is_not_a_table() -> None:
     with pytest.raises(TypeError, match=r"RecordBatch of pyarrow: .*dict"):
         list(arrow.rows_from_table({"value": [b"v"]}, now=NOW))
 
 
 def test_split_by_key() -> None:
-    # 21 and foobar are of Kafka's own tests of murmur2.
+    # 21 and foobar are from Kafka's own tests of murmur2.
     keys = ["21", None, "foobar", "21", None, "abc"]
     table = pa.table({"k": keys, "n": range(6)})
     chunked = pa.concat_tables([table.slice(0, 4), table.slice(4)])

@@ -1,4 +1,4 @@
-"""``kafkaio broker``: it says what it is, serves, ends at a signal, or says why not."""
+"""``kafkaio broker``: it starts, serves, ends on a signal, and reports errors."""
 
 import asyncio
 import signal
@@ -60,7 +60,7 @@ async def running(
     assert (process.returncode, said.decode()) == (0, "")
 
 
-async def test_it_serves_until_it_is_told_to_end() -> None:
+async def test_it_serves_until_a_signal() -> None:
     command = ("-m", "kafkaio", "broker", "--port", "0", "--nodes", "2")
     async with running(*command) as servers:
         assert len(servers.split(",")) == 2
@@ -111,7 +111,7 @@ def taken() -> Iterator[int]:
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """The one line that a command says before it ends with exit code 2."""
+    """The line that a command prints before it exits with code 2."""
     try:
         code: object = main(["broker", *words])
     except SystemExit as ended:
@@ -130,21 +130,24 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         (["--port", "70000"], "'70000' is not a port"),
         (["--port", "-1"], "'-1' is not a port"),
         (["--port", "http"], "'http' is not a port"),
-        (["--port", "65535", "--nodes", "2"], "no 2 ports from 65535 on"),
-        (["--nodes", "0"], "'0' is not a number from 1 on"),
-        (["--nodes", "many"], "'many' is not a number from 1 on"),
-        (["--as-version", "9.9"], "it has to be one of 2.1, 2.8"),
+        (
+            ["--port", "65535", "--nodes", "2"],
+            "2 nodes from port 65535 need ports above 65535",
+        ),
+        (["--nodes", "0"], "'0' is not a number of at least 1"),
+        (["--nodes", "many"], "'many' is not a number of at least 1"),
+        (["--as-version", "9.9"], "must be one of 2.1, 2.8"),
         (["--host", "192.0.2.1"], "192.0.2.1: "),
         (["--host", "host.invalid"], "host.invalid: "),
         (["--topic", "a/b"], "invalid name 'a/b'"),
-        (["--topic", "a:none"], "'none' is not a number from 1 on"),
+        (["--topic", "a:none"], "'none' is not a number of at least 1"),
         (["--config", "num.partitions"], "'num.partitions' is not NAME=VALUE"),
         (["--config", "num.partitions=x"], "num.partitions=x: "),
         (["--config", "listeners=SSL://:9093"], "the embedded broker has PLAINTEXT"),
         (["--properties", "/no/such/file"], "/no/such/file: No such file"),
     ],
 )
-def test_it_says_in_a_line_what_it_cannot_do(
+def test_it_reports_an_error_in_one_line(
     words: list[str], reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = words if words[0] in {"--port", "--config"} else ["--port", "0", *words]
@@ -174,13 +177,13 @@ def test_a_data_directory_of_something_else(
 def test_a_directory_that_cannot_be_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Nobody can write a file where a directory has its name, root neither.
+    # Not even root can create a file where a directory has its name.
     (tmp_path / "cluster.json.new").mkdir()
     line = refusal(capsys, "--port", "0", "--data-dir", str(tmp_path))
     assert str(tmp_path) in line
 
 
-def test_a_config_that_kafka_does_not_know_is_pointed_out(
+def test_an_unknown_config_is_reported(
     taken: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["--port", str(taken), "--config", "num.partition=3"]

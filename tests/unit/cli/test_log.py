@@ -1,4 +1,4 @@
-"""``kafkaio log``: what it prints of good files, and what it says of bad ones."""
+"""``kafkaio log``: its output for good files and for bad ones."""
 
 import struct
 from pathlib import Path
@@ -109,7 +109,7 @@ def swap(path: Path, position: int, data: bytes) -> None:
         (f"{FIRST}.timeindex", 0, b"\x7f", "follows"),
         (f"{FIRST}.timeindex", 8, b"\0\0\0\x7f", "is not in the segment"),
         ("leader-epoch-checkpoint", 0, b"9", "has the version 9"),
-        ("leader-epoch-checkpoint", 8, b"4", "has the epoch"),
+        ("leader-epoch-checkpoint", 8, b"4", "has epoch"),
         ("leader-epoch-checkpoint", 2, b"7", "does not have 7 entries"),
     ],
 )
@@ -132,9 +132,9 @@ def test_problems_are_found(
     [
         (f"{FIRST}.log", b"\0" * 10, "ends within"),
         ("5.log", encode_batch([(1, None, b"v", ())]), "offset 0 follows 4"),
-        ("name.log", b"", "is not named by an offset"),
-        (f"{FIRST}.index", b"", "has no segment beside it"),
-        ("5.snapshot", b"\0\1", "is cut off"),
+        ("name.log", b"", "does not begin with an offset"),
+        (f"{FIRST}.index", b"", "there is no segment of this name"),
+        ("5.snapshot", b"\0\1", "is truncated"),
         ("5.snapshot", producer_snapshot(4)[:-1], "checksum"),
         ("5.snapshot", b"\0\2" + producer_snapshot(4)[2:], "version 2"),
         ("5.snapshot", producer_snapshot(5), "is at 5 already"),
@@ -143,10 +143,10 @@ def test_problems_are_found(
             struct.pack(">hIi", 1, crc32c(b"\0\0\0\1"), 1),
             "does not have 1 entries",
         ),
-        (f"{FIRST}.txnindex", b"\0", "is cut off"),
+        (f"{FIRST}.txnindex", b"\0", "is truncated"),
         (f"{FIRST}.txnindex", transactions((3, 1, 1, 1, 1)), "version 3"),
         (f"{FIRST}.txnindex", transactions((0, 1, 2, 1, 1)), "ends before it begins"),
-        ("other", b"", "is no file of a log"),
+        ("other", b"", "not a file of a log"),
     ],
 )
 def test_bad_files_are_named(
@@ -183,7 +183,7 @@ def test_no_file_at_all_is_an_error(
 
 
 @pytest.mark.parametrize("action", ["verify", "dump"])
-def test_a_path_that_is_not_there(
+def test_a_path_that_does_not_exist(
     action: str, partition: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing = partition / "none"

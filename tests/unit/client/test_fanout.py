@@ -94,7 +94,6 @@ OFFSETS = Operation(
     destination=Leader,
     build=build_offsets,
     read=read_offsets,
-    name=lambda tp: f"{tp.topic}-{tp.partition}",
 )
 DELETION = Operation(
     what="delete group",

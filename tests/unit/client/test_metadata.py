@@ -21,7 +21,7 @@ from kafkaio.protocol.error_codes import ErrorCode as E
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kafkaio.protocol.messages.produce import NodeEndpoint
 from kafkaio.types import Broker, TopicPartition
-from tests.fakes.broker import HANG, FakeCluster, FakeNode
+from tests.fakes.broker import HANG, FakeCluster, FakeNode, FakePartition
 from tests.unit.client.support import client_of
 
 T0 = TopicPartition("t", 0)
@@ -355,3 +355,22 @@ async def test_a_refresh_may_name_topics(cluster: FakeCluster) -> None:
         await anyio.sleep(120)
         client._cluster.request_refresh()
         assert (await client._cluster.wait_for_update()).partition_count("t") is None
+
+
+async def test_waiting_for_partitions(cluster: FakeCluster) -> None:
+    async with client_of(cluster) as client:
+        asker = client._cluster
+        await asker.wait_for_partitions([TopicPartition("t", 5)], 5)
+        before = len(asked(cluster))
+        await asker.wait_for_partitions([TopicPartition("t", n) for n in range(6)])
+        assert len(asked(cluster)) == before
+        # A view that is older than a partition is refreshed before it is missing.
+        cluster.topics["t"].partitions.append(FakePartition(0))
+        await asker.wait_for_partitions([TopicPartition("t", 6)], 5)
+        with pytest.raises(
+            UnknownTopicOrPartition, match="no partition 7 of topic 't'"
+        ):
+            await asker.wait_for_partitions([TopicPartition("t", n) for n in (0, 7)], 5)
+        with pytest.raises(UnknownTopicOrPartition, match="'absent'"):
+            await asker.wait_for_partitions([TopicPartition("absent", 0)], 1)
+        await asker.wait_for_partitions([], 5)

@@ -11,7 +11,7 @@ from typing import Any, Unpack, get_type_hints
 import pytest
 
 import kafkaio
-from kafkaio import Client, Consumer, Producer
+from kafkaio import Client, Consumer, FileOffsetStore, Producer
 from kafkaio.config import (
     ClientConfig,
     ClientOptions,
@@ -19,9 +19,10 @@ from kafkaio.config import (
     ConsumerOptions,
     ProducerConfig,
     ProducerOptions,
-    checks,
-    parse_servers,
 )
+from kafkaio.config.configs import parse_servers
+from kafkaio.config.declaration import option_of
+from kafkaio.config.unknown import FOREIGN
 from kafkaio.errors import ConfigurationError
 
 CONFIGS = [
@@ -154,8 +155,11 @@ def test_options_of_other_clients_say_what_to_do(
 
 def test_what_is_said_of_other_clients_is_true() -> None:
     options = {f.name for kind, _ in CONFIGS for f in fields(kind)}
-    assert not options & {*checks._FOREIGN, *checks.ALIASES}
-    for name, hint in checks._FOREIGN.items():
+    aliases = {
+        a for kind, _ in CONFIGS for f in fields(kind) for a in option_of(f).aliases
+    }
+    assert not options & {*FOREIGN, *aliases}
+    for name, hint in FOREIGN.items():
         for used in re.findall(r"use (\w+_\w+)(?!\w*\()", hint):
             assert used in options or hasattr(Consumer, used), name
 
@@ -246,7 +250,7 @@ def test_defaults_are_those_of_the_java_client() -> None:
         (ProducerConfig, {"compression_lz4_level": "9"}, "wrong type"),
         (ProducerConfig, {"compression_lz4_level": 99}, "not within 1 to 16"),
         (ProducerConfig, {"delivery_timeout_ms": 1}, "less than linger_ms"),
-        (ProducerConfig, {"acks": 1, "enable_idempotence": True}, "wants acks='all'"),
+        (ProducerConfig, {"acks": 1, "enable_idempotence": True}, "needs acks='all'"),
         (ProducerConfig, {"retries": 0, "enable_idempotence": True}, "retries > 0"),
         (
             ProducerConfig,
@@ -256,11 +260,38 @@ def test_defaults_are_those_of_the_java_client() -> None:
         (ProducerConfig, {"enable_idempotence": 1}, "wrong type"),
         (ConsumerConfig, {"group_id": ""}, "group_id is empty"),
         (ConsumerConfig, {"group_id": 5}, "wrong type"),
-        (ConsumerConfig, {"group_instance_id": "a"}, "wants a group_id"),
+        (ConsumerConfig, {"group_instance_id": "a"}, "needs a group_id"),
         (ConsumerConfig, {"auto_offset_reset": "eariest"}, "use latest, earliest"),
         (ConsumerConfig, {"auto_offset_reset": "by_duration:P"}, "ISO 8601"),
         (ConsumerConfig, {"heartbeat_interval_ms": 45_000}, "must be less than"),
         (ConsumerConfig, {"partition_assignment_strategy": ()}, "no assignor"),
+        (ConsumerConfig, {"partition_assignment_strategy": ", "}, "no assignor"),
+        (ConsumerConfig, {"partition_assignment_strategy": 5}, "no assignor"),
+        (ConsumerConfig, {"offset_store": "a.db", "group_id": "g"}, "no object with"),
+        (
+            ConsumerConfig,
+            {"offset_store": FileOffsetStore, "group_id": "g"},
+            "no object with the methods of OffsetStore",
+        ),
+        (ConsumerConfig, {"offset_store": FileOffsetStore("a")}, "give group_id"),
+        (
+            ConsumerConfig,
+            {"group_protocol": "classic", "group_remote_assignor": "range"},
+            "no meaning with group_protocol='classic'",
+        ),
+        (
+            ConsumerConfig,
+            {"group_protocol": "consumer", "session_timeout_ms": 6000},
+            "session_timeout_ms has no meaning with group_protocol='consumer'",
+        ),
+        (
+            ConsumerConfig,
+            {
+                "group_remote_assignor": "range",
+                "partition_assignment_strategy": "range",
+            },
+            "give one of them",
+        ),
         (ClientConfig, {"security_protocol": "SASL"}, "SASL is not in kafkaio yet"),
     ],
 )

@@ -79,7 +79,7 @@ class Cluster:
     def __init__(self, broker: Broker, thread: LoopThread) -> None:
         self.broker = broker
         self.servers = broker.bootstrap_servers
-        self.ask = thread.ask
+        self.ask = thread.call_blocking
 
     def consumer(self, **options: Any) -> Consumer:
         base = {"topics": "t", "group_id": "g", "auto_offset_reset": "earliest"}
@@ -661,7 +661,7 @@ async def test_a_crash_in_the_thread_is_heard() -> None:
                 if "fetch from" in task.get_name():
                     task.cancel()
 
-        consumer._core.thread.ask(cancel)
+        consumer._core.thread.call_blocking(cancel)
         with pytest.raises(ClosedError, match="cancelled from outside"):  # noqa: PT012
             for _ in range(COUNT + 1):
                 await anext(consumer)

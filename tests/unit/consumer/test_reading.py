@@ -114,7 +114,7 @@ async def test_a_reader_with_data_lets_other_tasks_run(
     async with make(**FIRST) as consumer:
         await asyncio.sleep(1)
         # As if the user had worked for a while without any await.
-        consumer._core.turns._slice_end = 0.0
+        consumer._core.time_slice._end = 0.0
         asyncio.get_running_loop().call_soon(heard.set)
         for _ in range(100):
             await anext(consumer)
@@ -436,7 +436,7 @@ async def test_sharing_a_client(cluster: FakeCluster, logs: FakeLogs):
                 client, assign=[ONE], auto_offset_reset="earliest"
             ) as consumer:
                 assert (await anext(consumer)).value == b"x"
-        assert client.statistics().state == "RUNNING"
+        assert client.statistics().state == "running"
         epochs = [r.session_epoch for r in cluster.requests(FetchRequest)]
         assert epochs.count(0) == 2
 

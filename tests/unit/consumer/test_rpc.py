@@ -41,7 +41,7 @@ class OneBroker:
         del kind, key
         self.forgotten.append(node_id)
 
-    def hang_up(self, node_id: int, cause: KafkaError) -> None:
+    def close_connections(self, node_id: int, cause: KafkaError) -> None:
         assert "silent" in str(cause)
         self.hung_up.append(node_id)
 

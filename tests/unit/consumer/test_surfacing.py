@@ -30,7 +30,7 @@ OWNERS = ["kafkaio", "kafkaio consumer", "kafkaio group g"]
 CLIENT = [
     "kafkaio",
     "kafkaio: CoordinatorFinder.run",
-    "kafkaio: MetadataKeeper.run",
+    "kafkaio: MetadataUpdater.run",
 ]
 CONSUMER = [
     *CLIENT,

@@ -16,13 +16,13 @@ from kafkaio._machines.metadata import (
     with_leader,
 )
 from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol.message import ZERO_UUID
 from kafkaio.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from kafkaio.protocol.schema import ZERO_UUID
 from kafkaio.types import Broker, TopicPartition
 
 A, B = uuid.UUID(int=1), uuid.UUID(int=2)

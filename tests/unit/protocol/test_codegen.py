@@ -8,7 +8,7 @@ import pytest
 
 from codegen.emit_messages import message_module, module_of
 from codegen.facts import MessageFact, parse, snake
-from codegen.names import class_names
+from codegen.names import class_names, public_names
 
 
 def schema(name: str, *fields: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -114,6 +114,30 @@ def test_classes_that_would_still_collide_are_an_error() -> None:
     response = facts("XResponse", struct("Topic"))
     with pytest.raises(ValueError, match="two classes of one name"):
         message_module([request, response])
+
+
+def test_structs_of_one_name_in_several_modules_are_prefixed_in_the_package() -> None:
+    modules = {
+        "x": {("XRequest", "Topic"): "Topic", ("XResponse", "Own"): "Own"},
+        "y": {("YResponse", "Topic"): "Topic", ("YRequest", "Data"): "Data"},
+    }
+    tops = ["XRequest", "XResponse", "YRequest", "YResponse", "Data"]
+    assert public_names(modules, tops) == {
+        "XRequestTopic": ("x", "Topic"),
+        "Own": ("x", "Own"),
+        "YResponseTopic": ("y", "Topic"),
+        "YRequestData": ("y", "Data"),
+    }
+
+
+def test_public_names_that_would_still_collide_are_an_error() -> None:
+    modules = {"x": {("X", "Topic"): "Topic"}, "y": {("Y", "Topic"): "Topic"}}
+    for taken in (["XTopic"], ["YTopic"]):
+        with pytest.raises(ValueError, match="two classes would have the name"):
+            public_names(modules, taken)
+    modules["z"] = {("Z", "XTopic"): "XTopic"}
+    with pytest.raises(ValueError, match="two classes would have the name XTopic"):
+        public_names(modules, [])
 
 
 @pytest.mark.parametrize(

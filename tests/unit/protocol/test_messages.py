@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import fields
+from importlib import import_module
+from pkgutil import iter_modules
 
 import pytest
 
@@ -13,7 +15,9 @@ from kafkaio.protocol import messages
 from kafkaio.protocol.api_keys import ApiKey, request_type
 from kafkaio.protocol.message import Request, Response, Struct
 from kafkaio.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from kafkaio.protocol.messages.fetch import FetchPartition
 from kafkaio.protocol.messages.incremental_alter_configs import AlterableConfig
+from kafkaio.protocol.messages.metadata import MetadataRequestTopic
 from kafkaio.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from tests.unit.protocol.populate import message_classes, nested
 
@@ -40,7 +44,27 @@ def test_names() -> None:
     assert messages.ProduceRequest.NAME == "ProduceRequest"
     assert {"FetchRequest", "ConsumerProtocolAssignment"} <= set(dir(messages))
     with pytest.raises(AttributeError, match="no message 'Nonsense'"):
-        messages.Nonsense  # type: ignore[attr-defined] # noqa: B018 # the point of it
+        messages.Nonsense  # noqa: B018 # the point of it
+
+
+def test_every_class_of_every_module_is_a_name_of_the_package() -> None:
+    inner = {
+        cls
+        for info in iter_modules(messages.__path__)
+        for cls in vars(import_module(f"{messages.__name__}.{info.name}")).values()
+        if isinstance(cls, type) and cls.__module__.startswith(messages.__name__)
+    }
+    found = [getattr(messages, name) for name in messages.__all__]
+    assert set(found) == inner
+    assert len(found) == len(inner)
+    assert set(messages.__all__) <= set(dir(messages))
+
+
+def test_a_name_that_several_modules_have_is_prefixed_with_its_message() -> None:
+    assert messages.MetadataRequestTopic is MetadataRequestTopic
+    assert messages.FetchRequestFetchPartition is FetchPartition
+    assert messages.ShareFetchRequestFetchPartition.__module__.endswith(".share_fetch")
+    assert not hasattr(messages, "FetchPartition")
 
 
 def test_every_api_key_but_the_removed_has_a_request() -> None:

@@ -1,4 +1,4 @@
-"""Receipts, deliveries and lanes: each law on the pure and on the compiled twin."""
+"""Receipts, deliveries and direct appends, on both codecs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def records_of(writer) -> list:
 
 
 class Bench:
-    """Lanes of one topic with a clock that stands still."""
+    """The open batches of one topic, with a fixed clock."""
 
     def __init__(self, twin, *, largest: int = 10_000, **options: bool) -> None:
         self.twin = twin
@@ -91,10 +91,10 @@ class Bench:
         return self.batches[partition][1].count
 
 
-# ---- lanes ---------------------------------------------------------------------------
+# ---- direct appends ------------------------------------------------------------------
 
 
-def test_a_record_without_a_key_goes_to_the_sticky_lane(twin) -> None:
+def test_a_record_without_a_key_goes_to_the_sticky_partition(twin) -> None:
     bench = Bench(twin)
     bench.open(1)
     assert bench.take() is None  # nothing is sticky yet
@@ -112,7 +112,7 @@ def test_a_record_without_a_key_goes_to_the_sticky_lane(twin) -> None:
     assert bench.take() is None
 
 
-def test_a_lane_sticks_until_it_had_its_bytes(twin) -> None:
+def test_a_partition_is_sticky_until_it_got_its_bytes(twin) -> None:
     bench = Bench(twin)
     bench.open(0)
     bench.lanes.stick("t", 0, 10)
@@ -122,7 +122,7 @@ def test_a_lane_sticks_until_it_had_its_bytes(twin) -> None:
     assert bench.take(partition=0) is not None
 
 
-def test_keys_and_partitions_find_their_lanes(twin) -> None:
+def test_keys_and_partitions_find_their_open_batches(twin) -> None:
     bench = Bench(twin)
     for partition in range(3):
         bench.open(partition)
@@ -135,7 +135,7 @@ def test_keys_and_partitions_find_their_lanes(twin) -> None:
     assert bench.lanes.unstick("t") == 0
 
 
-def test_keys_that_are_ignored_go_to_the_sticky_lane(twin) -> None:
+def test_records_with_ignored_keys_go_to_the_sticky_partition(twin) -> None:
     bench = Bench(twin, ignore_keys=True)
     for partition in range(3):
         bench.open(partition)
@@ -179,7 +179,9 @@ def test_keys_that_are_ignored_go_to_the_sticky_lane(twin) -> None:
         {"partition": 1},  # which has no lane
     ],
 )
-def test_what_is_odd_is_left_to_the_accumulator(twin, odd: dict) -> None:
+def test_records_that_are_not_plain_are_left_to_the_accumulator(
+    twin, odd: dict
+) -> None:
     bench = Bench(twin)
     bench.open(0, size=2**30)
     bench.lanes.stick("t", 0, 2**30)
@@ -194,7 +196,7 @@ def test_what_is_odd_is_left_to_the_accumulator(twin, odd: dict) -> None:
 
 @pytest.mark.parametrize("pairs", [tuple, list])
 @pytest.mark.parametrize("shape", [tuple, list, dict])
-def test_headers_of_any_shape_go_through_a_lane(twin, shape, pairs) -> None:
+def test_headers_of_any_shape_are_appended_directly(twin, shape, pairs) -> None:
     headers = (("trace", b"1"), ("é" * 70, b"v" * 200), ("none", None), ("", b""))
     bench = Bench(twin)
     bench.open(0)
@@ -219,7 +221,7 @@ def test_headers_that_change_afterwards_were_written_as_they_were(twin) -> None:
     assert second.headers == (("a", b"1"),)
 
 
-def test_a_clock_that_changes_the_headers_is_no_danger(twin) -> None:
+def test_a_clock_that_changes_the_headers_corrupts_nothing(twin) -> None:
     given = [("a", b"1")] * 9
 
     def clock() -> int:
@@ -259,7 +261,7 @@ def test_a_full_batch_takes_no_more(twin) -> None:
     assert bench.take(b"") is None
 
 
-def test_a_lane_takes_nothing_that_could_pass_its_limit(twin) -> None:
+def test_an_open_batch_takes_nothing_that_could_exceed_its_limit(twin) -> None:
     bench = Bench(twin)
     bench.open(0, limit=300)
     bench.lanes.stick("t", 0, 10_000)
@@ -278,7 +280,7 @@ def test_a_lane_takes_nothing_that_could_pass_its_limit(twin) -> None:
     assert bench.batches[0][0].size_bytes <= 300
 
 
-def test_what_no_lane_takes_is_handed_on(twin) -> None:
+def test_records_not_appended_directly_are_passed_on(twin) -> None:
     bench = Bench(twin)
     enqueue = twin.Enqueuer(bench.lanes, lambda *arguments: arguments).enqueue
     assert enqueue("t", "odd", key=1, headers=[1], timestamp=2) == (
@@ -292,7 +294,7 @@ def test_what_no_lane_takes_is_handed_on(twin) -> None:
         enqueue("t", b"v", b"k")
 
 
-def test_lanes_that_belong_to_a_thread_take_no_record_of_another(twin) -> None:
+def test_records_of_another_thread_are_not_appended_directly(twin) -> None:
     bench = Bench(twin)
     bench.open(0)
     bench.lanes.belong(threading.get_ident, lambda: None)
@@ -305,7 +307,7 @@ def test_lanes_that_belong_to_a_thread_take_no_record_of_another(twin) -> None:
     assert bench.take(partition=0) is not None
 
 
-def test_lanes_ask_now_and_then_whether_records_may_come(twin) -> None:
+def test_the_event_loop_is_checked_regularly(twin) -> None:
     bench = Bench(twin, largest=100)
     bench.open(0, size=10_000)
     asked = []
@@ -326,7 +328,7 @@ def test_lanes_ask_now_and_then_whether_records_may_come(twin) -> None:
     assert asked == [256, 512, 512]
 
 
-def test_a_lane_is_withdrawn(twin) -> None:
+def test_an_open_batch_is_withdrawn(twin) -> None:
     bench = Bench(twin)
     bench.open(0)
     bench.open(1)
@@ -358,7 +360,7 @@ def test_values_are_taken_up_to_the_end_of_the_batch(twin) -> None:
     assert bench.lanes.unstick("t") == bench.lanes.taken
 
 
-def test_values_are_taken_up_to_one_that_is_odd(twin) -> None:
+def test_values_are_taken_up_to_one_that_is_not_plain(twin) -> None:
     bench = Bench(twin)
     bench.open(0)
     bench.lanes.stick("t", 0, 10_000)
@@ -388,7 +390,7 @@ def where(places) -> list[tuple[int, int]]:
     ]
 
 
-def test_rows_go_to_the_lanes_of_their_keys(twin) -> None:
+def test_rows_go_to_the_open_batches_of_their_keys(twin) -> None:
     bench = Bench(twin)
     pairs = [(b"%d" % (n % 7), b"v%d" % n) for n in range(20)]
     rows, places = rows_of(twin, pairs), twin.Places(20)
@@ -416,7 +418,7 @@ def test_rows_go_to_the_lanes_of_their_keys(twin) -> None:
         take("t", None, rows, 21, twin.Places(99), 9_999)
 
 
-def test_rows_without_keys_go_to_the_sticky_lane(twin) -> None:
+def test_rows_without_keys_go_to_the_sticky_partition(twin) -> None:
     bench = Bench(twin)
     bench.open(1)
     rows, places = rows_of(twin, [(None, b"v")] * 20), twin.Places(20)
@@ -432,7 +434,7 @@ def test_rows_without_keys_go_to_the_sticky_lane(twin) -> None:
     assert where(places)[taken:] == [(0, 1 + row) for row in range(left)]
 
 
-def test_several_tables_share_a_lane(twin) -> None:
+def test_several_tables_share_an_open_batch(twin) -> None:
     bench = Bench(twin)
     bench.open(0)
     rows, places = rows_of(twin, [(None, b"v")]), [twin.Places(2), twin.Places(2)]
@@ -545,7 +547,7 @@ def test_an_acknowledged_delivery(twin) -> None:
 
 
 @pytest.mark.parametrize(("time", "expected"), [(-1, 9), (0, 0), (77, 77)])
-def test_the_brokers_time_counts_where_it_has_one(twin, time: int, expected) -> None:
+def test_the_brokers_timestamp_replaces_the_records(twin, time: int, expected) -> None:
     receipt = twin.Receipt("t", 0, count=1)
     receipt.acknowledge(-1, time)
     assert twin.Delivery(receipt, 0, 9).result() == RecordMetadata("t", 0, -1, expected)
@@ -618,7 +620,7 @@ def test_a_delivery_moves_with_its_record(twin) -> None:
     assert delivery.result().offset == 50
 
 
-def test_a_delivery_that_waits_asks_its_receipt_how(twin) -> None:
+def test_a_delivery_waits_as_its_receipt_says(twin) -> None:
     asked = []
 
     def wait(delivery):
@@ -636,7 +638,7 @@ def test_a_delivery_that_waits_asks_its_receipt_how(twin) -> None:
     assert asked == [delivery]
 
 
-def test_waiters_are_told_once_in_order(twin) -> None:
+def test_waiters_are_notified_once_in_order(twin) -> None:
     called = []
     receipt = twin.Receipt("t", 0)
 
@@ -661,7 +663,7 @@ def test_waiters_are_told_once_in_order(twin) -> None:
         receipt.fail(ValueError())
 
 
-def test_errors_that_nobody_asked_for_are_told(twin) -> None:
+def test_errors_that_nobody_reads_are_reported(twin) -> None:
     lost = []
     receipt = twin.Receipt(
         "t", 4, count=3, on_lost=lambda r, n: lost.append((r.topic, r.partition, n))
@@ -674,7 +676,7 @@ def test_errors_that_nobody_asked_for_are_told(twin) -> None:
     assert lost == [("t", 4, 2)]
 
 
-def test_nothing_is_told_of_what_went_well_or_was_asked_for(twin) -> None:
+def test_successes_and_errors_that_were_read_are_not_reported(twin) -> None:
     lost = []
     for error in (None, ValueError("no")):
         receipt = twin.Receipt("t", 4, count=1, on_lost=lost.append)

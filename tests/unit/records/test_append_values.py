@@ -1,4 +1,4 @@
-"""Appending a list of values in one call: each law on both codecs."""
+"""Appending a list of values in one call, on both codecs."""
 
 from __future__ import annotations
 

@@ -350,9 +350,7 @@ def test_unknown_magic(magic: int) -> None:
         (57, -1, "-1 records"),
     ],
 )
-def test_header_that_contradicts_itself(
-    position: int, value: int, message: str
-) -> None:
+def test_inconsistent_header(position: int, value: int, message: str) -> None:
     with pytest.raises(CorruptRecord, match=message):
         list(read_batches(patched(encode_batch(SOME), position, value)))
 

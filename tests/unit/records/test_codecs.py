@@ -1,4 +1,4 @@
-"""The loops over records: each law on the pure and on the compiled codec."""
+"""The loops over records, on both codecs."""
 
 from __future__ import annotations
 
@@ -340,7 +340,7 @@ def test_close(codec: ModuleType) -> None:
     assert writer.count == 1
 
 
-# The law of the twins: on any input both do the same.
+# The twins do the same on any input.
 
 origins = st.builds(
     lambda base_timestamp, start, stamped: origin(
@@ -373,7 +373,7 @@ forged_records = st.builds(
 
 @st.composite
 def damaged_sections(draw: st.DrawFn) -> tuple[bytes, int]:
-    """Forged records, one byte changed or none, and how many they claim to be."""
+    """Records with one byte changed or none, and a count that may be wrong."""
     records = draw(st.lists(forged_records, max_size=5))
     off_by = draw(st.sampled_from([0, 0, 0, 1, -1]))
     flip = draw(st.none() | st.tuples(st.integers(0, 200), st.integers(1, 255)))

@@ -1,4 +1,4 @@
-"""Records as columns and columns as records: each law on both codecs."""
+"""Records as columns and columns as records, on both codecs."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_twins_gather_alike(twins: tuple, batches: list, headers: bool) -> None:
 def test_twins_gather_alike_from_cursors(
     twins: tuple, batches: list, start: int, headers: bool, room: int
 ) -> None:
-    """Also among whole batches, corrupt ones, and when room was made before."""
+    """Also between batches, after corrupt ones, and after `reserve`."""
     found = []
     for codec in twins:
         builder = columnar(codec).ColumnsBuilder(headers=headers)
@@ -203,7 +203,7 @@ def test_limit_past_32_bits(codec: ModuleType) -> None:
         columnar(codec).ColumnsBuilder(limit=2**31)
 
 
-def test_header_names_are_mended(codec: ModuleType) -> None:
+def test_header_names_that_are_not_utf8_are_replaced(codec: ModuleType) -> None:
     name = b"\xff" * 2_000
     data = record(headers=varint(2) + (field(name) + field(b"1")) * 2) * 3
     builder = columnar(codec).ColumnsBuilder(headers=True)
@@ -325,9 +325,7 @@ WRONG: dict[str, BinaryView] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_columns_that_contradict_themselves(
-    twins: tuple[ModuleType, ModuleType], case: str
-) -> None:
+def test_inconsistent_columns(twins: tuple[ModuleType, ModuleType], case: str) -> None:
     messages = set()
     for codec in twins:
         module = columnar(codec)
@@ -347,7 +345,7 @@ def test_columns_that_contradict_themselves(
     assert len(messages) == 1
 
 
-def test_rows_that_are_not_there(codec: ModuleType) -> None:
+def test_rows_that_do_not_exist(codec: ModuleType) -> None:
     module = columnar(codec)
     writer = codec.RecordWriter(1_000)
     for start, stop in ((-1, 1), (2, 1), (0, 3)):
@@ -447,9 +445,7 @@ WRONG_HEADERS = {
 
 
 @pytest.mark.parametrize("case", WRONG_HEADERS)
-def test_headers_that_contradict_themselves(
-    twins: tuple[ModuleType, ModuleType], case: str
-) -> None:
+def test_inconsistent_headers(twins: tuple[ModuleType, ModuleType], case: str) -> None:
     messages = set()
     for codec in twins:
         rows = columnar(codec).Rows

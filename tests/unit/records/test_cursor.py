@@ -1,4 +1,4 @@
-"""The cursor over a batch, and lists of keys and values: each law on both codecs."""
+"""The cursor over a batch, and lists of keys and values, on both codecs."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def story(codec: ModuleType, data: bytes, count: int, at: Origin) -> object:
 
 @law
 @given(section=damaged_sections(), at=origins)
-def test_twins_tell_the_same_story(
+def test_twins_behave_alike_in_sequence(
     twins: tuple, section: tuple[bytes, int], at: Origin
 ) -> None:
     data, count = section

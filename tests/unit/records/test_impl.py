@@ -1,4 +1,4 @@
-"""The door to the codec: which twin is behind it, and how to choose."""
+"""The choice of the codec."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_both_loops_come_from_the_chosen_twin() -> None:
     assert _impl.decode_records.__module__ == f"kafkaio._records.{twin}"
 
 
-def test_there_is_one_door() -> None:
+def test_only_one_module_imports_the_compiled_codec() -> None:
     package = Path(_impl.__file__).parent.parent
     assert [
         file.name

@@ -17,7 +17,7 @@ from kafkaio._records.batch import (
     first_batch_size,
     read_batches,
 )
-from kafkaio._records.legacy import _mend_lz4_header
+from kafkaio._records.legacy import _fix_lz4_header
 from kafkaio.errors import CorruptRecord
 from kafkaio.types import Record, TimestampType
 
@@ -109,7 +109,7 @@ def test_format_1(
     assert batch.max_timestamp == batch.base_timestamp == timestamp
 
 
-def test_what_the_formats_do_not_have() -> None:
+def test_attributes_that_the_formats_do_not_have() -> None:
     batch = only(message(1, 0, b"v"))
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (-1,) * 3
     assert batch.leader_epoch == -1
@@ -170,7 +170,7 @@ def test_lz4_of_format_0_has_a_wrong_header_checksum(content_size: bool) -> None
     end = 14 if content_size else 6
     broken = bytearray(frame)
     broken[end] ^= 0x5A
-    assert _mend_lz4_header(bytes(broken)) == frame
+    assert _fix_lz4_header(bytes(broken)) == frame
     data = message(0, 3, bytes(broken), attributes=Compression.LZ4)
     (record,) = only(data).decode("t", 0)
     assert record.value == b"v" * 100
@@ -182,8 +182,8 @@ def test_lz4_of_format_0_has_a_wrong_header_checksum(content_size: bool) -> None
 
 @law
 @given(data=st.binary(max_size=20))
-def test_mending_never_changes_more_than_one_byte(data: bytes) -> None:
-    mended = _mend_lz4_header(data)
+def test_fixing_changes_at_most_one_byte(data: bytes) -> None:
+    mended = _fix_lz4_header(data)
     assert len(mended) == len(data)
     assert sum(a != b for a, b in zip(data, mended, strict=True)) <= 1
 
@@ -260,7 +260,7 @@ def test_message_that_ends_before_its_fields() -> None:
             struct.pack_into(">i", data, 8, size)
             with pytest.raises(CorruptRecord):
                 list(read_batches(with_own_crc(bytes(data))))
-    # The key takes the four bytes where the value's length should stand.
+    # The key takes the four bytes where the value's length should be.
     data = bytearray(message(0, 0, None))
     struct.pack_into(">i", data, 18, 4)
     with pytest.raises(CorruptRecord, match="before its value"):

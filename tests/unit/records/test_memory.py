@@ -1,4 +1,4 @@
-"""No way through the codecs leaves memory behind."""
+"""The codecs leak no memory."""
 
 from __future__ import annotations
 

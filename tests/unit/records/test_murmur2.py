@@ -49,6 +49,6 @@ def test_no_partitions(codec: ModuleType) -> None:
         hashing(codec).key_partition(b"key", 0)
 
 
-def test_the_partitioner_takes_what_the_door_gives() -> None:
+def test_the_partitioner_uses_the_chosen_codec() -> None:
     assert partitioner.murmur2 is _impl.murmur2
     assert partitioner.key_partition is _impl.key_partition

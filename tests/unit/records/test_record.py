@@ -179,7 +179,7 @@ def test_keeps_no_more_than_itself(codec: ModuleType) -> None:
     assert made.value == b"v" * 100
 
 
-def test_a_compiled_record_is_not_the_collectors(
+def test_a_compiled_record_is_not_tracked_by_the_collector(
     twins: tuple[ModuleType, ModuleType],
 ) -> None:
     made = decoded(twins[1], record())

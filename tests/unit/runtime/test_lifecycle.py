@@ -162,6 +162,36 @@ async def test_when_every_task_is_cancelled_the_next_call_finishes_it() -> None:
     assert thing.log == ["parts", "ends", "ends", "has ended"]
 
 
+async def test_of_several_calls_one_finishes_what_was_cut_short() -> None:
+    thing = Thing()
+    await thing.closing()
+    for _ in range(2):
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        await turns()
+    waiting = [asyncio.create_task(thing.ending.wait()) for _ in range(3)]
+    await turns()
+    thing.may_end.set()
+    await asyncio.wait(waiting)
+    assert thing.log == ["parts", "ends", "ends", "has ended"]
+
+
+async def test_calls_that_wait_meanwhile_see_it_cut_short_and_one_finishes() -> None:
+    thing = Thing()
+    closing = await thing.closing()
+    work = next(t for t in asyncio.all_tasks() if t.get_name() == "thing")
+    waiting = [asyncio.create_task(thing.ending.wait()) for _ in range(3)]
+    await turns()
+    for _ in range(2):  # the first part, then the second
+        work.cancel()
+        await turns()
+    assert not [task for task in waiting if task.done()]
+    thing.may_end.set()
+    await asyncio.wait([closing, *waiting])
+    assert thing.log == ["parts", "ends", "ends", "has ended"]
+    assert not [task.exception() for task in waiting if task.exception()]
+
+
 async def test_what_is_raised_reaches_whoever_waits() -> None:
     ending = Ending("thing")
 

@@ -26,10 +26,10 @@ async def test_calls_cross_there_and_home() -> None:
     async def there() -> int:
         assert asyncio.get_running_loop() is not here
         assert thread.is_inside
-        return await thread.call_home(at_home)
+        return await thread.call_owner(at_home)
 
     assert await thread.call(there) == outer
-    assert thread.ask(threading.get_ident) != outer
+    assert thread.call_blocking(threading.get_ident) != outer
     await thread.aclose()
     assert not thread.is_running
     assert "x" not in {each.name for each in threading.enumerate()}
@@ -46,7 +46,7 @@ async def test_what_is_raised_comes_out() -> None:
     with pytest.raises(ZeroDivisionError):
         await thread.call(fail)
     with pytest.raises(ValueError, match="invalid literal"):
-        thread.ask(lambda: int("x"))
+        thread.call_blocking(lambda: int("x"))
     await thread.aclose()
 
 
@@ -98,7 +98,7 @@ async def test_closing_ends_the_calls_under_way() -> None:
     with pytest.raises(ClosedError):
         await thread.call(lambda: asyncio.sleep(0))
     with pytest.raises(ClosedError):
-        thread.ask(int)
+        thread.call_blocking(int)
 
 
 async def test_it_starts_once_and_may_never_start() -> None:
@@ -137,7 +137,7 @@ async def test_a_thread_that_hangs_is_left_to_itself() -> None:
         hanging.set()
         let_go.wait()
 
-    asking = asyncio.create_task(asyncio.to_thread(thread.ask, hang))
+    asking = asyncio.create_task(asyncio.to_thread(thread.call_blocking, hang))
     while not hanging.is_set():  # noqa: ASYNC110
         await asyncio.sleep(0)
     await thread.aclose(0.01)
@@ -155,7 +155,7 @@ async def test_who_called_is_known_over_there() -> None:
         return caller()
 
     async def home_again() -> object:
-        return await thread.call_home(who)
+        return await thread.call_owner(who)
 
     assert await thread.call(who) is me
 
@@ -179,13 +179,13 @@ async def test_the_end_of_a_task_is_told_in_the_loop_that_asks() -> None:
         idents.append(threading.get_ident())
         heard.set()
 
-    thread.ask(lambda: when_done(task, hear))
+    thread.call_blocking(lambda: when_done(task, hear))
     own = asyncio.Event()
     when_done(task, own.set)
     go.set()
     await own.wait()
     await asyncio.to_thread(heard.wait)
-    assert idents == [thread.ask(threading.get_ident)]
+    assert idents == [thread.call_blocking(threading.get_ident)]
     await thread.aclose()
 
 

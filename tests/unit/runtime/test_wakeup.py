@@ -58,7 +58,7 @@ async def test_there_is_one_waiter() -> None:
     wakeup = Wakeup()
     waiting = asyncio.create_task(wakeup.wait(None))
     await asyncio.sleep(0)
-    with pytest.raises(RuntimeError, match="one waiter"):
+    with pytest.raises(RuntimeError, match="another task waits"):
         await wakeup.wait(None)
     wakeup.notify()
     assert await waiting

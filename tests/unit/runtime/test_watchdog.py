@@ -4,7 +4,7 @@ import threading
 import pytest
 
 from kafkaio._runtime.observer import guarded
-from kafkaio._runtime.watchdog import _Witness, watch_loop
+from kafkaio._runtime.watchdog import _StackSampler, watch_loop
 from tests.virtual_loop import VirtualClockLoop
 
 
@@ -52,7 +52,7 @@ def they_end() -> bool:
 def the_culprit() -> None:
     """Block until the watchdog has had its look, without giving the loop a turn."""
     [witness] = watchdogs()
-    assert isinstance(witness, _Witness)
+    assert isinstance(witness, _StackSampler)
     while not witness.stack:
         pass
 

@@ -18,9 +18,8 @@ from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import Subscription
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol import codec
-from kafkaio.protocol.message import Data
+from kafkaio.protocol.message import Data, Field
 from kafkaio.protocol.messages import consumer_protocol_assignment as assignments
-from kafkaio.protocol.schema import Field
 from kafkaio.types import TopicPartition
 
 __all__ = ["StickyAssignor"]

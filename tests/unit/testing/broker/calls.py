@@ -1,4 +1,4 @@
-"""A client that is nothing but frames, and batches to send with it."""
+"""A minimal client that sends single requests, and batches to send with it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def connect(broker: Broker, node_id: int = 0) -> Caller:
 
 @asynccontextmanager
 async def started(**options: object) -> AsyncIterator[tuple[Broker, Caller]]:
-    """A broker in memory whose nodes know all at once, a connection to the first."""
+    """A broker in memory without metadata delay, and a connection to its first node."""
     options = {"memory_transport": True, "metadata_delay": 0.0} | options
     broker = Broker(**options)  # type: ignore[arg-type]
     async with broker:

@@ -130,7 +130,7 @@ async def test_a_new_topic_can_be_used_when_its_creation_is_answered() -> None:
             assert answer.error_code == ErrorCode.NONE
 
 
-async def test_a_topic_that_grew_or_went_is_known_so_when_that_is_answered() -> None:
+async def test_a_change_of_a_topic_is_known_to_all_nodes_when_it_is_answered() -> None:
     async with started(metadata_delay=5.0, topics={"t": 1}) as (_, caller):
         more = CreatePartitionsRequest(
             topics=[CreatePartitionsTopic(name="t", count=2)]
@@ -151,7 +151,7 @@ async def test_a_topic_that_grew_or_went_is_known_so_when_that_is_answered() -> 
         ("2.8", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
-async def test_what_is_told_of_a_topic_that_asking_creates(
+async def test_metadata_of_a_topic_that_the_request_creates(
     release: str, code: ErrorCode
 ) -> None:
     async with started(metadata_delay=1.0, as_version=release) as (broker, caller):
@@ -163,7 +163,9 @@ async def test_what_is_told_of_a_topic_that_asking_creates(
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-async def test_asking_creates_where_both_sides_allow(allowed: bool) -> None:
+async def test_metadata_creates_a_topic_if_client_and_broker_allow_it(
+    allowed: bool,
+) -> None:
     async with started(metadata_delay=0.0, auto_create_topics=allowed) as (_, caller):
         for wish in (False, True):
             await metadata(caller, "new", create=wish)
@@ -174,7 +176,7 @@ async def test_asking_creates_where_both_sides_allow(allowed: bool) -> None:
         assert topic.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-async def test_what_cannot_be_created() -> None:
+async def test_create_topics_errors() -> None:
     async with started(nodes=2) as (_, caller):
         one = CreatableReplicaAssignment(partition_index=0, broker_ids=[0])
         other = CreatableReplicaAssignment(partition_index=2, broker_ids=[0])
@@ -200,7 +202,7 @@ async def test_what_cannot_be_created() -> None:
 
 
 @pytest.mark.parametrize("version", range(2, 8))
-async def test_create_only_to_see(version: int) -> None:
+async def test_create_with_validate_only(version: int) -> None:
     async with started() as (broker, caller):
         topic = CreatableTopic(name="t", num_partitions=-1, replication_factor=-1)
         request = CreateTopicsRequest(topics=[topic], validate_only=True)
@@ -348,7 +350,7 @@ async def test_the_cluster() -> None:
         assert wrong.error_code == ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
 
 
-async def test_what_may_be_done_is_told_to_who_asks() -> None:
+async def test_authorized_operations_are_returned_on_request() -> None:
     async with started(topics={"t": 1}) as (_, caller):
         untold = -(2**31)
         for asked in (False, True):
@@ -359,7 +361,7 @@ async def test_what_may_be_done_is_told_to_who_asks() -> None:
             on_cluster = 8096 if asked else untold
             assert cluster.cluster_authorized_operations == on_cluster
             everything = MetadataRequest(
-                # A topic that is asked for twice is told once.
+                # A topic that is named twice is answered once.
                 topics=[MetadataRequestTopic(name="t") for _ in range(2)],
                 include_topic_authorized_operations=asked,
                 include_cluster_authorized_operations=asked,
@@ -432,7 +434,7 @@ async def test_topics_page_by_page() -> None:
 
 
 @pytest.mark.parametrize("version", range(7))
-async def test_who_coordinates(version: int) -> None:
+async def test_find_coordinator(version: int) -> None:
     async with started(nodes=3) as (broker, caller):
         broker.control.move_coordinator("g", 2)
         if version < 4:
@@ -466,7 +468,7 @@ def test_java_hash(text: str, value: int) -> None:
     assert java_hash(text) == value
 
 
-async def test_a_node_that_was_down_leads_its_own_again() -> None:
+async def test_a_node_that_comes_back_leads_its_partitions_again() -> None:
     async with started(nodes=2) as (broker, caller):
         broker.create_topic("t", 2, 1)
         await produced(caller, "t", 0, batch())

@@ -1,4 +1,4 @@
-"""What is kept of what Kafka says of its configs."""
+"""The facts about Kafka's configs in ``configs.json``."""
 
 from __future__ import annotations
 

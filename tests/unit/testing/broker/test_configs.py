@@ -1,4 +1,4 @@
-"""Configs of topics, brokers and groups: what is known, refused, kept and obeyed."""
+"""Configs of topics, brokers and groups: described, refused, stored, in effect."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SESSION = "consumer.session.timeout.ms"
 
 Asked = tuple[int, str, Sequence[tuple[str, str | None]]]
 
-#: Resources of one request with what is to be set, and the errors of both APIs.
+#: Resources of one request with their configs, and the errors of both APIs.
 REFUSED: list[tuple[list[Asked], list[ErrorCode]]] = [
     ([(TOPIC, "t", [RETENTION]), (TOPIC, "t", [])], [INVALID_REQUEST] * 2),
     ([(TOPIC, "t", [RETENTION, RETENTION])], [INVALID_REQUEST]),
@@ -80,7 +80,7 @@ REFUSED: list[tuple[list[Asked], list[ErrorCode]]] = [
 
 
 def resources(api: ModuleType, asked: list[Asked]) -> list[Any]:
-    """What is to be set, in the words of one of the two APIs."""
+    """The resources of a request in the form of one of the two APIs."""
     return [
         api.AlterConfigsResource(
             resource_type=kind,
@@ -197,7 +197,7 @@ async def test_a_change_of_a_brokers_config_reaches_the_topics() -> None:
         assert (await produced(caller, "t", 0, large)).error_code == NONE
 
 
-async def test_hours_of_retention_are_told_in_milliseconds() -> None:
+async def test_hours_of_retention_are_described_in_milliseconds() -> None:
     config = {"log.retention.hours": 2, "log.roll.ms": 5000}
     async with started(topics={"t": 1}, config=config) as (broker, caller):
         found = await configs_of(caller, TOPIC, "t", "retention.ms", "segment.ms")
@@ -207,7 +207,7 @@ async def test_hours_of_retention_are_told_in_milliseconds() -> None:
         assert (log.retention_ms, log.segment_ms) == (7_200_000, 5000)
 
 
-async def test_what_was_set_for_the_cluster_can_be_taken_back() -> None:
+async def test_cluster_configs_can_be_removed() -> None:
     async with started() as (_, caller):
         assert await alter(caller, BROKER, "", "log.cleaner.threads", "2") == NONE
         changed = resources(single, [(BROKER, "", [("log.cleaner.threads", None)])])
@@ -218,7 +218,7 @@ async def test_what_was_set_for_the_cluster_can_be_taken_back() -> None:
         assert (told.value, told.config_source) == ("1", 5)
 
 
-async def test_a_config_that_kafka_does_not_know_is_kept_as_a_secret() -> None:
+async def test_an_unknown_config_is_stored_as_sensitive() -> None:
     async with started() as (_, caller):
         assert await alter(caller, BROKER, "0", "my.plugin.key", "word") == NONE
         told = (await configs_of(caller, BROKER, "0"))["my.plugin.key"]
@@ -255,7 +255,7 @@ async def test_a_groups_config_reaches_its_members() -> None:
         assert broker.control.members("g") == []
 
 
-async def test_static_configs_reach_what_they_are_about() -> None:
+async def test_static_configs_have_an_effect() -> None:
     config: dict[str, str | float] = {
         "num.partitions": 3,
         "default.replication.factor": "2",
@@ -306,12 +306,12 @@ async def test_static_configs_reach_what_they_are_about() -> None:
         {"advertised.listeners": "PLAINTEXT://localhost:99999"},
     ],
 )
-def test_static_configs_that_cannot_be(config: dict[str, str | float]) -> None:
+def test_invalid_static_configs(config: dict[str, str | float]) -> None:
     with pytest.raises(ValueError, match=next(iter(config))):
         Broker(config=config)
 
 
-async def test_listeners_say_where_the_nodes_are() -> None:
+async def test_listeners_set_the_addresses_of_the_nodes() -> None:
     config: dict[str, str | float] = {
         "listeners": "CONTROLLER://:9093,PLAINTEXT://127.0.0.1:0",
         "advertised.listeners": "PLAINTEXT://kafka.example:19092",
@@ -332,7 +332,7 @@ async def test_settings_of_groups_are_described_under_kafkas_names() -> None:
         assert told["group.max.session.timeout.ms"].config_source == 5
 
 
-async def test_dynamic_configs_outlive_the_process(tmp_path: Path) -> None:
+async def test_dynamic_configs_survive_a_restart(tmp_path: Path) -> None:
     async with started(data_dir=tmp_path) as (_, caller):
         assert await alter(caller, GROUP, "g", SESSION, "50000") == NONE
         assert await alter(caller, BROKER, "", "message.max.bytes", "300") == NONE

@@ -99,7 +99,7 @@ async def test_what_is_not_there() -> None:
             broker.control.assign_members("billing", {})
 
 
-async def test_members_come_to_read_partitions_that_are_added() -> None:
+async def test_members_get_added_partitions() -> None:
     async with (
         Broker(topics={"orders": 2}) as broker,
         member(broker) as consumer,

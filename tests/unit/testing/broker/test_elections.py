@@ -1,4 +1,4 @@
-"""Who leads when nodes come, go and hang, and what an unclean election costs."""
+"""Leader elections when nodes start, stop and hang; unclean elections."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def diverge(broker: Broker, caller: Caller) -> Partition:
     return broker.topics["t"].partitions[0]
 
 
-async def test_an_unclean_election_loses_what_the_replica_had_not_got() -> None:
+async def test_an_unclean_election_loses_what_the_replica_does_not_have() -> None:
     async with started(nodes=2) as (broker, caller):
         broker.create_topic("t", 1, 2, UNCLEAN)
         partition = await diverge(broker, caller)
@@ -57,7 +57,7 @@ async def test_an_unclean_election_loses_what_the_replica_had_not_got() -> None:
         caller = await connect(broker, 1)
         (data,) = await fetched(caller, fetch("t", {0: 2}))
         assert data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
-        # The producer's lost batch is no duplicate: it is written again.
+        # The producer's lost batch is not a duplicate: it is written again.
         again = with_producer(batch(), 7, 0, 1)
         assert (await produced(caller, "t", 0, again)).base_offset == 1
         await broker.control.restart(0)
@@ -65,7 +65,7 @@ async def test_an_unclean_election_loses_what_the_replica_had_not_got() -> None:
         assert partition.high_watermark == 2
 
 
-async def test_without_it_nothing_is_lost_and_nobody_leads() -> None:
+async def test_without_unclean_election_there_is_no_leader_and_no_loss() -> None:
     async with started(nodes=2) as (broker, caller):
         broker.create_topic("t", 1, 2)
         partition = await diverge(broker, caller)
@@ -78,7 +78,7 @@ async def test_without_it_nothing_is_lost_and_nobody_leads() -> None:
         assert isr(broker) == (0, [0, 1])
 
 
-async def test_allowing_it_elects_at_once() -> None:
+async def test_allowing_unclean_election_elects_at_once() -> None:
     async with started(nodes=3) as (broker, caller):
         broker.create_topic("t", 1, 2)
         await diverge(broker, caller)
@@ -92,7 +92,7 @@ async def test_allowing_it_elects_at_once() -> None:
         assert isr(broker) == (1, [1])
 
 
-async def test_a_replica_that_was_too_slow_takes_over_uncleanly() -> None:
+async def test_a_replica_out_of_sync_becomes_an_unclean_leader() -> None:
     async with started(nodes=2) as (broker, caller):
         broker.create_topic("t", 1, 2, UNCLEAN)
         broker.control.shrink_isr(("t", 0), 1)
@@ -102,7 +102,7 @@ async def test_a_replica_that_was_too_slow_takes_over_uncleanly() -> None:
         assert broker.topics["t"].partitions[0].high_watermark == 0
 
 
-async def test_a_node_that_hangs_too_long_is_taken_for_dead() -> None:
+async def test_a_node_that_is_paused_too_long_is_fenced() -> None:
     async with started(nodes=2) as (broker, caller):
         broker.create_topic("t", 1, 2)
         broker.control.pause(0, fenced_after=5.0)
@@ -117,7 +117,7 @@ async def test_a_node_that_hangs_too_long_is_taken_for_dead() -> None:
         assert isr(broker) == (1, [0, 1])
 
 
-async def test_a_node_that_goes_on_in_time_leads_on() -> None:
+async def test_a_node_that_is_resumed_in_time_stays_leader() -> None:
     async with started(nodes=2) as (broker, _):
         broker.create_topic("t", 1, 2)
         broker.control.pause(0, fenced_after=5.0)

@@ -38,7 +38,7 @@ def ask(name: str = "kafkaio", version: str = "1.0") -> ApiVersionsRequest:
 
 
 @pytest.mark.parametrize("version", range(5))
-async def test_versions_are_told(version: int) -> None:
+async def test_versions_are_reported(version: int) -> None:
     async with started() as (_, caller):
         response = await caller.call(ask(), version)
         told = {k.api_key: (k.min_version, k.max_version) for k in response.api_keys}
@@ -68,7 +68,7 @@ async def test_software_names_that_kafka_refuses(name: str) -> None:
         assert response.error_code == ErrorCode.INVALID_REQUEST
 
 
-async def test_what_cannot_be_understood_ends_the_connection() -> None:
+async def test_a_malformed_request_closes_the_connection() -> None:
     async with started(as_version="2.1") as (broker, _):
         for frame in (b"\0\0\0\1x", b"\0\0\0\x08\0\0\0\x0b\0\0\0\0"):
             caller = await connect(broker)
@@ -82,7 +82,7 @@ async def test_what_cannot_be_understood_ends_the_connection() -> None:
             await too_new.frame()
 
 
-async def test_bytes_behind_a_request_are_ignored() -> None:
+async def test_bytes_after_a_request_are_ignored() -> None:
     async with started() as (_, caller):
         assert caller.transport is not None
         request = b"\0\x16\0\x04\0\0\0\7\0\1x\0\0\0\0\0\x01" + b"\xff" * 8
@@ -95,12 +95,14 @@ async def test_bytes_behind_a_request_are_ignored() -> None:
 def test_every_release_serves_what_clients_need(release: str) -> None:
     handlers = handlers_of(release)
     assert {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA} <= set(handlers)
-    assert all(0 <= h.told_lowest <= h.lowest <= h.highest for h in handlers.values())
+    assert all(
+        0 <= h.advertised_lowest <= h.lowest <= h.highest for h in handlers.values()
+    )
     assert (ApiKey.DESCRIBE_CLUSTER in handlers) == (release != "2.1")
 
 
 def test_a_release_that_is_not_known() -> None:
-    with pytest.raises(ValueError, match=r"has to be one of 2\.1, 2\.8"):
+    with pytest.raises(ValueError, match=r"must be one of 2\.1, 2\.8"):
         Broker(as_version="0.9")
     with pytest.raises(ValueError, match="nodes=0"):
         Broker(nodes=0)
@@ -128,7 +130,7 @@ async def test_disconnecting_leaves_a_node_up() -> None:
         assert not broker.nodes[0].connections
 
 
-async def test_control_of_what_is_not_there() -> None:
+async def test_control_of_unknown_nodes_and_partitions() -> None:
     async with started(topics={"t": 1}, nodes=2) as (broker, _):
         await broker.control.stop(1)
         with pytest.raises(ValueError, match="node 1 is not up"):
@@ -196,7 +198,7 @@ async def test_a_data_directory_outlives_the_broker(tmp_path: Path) -> None:
         assert broker.topics["t"].partitions[0].leader_epoch == 1
         (found,) = await fetched(caller, fetch("t", {0: 0}))
         assert found.high_watermark == 2
-        # The producer is remembered, too, and no id is given out twice.
+        # The producer's state is restored, and no producer id is handed out twice.
         assert (await produced(caller, "t", 0, data)).base_offset == 0
         other = await caller.call(InitProducerIdRequest(transactional_id=None), 4)
         assert other.producer_id > new.producer_id
@@ -220,7 +222,7 @@ async def test_a_deleted_topic_leaves_nothing(tmp_path: Path) -> None:
         assert not (tmp_path / "t-0").exists()
 
 
-async def test_what_is_too_old_is_forgotten() -> None:
+async def test_old_records_are_deleted() -> None:
     async with started() as (broker, caller):
         broker.create_topic("t", configs={"retention.ms": "1", "segment.ms": "1"})
         await produced(caller, "t", 0, batch(timestamp=1))
@@ -229,7 +231,7 @@ async def test_what_is_too_old_is_forgotten() -> None:
         assert (partition.start_offset, partition.high_watermark) == (1, 1)
 
 
-async def test_logs_are_tidied_now_and_then() -> None:
+async def test_logs_are_cleaned_regularly() -> None:
     async with started() as (broker, caller):
         broker.create_topic("t", configs={"retention.ms": "1", "segment.ms": "1"})
         await produced(caller, "t", 0, batch(timestamp=1))
@@ -252,7 +254,7 @@ async def test_node_ids_may_count_from_one() -> None:
         assert (await produced(caller, "t", 1, batch())).error_code == 0
 
 
-async def test_our_mistake_ends_one_connection_and_is_told() -> None:
+async def test_a_bug_closes_one_connection_and_is_reported() -> None:
     told = []
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: told.append(context["exception"]))
@@ -265,7 +267,7 @@ async def test_our_mistake_ends_one_connection_and_is_told() -> None:
         assert (await (await connect(broker)).call(ask(), 3)).error_code == 0
 
 
-def test_handlers_serve_the_versions_that_their_headers_tell() -> None:
+def test_handlers_serve_the_versions_in_their_docstrings() -> None:
     for handler in handlers_of(RELEASES[-1]).values():
         told = sys.modules[handler.handle.__module__].__doc__ or ""
         found = re.match(r"\w+, versions? (\d+)(?: (?:to|and) (\d+))?", told)
@@ -274,7 +276,7 @@ def test_handlers_serve_the_versions_that_their_headers_tell() -> None:
         assert (handler.lowest, handler.highest) == (int(lowest), int(highest))
 
 
-def test_a_broker_starts_without_what_it_may_never_need() -> None:
+def test_a_broker_starts_without_importing_handlers() -> None:
     code = (
         "import asyncio, sys\n"
         "from kafkaio.testing import Broker\n"

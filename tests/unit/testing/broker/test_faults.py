@@ -99,7 +99,7 @@ async def test_an_error_of_every_partition_counts_once() -> None:
         assert rule.count == 1
 
 
-async def test_one_partition_brings_a_fault_upon_the_whole_request() -> None:
+async def test_a_fault_of_one_partition_applies_to_the_whole_request() -> None:
     async with started(topics={"t": 2, "u": 1}) as (broker, caller):
         loop = asyncio.get_running_loop()
         rule = broker.faults.on("Produce", delay(3), partition=("t", 1))
@@ -124,7 +124,7 @@ async def test_a_partition_of_a_fetch_session() -> None:
         assert rule.count == 1
 
 
-async def test_a_request_about_a_topic_is_about_its_partitions() -> None:
+async def test_a_request_about_a_topic_concerns_its_partitions() -> None:
     async with started(topics={"t": 2}) as (broker, caller):
         rule = broker.faults.on("Metadata", delay(3), partition=("t", 1))
         await caller.call(MetadataRequest(topics=[WANTED]), 9)
@@ -158,7 +158,7 @@ async def test_a_request_is_overtaken_by_the_next() -> None:
         ] == [(1, 1), (2, 0)]
 
 
-async def test_nothing_comes_that_could_overtake() -> None:
+async def test_no_request_comes_that_could_overtake() -> None:
     async with started(topics={"t": 1}) as (broker, caller):
         loop = asyncio.get_running_loop()
         broker.faults.on("Produce", reorder(times=1, seconds=2))
@@ -243,7 +243,7 @@ async def test_corrupt_bytes() -> None:
         ("DescribeConfigs", DescribeConfigsRequest(resources=[OF_T]), 4, "results"),
     ],
 )
-async def test_errors_of_what_is_no_partition(
+async def test_errors_of_other_parts_than_partitions(
     api: str, request_: Any, version: int, path: str
 ) -> None:
     async with started(topics={"t": 1}) as (broker, caller):
@@ -255,20 +255,22 @@ async def test_errors_of_what_is_no_partition(
         assert rule.count == 1
 
 
-async def test_what_has_no_room_for_an_error() -> None:
+async def test_an_api_without_error_codes_is_refused() -> None:
     async with started() as (broker, _):
-        with pytest.raises(ValueError, match="DESCRIBE_TOPIC_PARTITIONS has no room"):
+        with pytest.raises(
+            ValueError, match="answer of DESCRIBE_TOPIC_PARTITIONS has no error code"
+        ):
             broker.faults.on("DescribeTopicPartitions", error(ErrorCode.NOT_CONTROLLER))
 
 
 @pytest.mark.parametrize("code", ["NOT_CONTROLLER", None])
-def test_an_error_that_is_none(code: Any) -> None:
+def test_an_error_code_that_does_not_exist(code: Any) -> None:
     with pytest.raises(ValueError, match="is not a valid ErrorCode"):
         error(code)
 
 
 def strikes(faults: Faults, count: int) -> list[bool]:
-    return [bool(faults.striking(0, 0, None, lambda *_: True)) for _ in range(count)]
+    return [bool(faults.matching(0, 0, None, lambda *_: True)) for _ in range(count)]
 
 
 def test_a_seeded_rate_repeats_itself() -> None:
@@ -298,14 +300,14 @@ def test_rules_come_and_go() -> None:
     assert strikes(faults, 1) == [False]
 
 
-def test_what_cannot_be_asked_for() -> None:
+def test_faults_that_are_refused() -> None:
     with pytest.raises(ValueError, match="no API 'Produse'"):
         Faults().on("Produse", drop())
     with pytest.raises(ValueError, match="no node 17: the nodes are 0, 1"):
         Broker(nodes=2).faults.on("Produce", drop(), node=17)
 
 
-async def test_the_effect_stays_when_versions_are_told() -> None:
+async def test_the_effect_stays_when_versions_are_reported() -> None:
     async with started() as (broker, caller):
         broker.faults.on("ApiVersions", error(ErrorCode.UNSUPPORTED_VERSION, times=1))
         request = ApiVersionsRequest(
@@ -316,7 +318,7 @@ async def test_the_effect_stays_when_versions_are_told() -> None:
         assert (await caller.call(request, 3)).error_code == 0
 
 
-async def test_word_of_a_new_topic_comes_late() -> None:
+async def test_nodes_learn_late_of_a_new_topic() -> None:
     wish = CreateTopicsRequest(topics=[NEW])
     asked = MetadataRequest(topics=[MetadataRequestTopic(name="new")])
     async with started() as (broker, caller):

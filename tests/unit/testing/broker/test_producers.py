@@ -29,7 +29,7 @@ def test_an_unknown_producer_may_begin_anywhere() -> None:
     accept(ProducerStates(), 41)
 
 
-def test_a_gap_and_a_step_back_are_out_of_order() -> None:
+def test_a_gap_or_an_older_sequence_is_out_of_order() -> None:
     states = ProducerStates()
     accept(states, 0, count=3)
     for sequence in (0, 2, 4):
@@ -58,7 +58,7 @@ def test_a_new_epoch_begins_at_zero_and_fences_the_old() -> None:
     assert refused(states, older) == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_a_fence_keeps_the_old_epoch_out() -> None:
+def test_a_fence_refuses_the_old_epoch() -> None:
     fenced: dict[int, int] = {}
     states = ProducerStates(fenced)
     accept(states, 0)
@@ -74,7 +74,7 @@ def test_a_fence_keeps_the_old_epoch_out() -> None:
 @given(
     st.lists(st.integers(1, 2**30), min_size=1, max_size=8), st.integers(0, 2**31 - 1)
 )
-def test_sequences_go_on_after_they_wrap(counts: list[int], first: int) -> None:
+def test_sequences_continue_after_they_wrap(counts: list[int], first: int) -> None:
     states = ProducerStates()
     sequence = first
     for count in counts:

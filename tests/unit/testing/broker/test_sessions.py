@@ -4,11 +4,15 @@ import pytest
 
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.broker.sessions import Asked, FetchSession, FetchSessions
+from kafkaio.testing.broker.sessions import (
+    FetchSession,
+    FetchSessions,
+    SessionPartition,
+)
 
 
 def begin(sessions: FetchSessions, *indexes: int) -> FetchSession:
-    changed = [(("t", i), Asked(0, 100)) for i in indexes]
+    changed = [(("t", i), SessionPartition(0, 100)) for i in indexes]
     return sessions.find(0, 0, changed, [], by_id=False)
 
 
@@ -18,12 +22,12 @@ def refused(sessions: FetchSessions, number: int, epoch: int) -> ErrorCode:
     return caught.value.code
 
 
-def test_a_session_goes_on_from_epoch_to_epoch() -> None:
+def test_a_session_continues_from_epoch_to_epoch() -> None:
     sessions = FetchSessions()
     session = begin(sessions, 0, 1)
     assert session.session_id > 0
     assert session.is_full
-    asked = Asked(5, 100)
+    asked = SessionPartition(5, 100)
     again = sessions.find(
         session.session_id, 1, [(("t", 2), asked)], [("t", 0)], by_id=False
     )
@@ -36,18 +40,20 @@ def test_a_session_goes_on_from_epoch_to_epoch() -> None:
     sessions.find(session.session_id, 2, [], [], by_id=False)
 
 
-def test_an_update_keeps_what_the_client_was_told() -> None:
+def test_an_update_keeps_what_the_client_was_sent() -> None:
     sessions = FetchSessions()
     session = begin(sessions, 0)
-    session.partitions["t", 0].told_watermark = 9
-    sessions.find(session.session_id, 1, [(("t", 0), Asked(4, 100))], [], by_id=False)
-    assert session.partitions["t", 0] == Asked(4, 100, told_watermark=9)
+    session.partitions["t", 0].sent_watermark = 9
+    sessions.find(
+        session.session_id, 1, [(("t", 0), SessionPartition(4, 100))], [], by_id=False
+    )
+    assert session.partitions["t", 0] == SessionPartition(4, 100, sent_watermark=9)
 
 
-def test_what_is_asked_for_and_forgotten_at_once_is_answered_once() -> None:
+def test_a_partition_both_named_and_forgotten_is_answered_once() -> None:
     sessions = FetchSessions()
     session = begin(sessions, 0)
-    key, asked = ("t", 0), Asked(4, 100)
+    key, asked = ("t", 0), SessionPartition(4, 100)
     last = sessions.find(session.session_id, 1, [(key, asked)], [key], by_id=False)
     assert (last.session_id, last.is_full) == (0, True)
     assert list(last.partitions) == [key]
@@ -69,25 +75,25 @@ def test_epoch_zero_replaces() -> None:
     sessions = FetchSessions()
     session = begin(sessions, 0)
     other = sessions.find(
-        session.session_id, 0, [(("t", 0), Asked(0, 1))], [], by_id=False
+        session.session_id, 0, [(("t", 0), SessionPartition(0, 1))], [], by_id=False
     )
     assert other.session_id not in {0, session.session_id}
     assert len(sessions) == 1
 
 
-def test_nothing_asked_is_no_session() -> None:
+def test_a_request_without_partitions_opens_no_session() -> None:
     assert begin(FetchSessions()).session_id == 0
 
 
 def test_names_and_ids_do_not_mix() -> None:
     sessions = FetchSessions()
     session = begin(sessions, 0)
-    changed = [((uuid4(), 0), Asked(0, 1))]
+    changed = [((uuid4(), 0), SessionPartition(0, 1))]
     with pytest.raises(Refusal, match="FETCH_SESSION_TOPIC_ID_ERROR"):
         sessions.find(session.session_id, 1, changed, [], by_id=True)
 
 
-def test_the_one_used_longest_ago_makes_room() -> None:
+def test_the_least_recently_used_session_is_replaced() -> None:
     sessions = FetchSessions(slots=2)
     first, second = begin(sessions, 0), begin(sessions, 0)
     sessions.find(first.session_id, 1, [], [], by_id=False)

@@ -1,4 +1,4 @@
-"""What our own clients make of faults and of the hand on the cluster, over TCP."""
+"""kafkaio's own clients with faults and controls of the broker, over TCP."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_sessions_end_when_time_is_skipped() -> None:
             await consumer.poll(timeout=0.02)
 
 
-async def test_a_paused_leader_holds_a_producer_up() -> None:
+async def test_a_paused_leader_delays_a_producer() -> None:
     async with Broker(nodes=2) as broker, asyncio.timeout(30):
         broker.create_topic("t", 1, 2)
         async with Producer(
@@ -47,7 +47,7 @@ async def test_a_paused_leader_holds_a_producer_up() -> None:
             assert (await delivery).offset == 1
 
 
-async def test_a_producer_waits_for_replicas_and_heeds_a_fence() -> None:
+async def test_a_producer_waits_for_replicas_and_is_fenced() -> None:
     async with Broker(nodes=3) as broker, asyncio.timeout(100):
         broker.create_topic("t", 1, 3, {"min.insync.replicas": "3"})
         async with Producer(broker.bootstrap_servers) as producer:
@@ -64,7 +64,7 @@ async def test_a_producer_waits_for_replicas_and_heeds_a_fence() -> None:
 
 
 @pytest.mark.parametrize("fault", [duplicate(), reorder(), reorder(rate=0.5)])
-async def test_an_idempotent_producer_stands_above_the_network(fault: Fault) -> None:
+async def test_an_idempotent_producer_survives_network_faults(fault: Fault) -> None:
     async with Broker(topics={"t": 1}) as broker, asyncio.timeout(30):
         rule = broker.faults.on("Produce", fault, partition=("t", 0))
         async with Producer(broker.bootstrap_servers, linger_ms=0) as producer:

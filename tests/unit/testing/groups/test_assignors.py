@@ -45,7 +45,7 @@ def test_uniform_moves_only_what_it_must() -> None:
     assert again == found
 
 
-def test_uniform_gives_a_claim_of_two_to_one() -> None:
+def test_uniform_gives_a_partition_of_two_owners_to_one() -> None:
     found = uniform(spec({"a": {T}, "b": {T}}, {T: 1}, {"a": {(T, 0)}, "b": {(T, 0)}}))
     assert sorted(map(len, found.values())) == [0, 1]
 
@@ -65,7 +65,7 @@ topics = st.sets(st.sampled_from([T, U]))
     st.sampled_from(sorted(ASSIGNORS)),
 )
 @settings(deadline=None, max_examples=60)
-def test_every_partition_that_is_wanted_has_one_owner(
+def test_every_subscribed_partition_has_one_owner(
     subscriptions: dict[str, set[UUID]], in_t: int, in_u: int, assignor: str
 ) -> None:
     partitions = {T: in_t, U: in_u}

@@ -9,7 +9,7 @@ from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
 from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.classic_member import Joining, State, Syncing
+from kafkaio.testing.groups.classic_member import JoinRequest, State, SyncRequest
 from kafkaio.testing.groups.config import GroupConfig
 
 
@@ -28,7 +28,7 @@ class Driver:
 
     def join(self, member_id: str = "", **fields: object) -> int:
         self.count += 1
-        joining = Joining(
+        joining = JoinRequest(
             member_id=member_id,
             instance_id=None,
             client_id="c",
@@ -56,7 +56,7 @@ class Driver:
 
     def sync(self, member_id: str, **fields: object) -> int:
         self.count += 1
-        syncing = Syncing(
+        syncing = SyncRequest(
             member_id=member_id, instance_id=None, generation=self.group.generation
         )
         self.group.sync(replace(syncing, **fields), self.count, self.now)  # type: ignore[arg-type]
@@ -73,7 +73,7 @@ class Driver:
         return self.group.check_commit(member_id, None, generation, self.now)
 
     def two_joined(self) -> tuple[str, str]:
-        """A leader and a follower that have both to sync."""
+        """A leader and a follower that both have to sync."""
         leader = self.joined().member_id
         second = self.join()
         again = self.join(leader)
@@ -171,7 +171,9 @@ def test_a_member_told_its_id_leaves_a_group_without_members() -> None:
         ({"member_id": "x", "instance_id": "i"}, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_what_cannot_join_an_empty_group(fields: dict[str, object], code: int) -> None:
+def test_joins_that_an_empty_group_refuses(
+    fields: dict[str, object], code: int
+) -> None:
     assert Driver().joined(**fields).error_code == code  # type: ignore[arg-type]
 
 
@@ -185,7 +187,7 @@ def test_protocols_have_to_agree(fields: dict[str, object]) -> None:
     assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
-def test_a_full_group_takes_nobody_but_its_members() -> None:
+def test_a_full_group_accepts_only_its_members() -> None:
     driver = Driver(max_size=1)
     leader = driver.joined().member_id
     assert driver.joined().error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
@@ -204,7 +206,7 @@ def test_a_rebalancing_group_counts_who_has_joined() -> None:
     assert third not in driver.answers()
 
 
-def test_the_protocol_is_the_one_that_most_like_best_of_those_all_know() -> None:
+def test_the_protocol_is_the_most_preferred_one_that_all_support() -> None:
     driver = Driver(initial_rebalance_delay=3.0)
     one = driver.join(protocols=(("odd", b""), ("a", b"1"), ("b", b"1")))
     driver.join(protocols=(("b", b"2"), ("a", b"2")))
@@ -234,7 +236,7 @@ def test_the_wait_for_more_members_ends_with_the_rebalance_timeout() -> None:
     assert driver.group.deadline == 4.0
 
 
-def test_followers_get_their_part_when_the_leader_syncs() -> None:
+def test_followers_get_their_assignment_when_the_leader_syncs() -> None:
     driver = Driver()
     leader, follower = driver.two_joined()
     waiting = driver.sync(follower)
@@ -283,7 +285,7 @@ def test_a_session_does_not_end_while_its_sync_waits() -> None:
         ({"instance_id": "x"}, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_what_a_sync_is_refused_for(fields: dict[str, object], code: int) -> None:
+def test_sync_errors(fields: dict[str, object], code: int) -> None:
     driver = Driver()
     leader, _ = driver.pair()
     member_id = str(fields.pop("member_id", leader))
@@ -334,7 +336,7 @@ def test_heartbeats() -> None:
     assert driver.group.members[leader].session_deadline == inf
 
 
-def test_who_is_not_heard_of_is_removed_and_the_others_rebalance() -> None:
+def test_a_member_whose_session_ends_is_removed_and_the_others_rebalance() -> None:
     driver = Driver()
     leader, follower = driver.pair()
     driver.now = 9.0
@@ -349,7 +351,7 @@ def test_who_is_not_heard_of_is_removed_and_the_others_rebalance() -> None:
     assert driver.joined(follower).generation_id == 3
 
 
-def test_who_does_not_join_in_time_is_removed() -> None:
+def test_a_member_that_does_not_join_in_time_is_removed() -> None:
     driver = Driver()
     leader, follower = driver.pair()
     waiting = driver.join(leader)
@@ -365,7 +367,7 @@ def test_who_does_not_join_in_time_is_removed() -> None:
     assert driver.commit(follower) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_who_joins_and_never_syncs_is_removed_after_the_rebalance_timeout() -> None:
+def test_a_member_that_never_syncs_is_removed_after_the_rebalance_timeout() -> None:
     driver = Driver()
     leader, _ = driver.pair()
     third = driver.join()
@@ -506,7 +508,7 @@ def test_static_members_keep_their_places_while_all_are_away() -> None:
     assert driver.group.deadline == 120.0
 
 
-def test_a_static_leader_that_is_away_hands_the_lead_over() -> None:
+def test_a_static_leader_that_is_away_is_replaced_as_leader() -> None:
     driver = Driver()
     one = driver.joined(instance_id="i").member_id
     driver.sync(one, instance_id="i")
@@ -547,15 +549,15 @@ def test_commits() -> None:
     assert driver.commit(follower) == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_who_waits_is_let_go_where_the_group_is_not_the_one() -> None:
+def test_waiting_requests_fail_when_the_group_is_replaced() -> None:
     driver = Driver()
     leader, follower = driver.pair()
     join = driver.join(leader)
-    driver.group.release(ErrorCode.NOT_COORDINATOR)
+    driver.group.fail_waiting(ErrorCode.NOT_COORDINATOR)
     assert driver.answers()[join].error_code == ErrorCode.NOT_COORDINATOR
     driver.join(leader)
     driver.join(follower)
     driver.answers()
     sync = driver.sync(follower)
-    driver.group.release(ErrorCode.NOT_COORDINATOR)
+    driver.group.fail_waiting(ErrorCode.NOT_COORDINATOR)
     assert driver.answers()[sync].error_code == ErrorCode.NOT_COORDINATOR

@@ -13,13 +13,14 @@ from kafkaio.protocol.messages.consumer_protocol_subscription import (
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.classic_member import Joining, State, Syncing
+from kafkaio.testing.groups.classic_member import JoinRequest, State, SyncRequest
 from kafkaio.testing.groups.config import GroupConfig
+from kafkaio.testing.groups.control import CoordinatorControl
 from kafkaio.testing.groups.coordinator import GroupCoordinator
-from kafkaio.testing.groups.kip848 import ConsumerGroup
-from kafkaio.testing.groups.kip848_member import Beat
+from kafkaio.testing.groups.kip848 import Kip848Group
+from kafkaio.testing.groups.kip848_member import Kip848Heartbeat
 from kafkaio.testing.groups.offsets import Committed
-from tests.unit.testing.groups.fake_home import FakeHome
+from tests.unit.testing.groups.fake_cluster_port import FakeClusterPort
 
 DAY_MS = 86_400_000
 
@@ -35,9 +36,9 @@ class Clock:
         return round(self.seconds * 1000)
 
 
-def made(home: FakeHome, clock: Clock, **config: float) -> GroupCoordinator:
+def made(cluster: FakeClusterPort, clock: Clock, **config: float) -> GroupCoordinator:
     return GroupCoordinator(
-        home,
+        cluster,
         now=clock.now,
         wall_ms=clock.wall_ms,
         config=GroupConfig(**config),  # type: ignore[arg-type]
@@ -45,8 +46,8 @@ def made(home: FakeHome, clock: Clock, **config: float) -> GroupCoordinator:
 
 
 @pytest.fixture
-def home() -> FakeHome:
-    return FakeHome(t=2)
+def cluster() -> FakeClusterPort:
+    return FakeClusterPort(t=2)
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def clock() -> Clock:
     return Clock()
 
 
-def joining(new_id: str = "1", **fields: object) -> Joining:
+def joining(new_id: str = "1", **fields: object) -> JoinRequest:
     said: dict[str, object] = {
         "member_id": "",
         "instance_id": None,
@@ -67,10 +68,10 @@ def joining(new_id: str = "1", **fields: object) -> Joining:
         "new_id": new_id,
         "knows_member_id_required": False,
     }
-    return Joining(**(said | fields))  # type: ignore[arg-type]
+    return JoinRequest(**(said | fields))  # type: ignore[arg-type]
 
 
-def asking(group: ClassicGroup, request: Joining) -> Callable[[int, float], None]:
+def asking(group: ClassicGroup, request: JoinRequest) -> Callable[[int, float], None]:
     return lambda reply, now: group.join(request, reply, now)
 
 
@@ -80,7 +81,7 @@ async def stable(coordinator: GroupCoordinator, **fields: object) -> str:
     request = joining(**fields)  # type: ignore[arg-type]
     answer = await coordinator.wait(group, asking(group, request))
     assert isinstance(answer, JoinGroupResponse)
-    syncing = Syncing(
+    syncing = SyncRequest(
         member_id=answer.member_id,
         instance_id=fields.get("instance_id"),  # type: ignore[arg-type]
         generation=answer.generation_id,
@@ -91,14 +92,14 @@ async def stable(coordinator: GroupCoordinator, **fields: object) -> str:
 
 
 async def test_only_the_leader_of_a_shard_coordinates(
-    home: FakeHome, clock: Clock
+    cluster: FakeClusterPort, clock: Clock
 ) -> None:
-    coordinator = made(home, clock, load_time=1.0)
+    coordinator = made(cluster, clock, load_time=1.0)
     assert coordinator.refuse(0, "g") == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     clock.seconds = 1.0
     assert coordinator.refuse(0, "g") == ErrorCode.NONE
     assert coordinator.refuse(1, "g") == ErrorCode.NOT_COORDINATOR
-    home.leader = 1
+    cluster.leader = 1
     coordinator.moved(0)
     assert coordinator.refuse(0, "g") == ErrorCode.NOT_COORDINATOR
     assert coordinator.refuse(1, "g") == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -107,9 +108,9 @@ async def test_only_the_leader_of_a_shard_coordinates(
 
 
 async def test_a_join_waits_and_a_move_ends_the_wait(
-    home: FakeHome, clock: Clock
+    cluster: FakeClusterPort, clock: Clock
 ) -> None:
-    coordinator = made(home, clock, initial_rebalance_delay=3.0)
+    coordinator = made(cluster, clock, initial_rebalance_delay=3.0)
     group = coordinator.classic("g")
     assert group is not None
     async with asyncio.TaskGroup() as tasks:
@@ -124,9 +125,9 @@ async def test_a_join_waits_and_a_move_ends_the_wait(
 
 
 async def test_a_request_that_is_cancelled_is_forgotten(
-    home: FakeHome, clock: Clock
+    cluster: FakeClusterPort, clock: Clock
 ) -> None:
-    coordinator = made(home, clock, initial_rebalance_delay=3.0)
+    coordinator = made(cluster, clock, initial_rebalance_delay=3.0)
     group = coordinator.classic("g")
     assert group is not None
     task = asyncio.create_task(coordinator.wait(group, asking(group, joining())))
@@ -135,15 +136,15 @@ async def test_a_request_that_is_cancelled_is_forgotten(
     with pytest.raises(asyncio.CancelledError):
         await task
     clock.seconds = 3.0
-    with coordinator.at_work(group) as now:
+    with coordinator.changing(group) as now:
         group.tick(now)
     assert group.state is State.COMPLETING
     coordinator.close()
 
 
-async def test_timers_run_on_the_loops_clock(home: FakeHome) -> None:
+async def test_timers_run_on_the_loops_clock(cluster: FakeClusterPort) -> None:
     coordinator = GroupCoordinator(
-        home, config=GroupConfig(initial_rebalance_delay=0.01)
+        cluster, config=GroupConfig(initial_rebalance_delay=0.01)
     )
     group = coordinator.classic("g")
     assert group is not None
@@ -153,8 +154,10 @@ async def test_timers_run_on_the_loops_clock(home: FakeHome) -> None:
     coordinator.close()
 
 
-async def test_groups_and_offsets_are_found_again(home: FakeHome, clock: Clock) -> None:
-    first = made(home, clock)
+async def test_groups_and_offsets_are_found_again(
+    cluster: FakeClusterPort, clock: Clock
+) -> None:
+    first = made(cluster, clock)
     member = await stable(first, instance_id="i")
     first.commit("g", {("t", 0): Committed(7, 3, "meta", 5)})
     first.commit("g", {("t", 1): Committed(8, -1, "", 5)})
@@ -163,7 +166,7 @@ async def test_groups_and_offsets_are_found_again(home: FakeHome, clock: Clock) 
     await stable(first, instance_id="i", new_id="2")
     first.close()
 
-    second = made(home, clock)
+    second = made(cluster, clock)
     assert second.refuse(0, "g") == ErrorCode.NONE
     group = second.find("g")
     assert isinstance(group, ClassicGroup)
@@ -185,30 +188,30 @@ async def test_groups_and_offsets_are_found_again(home: FakeHome, clock: Clock) 
 
 
 async def test_a_group_that_is_deleted_is_gone_for_good(
-    home: FakeHome, clock: Clock
+    cluster: FakeClusterPort, clock: Clock
 ) -> None:
-    first = made(home, clock)
+    first = made(cluster, clock)
     member = await stable(first)
     first.commit("g", {("t", 0): Committed(7, 3, "", 5)})
-    first.levers.expel("g", member)
+    CoordinatorControl(first).expel("g", member)
     first.delete("g")
-    second = made(home, clock)
+    second = made(cluster, clock)
     assert second.refuse(0, "g") == ErrorCode.NONE
     assert second.find("g") is None
     assert len(second.offsets_of("g")) == 0
 
 
 async def test_offsets_of_an_empty_group_expire_after_it_became_empty(
-    home: FakeHome, clock: Clock
+    cluster: FakeClusterPort, clock: Clock
 ) -> None:
-    coordinator = made(home, clock, offsets_retention=86400.0)
+    coordinator = made(cluster, clock, offsets_retention=86400.0)
     said = b"\x00\x00" + encode(ConsumerProtocolSubscription(topics=["t"]), 0)
     member = await stable(coordinator, protocols=(("range", said),))
     coordinator.commit("g", {("t", 0): Committed(7, 3, "", 0)})
     clock.seconds = 200_000.0
     coordinator.expire()
     assert ("t", 0) in coordinator.offsets_of("g")
-    coordinator.levers.expel("g", member)
+    CoordinatorControl(coordinator).expel("g", member)
     clock.seconds += 86_399.0
     coordinator.expire()
     assert ("t", 0) in coordinator.offsets_of("g")
@@ -218,10 +221,10 @@ async def test_offsets_of_an_empty_group_expire_after_it_became_empty(
 
 
 async def test_topics_that_members_read_do_not_expire(
-    home: FakeHome, clock: Clock
+    cluster: FakeClusterPort, clock: Clock
 ) -> None:
-    coordinator = made(home, clock, offsets_retention=1.0)
-    home.topics["u"] = 1
+    coordinator = made(cluster, clock, offsets_retention=1.0)
+    cluster.topics["u"] = 1
     said = ConsumerProtocolSubscription(topics=["t"])
     subscription = b"\x00\x00" + encode(said, 0)
     await stable(coordinator, protocols=(("range", subscription),))
@@ -233,10 +236,10 @@ async def test_topics_that_members_read_do_not_expire(
 
 
 @pytest.mark.parametrize("fields", [{"protocol_type": "connect"}, {}])
-async def test_members_that_do_not_say_what_they_read_keep_all_offsets(
-    home: FakeHome, clock: Clock, fields: dict[str, object]
+async def test_members_with_malformed_subscriptions_keep_all_offsets(
+    cluster: FakeClusterPort, clock: Clock, fields: dict[str, object]
 ) -> None:
-    coordinator = made(home, clock, offsets_retention=1.0)
+    coordinator = made(cluster, clock, offsets_retention=1.0)
     await stable(coordinator, **fields)
     coordinator.commit("g", {("t", 0): Committed(7, 3, "", 0)})
     clock.seconds = 1.0
@@ -246,9 +249,9 @@ async def test_members_that_do_not_say_what_they_read_keep_all_offsets(
 
 
 async def test_offsets_without_members_expire_by_their_commit(
-    home: FakeHome, clock: Clock
+    cluster: FakeClusterPort, clock: Clock
 ) -> None:
-    coordinator = made(home, clock, offsets_retention=86400.0)
+    coordinator = made(cluster, clock, offsets_retention=86400.0)
     coordinator.commit("g", {("t", 0): Committed(7, 3, "", 0)})
     coordinator.commit("g", {("t", 1): Committed(7, 3, "", 0, DAY_MS * 2)})
     clock.seconds = 86_400.0
@@ -259,41 +262,44 @@ async def test_offsets_without_members_expire_by_their_commit(
     assert coordinator.find("g") is None
 
 
-def joining_beat(member_id: str = "m", **fields: object) -> Beat:
+def joining_beat(member_id: str = "m", **fields: object) -> Kip848Heartbeat:
     said: dict[str, object] = {
         "rebalance_timeout": 1.0,
         "names": frozenset({"t"}),
         "owned": frozenset(),
     }
-    return Beat(member_id=member_id, epoch=0, **(said | fields))  # type: ignore[arg-type]
+    return Kip848Heartbeat(member_id=member_id, epoch=0, **(said | fields))  # type: ignore[arg-type]
 
 
 async def test_a_group_without_members_may_change_its_protocol(
-    home: FakeHome, clock: Clock
+    cluster: FakeClusterPort, clock: Clock
 ) -> None:
-    coordinator = made(home, clock)
+    coordinator = made(cluster, clock)
     member = await stable(coordinator)
-    assert coordinator.beat("g", joining_beat()).error == ErrorCode.GROUP_ID_NOT_FOUND
-    coordinator.levers.expel("g", member)
-    assert coordinator.beat("g", joining_beat()).epoch == 2
+    assert (
+        coordinator.kip848_heartbeat("g", joining_beat()).error
+        == ErrorCode.GROUP_ID_NOT_FOUND
+    )
+    CoordinatorControl(coordinator).expel("g", member)
+    assert coordinator.kip848_heartbeat("g", joining_beat()).epoch == 2
     group = coordinator.find("g")
-    assert isinstance(group, ConsumerGroup)
-    coordinator.levers.rebalance("g")
+    assert isinstance(group, Kip848Group)
+    CoordinatorControl(coordinator).rebalance("g")
     assert group.epoch == 3
-    coordinator.levers.expel("g", "m")
+    CoordinatorControl(coordinator).expel("g", "m")
     assert isinstance(coordinator.classic("g"), ClassicGroup)
 
 
-async def test_no_timer_runs_while_nobody_coordinates(
-    home: FakeHome, clock: Clock
+async def test_no_timer_runs_without_a_coordinator(
+    cluster: FakeClusterPort, clock: Clock
 ) -> None:
-    coordinator = made(home, clock)
+    coordinator = made(cluster, clock)
     await stable(coordinator)
     assert coordinator._timers
-    home.leader = -1
+    cluster.leader = -1
     coordinator.moved(0)
     assert not coordinator._timers
-    home.leader = 1
+    cluster.leader = 1
     clock.seconds = 5.0
     coordinator.moved(0)
     assert coordinator._timers
@@ -301,34 +307,34 @@ async def test_no_timer_runs_while_nobody_coordinates(
     coordinator.close()
 
 
-async def test_a_target_by_hand(home: FakeHome, clock: Clock) -> None:
-    coordinator = made(home, clock)
-    coordinator.beat("g", joining_beat())
+async def test_a_target_by_hand(cluster: FakeClusterPort, clock: Clock) -> None:
+    coordinator = made(cluster, clock)
+    coordinator.kip848_heartbeat("g", joining_beat())
     group = coordinator.find("g")
-    assert isinstance(group, ConsumerGroup)
-    coordinator.levers.assign("g", {"m": {"t": [1]}})
-    assert group.target == {"m": {(home.topic_id("t"), 1)}}
+    assert isinstance(group, Kip848Group)
+    CoordinatorControl(coordinator).assign("g", {"m": {"t": [1]}})
+    assert group.target == {"m": {(cluster.topic_id("t"), 1)}}
     with pytest.raises(KeyError, match="none"):
-        coordinator.levers.assign("g", {"m": {"none": [1]}})
-    coordinator.levers.assign("g", None)
-    coordinator.beat("g", joining_beat())
+        CoordinatorControl(coordinator).assign("g", {"m": {"none": [1]}})
+    CoordinatorControl(coordinator).assign("g", None)
+    coordinator.kip848_heartbeat("g", joining_beat())
     assert len(group.target["m"]) == 2
     coordinator.commit("classic", {})
-    with pytest.raises(TypeError, match="the leader"):
-        coordinator.levers.assign("classic", {})
+    with pytest.raises(TypeError, match="its leader assigns"):
+        CoordinatorControl(coordinator).assign("classic", {})
     coordinator.close()
 
 
-async def test_what_was_committed_expires_by_itself(
-    home: FakeHome, clock: Clock
+async def test_committed_offsets_expire_by_a_timer(
+    cluster: FakeClusterPort, clock: Clock
 ) -> None:
-    coordinator = made(home, clock, offsets_retention=1.0)
+    coordinator = made(cluster, clock, offsets_retention=1.0)
     coordinator.commit("g", {("t", 0): Committed(7, 3, "", 0)})
     clock.seconds = 1.0
-    home.leader = -1
+    cluster.leader = -1
     coordinator._check_expiry()
     assert coordinator.find("g") is not None
-    home.leader = 0
+    cluster.leader = 0
     coordinator._check_expiry()
     assert coordinator.find("g") is None
 
@@ -341,10 +347,10 @@ def said() -> tuple[tuple[str, bytes], ...]:
     return (("range", b"\x00\x00" + encode(subscription, 0)),)
 
 
-async def test_who_waits_in_a_group_that_is_upgraded_has_to_join_again(
-    home: FakeHome, clock: Clock
+async def test_waiting_members_of_an_upgraded_group_have_to_join_again(
+    cluster: FakeClusterPort, clock: Clock
 ) -> None:
-    coordinator = made(home, clock)
+    coordinator = made(cluster, clock)
     member = await stable(coordinator, protocols=said())
     first = coordinator.find("g")
     assert isinstance(first, ClassicGroup)
@@ -353,11 +359,11 @@ async def test_who_waits_in_a_group_that_is_upgraded_has_to_join_again(
         coordinator.join("g", joining("2", client_id="d", protocols=said()))
     )
     await asyncio.sleep(0)
-    assert coordinator.beat("g", joining_beat()).error == ErrorCode.NONE
+    assert coordinator.kip848_heartbeat("g", joining_beat()).error == ErrorCode.NONE
     answer = await waiting
     assert answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS
     group = coordinator.find("g")
-    assert isinstance(group, ConsumerGroup)
+    assert isinstance(group, Kip848Group)
     assert group.members.keys() == {member, answer.member_id, "m"}
     joined = await coordinator.join(
         "g", joining(member_id=answer.member_id, protocols=said())
@@ -365,7 +371,7 @@ async def test_who_waits_in_a_group_that_is_upgraded_has_to_join_again(
     assert joined.generation_id == group.epoch
     told = await coordinator.sync(
         "g",
-        Syncing(
+        SyncRequest(
             member_id=joined.member_id,
             instance_id=None,
             generation=joined.generation_id,
@@ -376,46 +382,46 @@ async def test_who_waits_in_a_group_that_is_upgraded_has_to_join_again(
 
 
 async def test_a_first_heartbeat_that_fails_leaves_the_group_as_it_is(
-    home: FakeHome, clock: Clock
+    cluster: FakeClusterPort, clock: Clock
 ) -> None:
-    coordinator = made(home, clock)
+    coordinator = made(cluster, clock)
     await stable(coordinator, protocols=said())
-    first, written = coordinator.find("g"), len(home.records)
+    first, written = coordinator.find("g"), len(cluster.records)
     assert isinstance(first, ClassicGroup)
     first.members[next(iter(first.members))].assignment = b""
     wrong = joining_beat(regex="(")
-    error = coordinator.beat("g", wrong).error
+    error = coordinator.kip848_heartbeat("g", wrong).error
     assert error == ErrorCode.INVALID_REGULAR_EXPRESSION
     assert coordinator.find("g") is first
-    assert coordinator.beat("new", wrong).error == error
+    assert coordinator.kip848_heartbeat("new", wrong).error == error
     assert coordinator.find("new") is None
-    assert len(home.records) == written
+    assert len(cluster.records) == written
     coordinator.close()
 
 
 async def test_a_group_goes_from_one_protocol_to_the_other_and_back(
-    home: FakeHome, clock: Clock
+    cluster: FakeClusterPort, clock: Clock
 ) -> None:
-    coordinator = made(home, clock)
+    coordinator = made(cluster, clock)
     member = await stable(coordinator, protocols=said())
     classic = coordinator.find("g")
     assert isinstance(classic, ClassicGroup)
     classic.members[member].assignment = b""
     classic.generation = 7
-    coordinator.beat("g", joining_beat())
-    again = made(home, clock)
+    coordinator.kip848_heartbeat("g", joining_beat())
+    again = made(cluster, clock)
     assert again.refuse(0, "g") == ErrorCode.NONE
-    assert isinstance(again.find("g"), ConsumerGroup)
-    leaves = Beat(member_id="m", epoch=-1)
-    assert coordinator.beat("g", leaves).error == ErrorCode.NONE
+    assert isinstance(again.find("g"), Kip848Group)
+    leaves = Kip848Heartbeat(member_id="m", epoch=-1)
+    assert coordinator.kip848_heartbeat("g", leaves).error == ErrorCode.NONE
     group = coordinator.find("g")
     assert isinstance(group, ClassicGroup)
     assert (group.state, group.generation) == (State.PREPARING, 8)
     assert coordinator.heartbeat("g", member, None, 8) == (
         ErrorCode.REBALANCE_IN_PROGRESS
     )
-    # What was kept when it changed is there though it has not come to rest.
-    again = made(home, clock)
+    # What was written at the change is there, although the group is not stable.
+    again = made(cluster, clock)
     assert again.refuse(0, "g") == ErrorCode.NONE
     found = again.find("g")
     assert isinstance(found, ClassicGroup)
@@ -424,10 +430,10 @@ async def test_a_group_goes_from_one_protocol_to_the_other_and_back(
     again.close()
 
 
-async def test_a_coordinator_that_moves_knows_what_was_written(
-    home: FakeHome, clock: Clock
+async def test_a_coordinator_that_moves_has_what_was_written(
+    cluster: FakeClusterPort, clock: Clock
 ) -> None:
-    coordinator = made(home, clock, load_time=2.0)
+    coordinator = made(cluster, clock, load_time=2.0)
     member = await stable(coordinator)
     coordinator.commit("g", {("t", 0): Committed(7, 3, "", 0)})
     waiting = asyncio.ensure_future(coordinator.join("g", joining("2")))
@@ -436,10 +442,10 @@ async def test_a_coordinator_that_moves_knows_what_was_written(
     assert (await waiting).error_code == ErrorCode.NOT_COORDINATOR
     group = coordinator.find("g")
     assert isinstance(group, ClassicGroup)
-    # The rebalance is forgotten, and so is who joined for it.
+    # The rebalance is lost, with the members that joined in it.
     assert (group.state, list(group.members)) == (State.STABLE, [member])
     assert group.members[member].session_deadline == 12.0
-    assert coordinator.levers.committed("g", "t", 0) == 7
+    assert CoordinatorControl(coordinator).committed("g", "t", 0) == 7
     with pytest.raises(Refusal, match="COORDINATOR_LOAD_IN_PROGRESS"):
         coordinator.led_by(0)
     clock.seconds = 2.0
@@ -447,52 +453,54 @@ async def test_a_coordinator_that_moves_knows_what_was_written(
     coordinator.close()
 
 
-async def test_requests_to_groups_that_are_not_there(
-    home: FakeHome, clock: Clock
+async def test_requests_to_unknown_groups(
+    cluster: FakeClusterPort, clock: Clock
 ) -> None:
-    coordinator = made(home, clock)
-    syncing = Syncing(member_id="m", instance_id=None, generation=1)
+    coordinator = made(cluster, clock)
+    syncing = SyncRequest(member_id="m", instance_id=None, generation=1)
     with pytest.raises(Refusal, match="UNKNOWN_MEMBER_ID"):
         await coordinator.sync("g", syncing)
     with pytest.raises(Refusal, match="UNKNOWN_MEMBER_ID"):
         coordinator.heartbeat("g", "m", None, 1)
     assert coordinator.leave("g", [("m", None)]) == [ErrorCode.UNKNOWN_MEMBER_ID]
-    beat = Beat(member_id="m", epoch=1)
-    assert coordinator.beat("g", beat).error == ErrorCode.GROUP_ID_NOT_FOUND
+    beat = Kip848Heartbeat(member_id="m", epoch=1)
+    assert coordinator.kip848_heartbeat("g", beat).error == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 async def test_a_member_that_is_told_to_join_is_waited_for(
-    home: FakeHome, clock: Clock
+    cluster: FakeClusterPort, clock: Clock
 ) -> None:
-    coordinator = made(home, clock)
-    coordinator.beat("g", joining_beat())
+    coordinator = made(cluster, clock)
+    coordinator.kip848_heartbeat("g", joining_beat())
     joined = await coordinator.join("g", joining(member_id="c", protocols=said()))
-    coordinator.beat("g", joining_beat("n"))
+    coordinator.kip848_heartbeat("g", joining_beat("n"))
     group = coordinator.find("g")
-    assert isinstance(group, ConsumerGroup)
+    assert isinstance(group, Kip848Group)
     group.members["c"].sync_deadline = 1000.0
-    syncing = Syncing(member_id="c", instance_id=None, generation=joined.generation_id)
+    syncing = SyncRequest(
+        member_id="c", instance_id=None, generation=joined.generation_id
+    )
     with pytest.raises(Refusal, match="REBALANCE_IN_PROGRESS"):
         await coordinator.sync("g", syncing)
-    # Though the request failed, the timer runs.
+    # The timer runs, although the request failed.
     assert group.members["c"].join_deadline < 1000.0
     assert coordinator._timers
     coordinator.close()
 
 
-async def test_a_group_of_those_who_know_only_their_ids_is_taken_over(
-    home: FakeHome, clock: Clock
+async def test_a_group_with_only_pending_members_is_replaced(
+    cluster: FakeClusterPort, clock: Clock
 ) -> None:
-    coordinator = made(home, clock)
+    coordinator = made(cluster, clock)
     member = await stable(coordinator, protocols=said())
     told = await coordinator.join(
         "g", joining("2", protocols=said(), knows_member_id_required=True)
     )
     assert told.error_code == ErrorCode.MEMBER_ID_REQUIRED
     assert coordinator.leave("g", [(member, None)]) == [ErrorCode.NONE]
-    # It goes on counting where the classic group was.
-    assert coordinator.beat("g", joining_beat()).epoch == 2
+    # Its epoch continues from the generation of the classic group.
+    assert coordinator.kip848_heartbeat("g", joining_beat()).epoch == 2
     group = coordinator.find("g")
-    assert isinstance(group, ConsumerGroup)
+    assert isinstance(group, Kip848Group)
     assert group.members.keys() == {"m"}
     coordinator.close()

@@ -203,7 +203,7 @@ async def test_errors_of_joins(asker: Asker, version: int) -> None:
         assert answer.error_code == ErrorCode.INVALID_SESSION_TIMEOUT
 
 
-async def test_what_concerns_another_node(asker: Asker) -> None:
+async def test_requests_to_another_node_than_the_coordinator(asker: Asker) -> None:
     other = 1 - asker.broker.control.coordinator("g")
     code = ErrorCode.NOT_COORDINATOR
     for request, version in (
@@ -230,7 +230,7 @@ async def test_what_concerns_another_node(asker: Asker) -> None:
 async def test_while_a_coordinator_loads(asker: Asker) -> None:
     await asker.member()
     coordinator = coordinator_of(asker.broker.nodes[0].cluster)
-    coordinator._ready_at[coordinator.home.shard_of("g")] = coordinator.now() + 60
+    coordinator._ready_at[coordinator.cluster.shard_of("g")] = coordinator.now() + 60
     loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert (await asker.join()).error_code == loading
     beat = await asker.ask(HeartbeatRequest(group_id="g"), 4)
@@ -245,7 +245,7 @@ async def test_while_a_coordinator_loads(asker: Asker) -> None:
     assert (await asker.ask(ListGroupsRequest(), 5, other)).error_code == 0
 
 
-async def test_a_group_goes_on_where_its_coordinator_moves(asker: Asker) -> None:
+async def test_a_group_continues_after_its_coordinator_moves(asker: Asker) -> None:
     joined = await asker.member()
     member = joined.member_id, joined.generation_id
     assert await asker.commit(9, member=member) == 0
@@ -313,7 +313,7 @@ async def test_a_sync_that_does_not_name_its_protocol(asker: Asker) -> None:
     assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
-async def test_groups_that_are_not_there(asker: Asker) -> None:
+async def test_unknown_groups(asker: Asker) -> None:
     sync = await asker.ask(SyncGroupRequest(group_id="g"), 4)
     assert sync.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     leave = await asker.ask(LeaveGroupRequest(group_id="g"), 2)
@@ -373,7 +373,7 @@ async def test_fetches_in_every_version(asker: Asker, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 7, 8, 9, 10])
-async def test_all_positions(asker: Asker, version: int) -> None:
+async def test_all_committed_offsets(asker: Asker, version: int) -> None:
     await asker.commit(9, partition=1)
     request = OffsetFetchRequest(group_id="g", topics=None)
     if version >= 8:
@@ -385,7 +385,7 @@ async def test_all_positions(asker: Asker, version: int) -> None:
     assert [one.partition_index for one in topics[0].partitions] == [1]
 
 
-async def test_positions_go_with_their_topic(asker: Asker) -> None:
+async def test_offsets_are_deleted_with_their_topic(asker: Asker) -> None:
     await asker.commit(9)
     cluster = asker.broker.nodes[0].cluster
     cluster.delete_topic(cluster.topics["t"])
@@ -432,7 +432,7 @@ async def test_commits_of_members(asker: Asker) -> None:
     assert wrong == ErrorCode.ILLEGAL_GENERATION
 
 
-async def test_commits_of_consumer_protocol_members(asker: Asker) -> None:
+async def test_commits_of_kip848_members(asker: Asker) -> None:
     await asker.beat()
     assert await asker.commit(10, member=("m", 2)) == 0
     assert await asker.commit(9, member=("m", 2)) == 0
@@ -442,7 +442,7 @@ async def test_commits_of_consumer_protocol_members(asker: Asker) -> None:
     assert old == ErrorCode.UNSUPPORTED_VERSION
 
 
-async def test_positions_are_forgotten_unless_members_read_them(asker: Asker) -> None:
+async def test_offsets_are_deleted_unless_members_subscribe(asker: Asker) -> None:
     async def forget(partition: int = 0) -> int:
         one = OffsetDeleteRequestPartition(partition_index=partition)
         topic = OffsetDeleteRequestTopic(name="t", partitions=[one])
@@ -461,7 +461,7 @@ async def test_positions_are_forgotten_unless_members_read_them(asker: Asker) ->
     assert await forget() == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
 
 
-async def test_who_does_not_say_what_it_reads_may_read_all(asker: Asker) -> None:
+async def test_a_malformed_subscription_counts_as_all_topics(asker: Asker) -> None:
     garbage = JoinGroupRequestProtocol(name="range", metadata=b"?")
     await asker.join(version=0, protocols=[garbage])
     one = OffsetDeleteRequestPartition(partition_index=0)
@@ -471,13 +471,13 @@ async def test_who_does_not_say_what_it_reads_may_read_all(asker: Asker) -> None
     assert partition.error_code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
 
 
-async def test_a_group_that_is_no_consumers_keeps_its_positions(asker: Asker) -> None:
+async def test_a_group_of_another_protocol_type_keeps_its_offsets(asker: Asker) -> None:
     await asker.join(version=0, protocol_type="connect")
     answer = await asker.ask(OffsetDeleteRequest(group_id="g"), 0)
     assert answer.error_code == ErrorCode.NON_EMPTY_GROUP
 
 
-# Looking at groups
+# Descriptions of groups
 
 
 @pytest.mark.parametrize("version", range(7))
@@ -493,7 +493,7 @@ async def test_describing_classic_groups(asker: Asker, version: int) -> None:
     assert (member.member_metadata, member.member_assignment) == (SUBSCRIPTION, b"all")
 
 
-async def test_describing_groups_of_the_consumer_protocol(asker: Asker) -> None:
+async def test_describing_kip848_groups(asker: Asker) -> None:
     async def describe() -> object:
         request = ConsumerGroupDescribeRequest(group_ids=["g"])
         return (await asker.ask(request, 1)).groups[0]
@@ -550,7 +550,7 @@ async def test_deleting(asker: Asker, version: int) -> None:
     assert (await asker.ask(ListGroupsRequest(), 5)).groups == []
 
 
-# The consumer protocol
+# The KIP-848 protocol
 
 
 async def test_a_members_first_heartbeat(asker: Asker) -> None:
@@ -589,9 +589,7 @@ async def test_version_0_gives_ids(asker: Asker) -> None:
         {"epoch": -3},
     ],
 )
-async def test_heartbeats_that_are_wrong(
-    asker: Asker, fields: dict[str, object]
-) -> None:
+async def test_invalid_heartbeats(asker: Asker, fields: dict[str, object]) -> None:
     answer = await asker.beat(**fields)  # type: ignore[arg-type]
     assert answer.error_code == ErrorCode.INVALID_REQUEST
     assert answer.error_message
@@ -648,7 +646,7 @@ async def test_both_protocols_in_one_group(asker: Asker) -> None:
     assert (await asker.ask(beat, 4)).error_code == 0
     beat.generation_id = 2
     assert (await asker.ask(beat, 4)).error_code == ErrorCode.ILLEGAL_GENERATION
-    # A classic member commits in any version, one of the other protocol does not.
+    # A classic member can commit in any version, a KIP-848 member cannot.
     assert await asker.commit(8, member=("classic", 3)) == 0
     unsupported = await asker.commit(8, member=("m", 2))
     assert unsupported == ErrorCode.UNSUPPORTED_VERSION
@@ -665,7 +663,7 @@ async def test_both_protocols_in_one_group(asker: Asker) -> None:
     assert (listed.group_type, listed.group_state) == ("classic", "PreparingRebalance")
 
 
-async def test_members_of_the_consumer_protocol_survive_on_disk(
+async def test_kip848_members_survive_on_disk(
     tmp_path: Path,
 ) -> None:
     async with on_disk(tmp_path) as first:

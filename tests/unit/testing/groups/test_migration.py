@@ -1,4 +1,4 @@
-"""Members of both protocols in one group, and groups on their way between the two."""
+"""Members of both protocols in one group, and groups that change their protocol."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups import mixed
 from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.classic_member import Joining, State, Syncing
+from kafkaio.testing.groups.classic_member import JoinRequest, State, SyncRequest
 from kafkaio.testing.groups.config import GroupConfig
-from kafkaio.testing.groups.describe import consumer_member
+from kafkaio.testing.groups.describe import describe_kip848_member
 from kafkaio.testing.groups.embedded_protocol import read_assignment
 from kafkaio.testing.groups.kip848 import Downgrade
 from kafkaio.testing.groups.migration import downgraded, upgraded
-from tests.unit.testing.groups.fake_home import FakeHome
-from tests.unit.testing.groups.test_consumer import Driver, numbers
+from tests.unit.testing.groups.fake_cluster_port import FakeClusterPort
+from tests.unit.testing.groups.test_kip848 import Driver, numbers
 
 UUIDS = [f"00000000-0000-0000-0000-00000000000{number}" for number in range(10)]
 
@@ -61,8 +61,8 @@ def assignment(
 
 def joining(
     member_id: str = "c", said: bytes | None = None, **fields: object
-) -> Joining:
-    told = Joining(
+) -> JoinRequest:
+    told = JoinRequest(
         member_id=member_id,
         instance_id=None,
         client_id="client",
@@ -89,7 +89,7 @@ class MixedDriver(Driver):
         return answer
 
     def sync(self, member_id: str = "c", **fields: object) -> set[int]:
-        request = Syncing(
+        request = SyncRequest(
             member_id=member_id,
             instance_id=None,
             generation=self.epochs[member_id],
@@ -112,7 +112,7 @@ def driver() -> MixedDriver:
 
 
 def settled(driver: MixedDriver) -> set[int]:
-    """Let "a", of the consumer protocol, and "c" share; return what "c" has."""
+    """Divide the partitions between "a", of KIP-848, and "c"; return those of "c"."""
     driver.join("a")
     driver.classic()
     assert driver.sync() == set()
@@ -129,16 +129,18 @@ def refused(driver: MixedDriver, **fields: object) -> ErrorCode:
     return refusal.value.code
 
 
-# A classic member in a group of the consumer protocol
+# A classic member in a KIP-848 group
 
 
-def test_a_classic_member_gets_its_share_once_it_is_free(driver: MixedDriver) -> None:
+def test_a_classic_member_gets_its_partitions_once_they_are_free(
+    driver: MixedDriver,
+) -> None:
     driver.join("a")
     joined = driver.classic()
     assert (joined.generation_id, joined.protocol_type) == (3, "consumer")
     assert (joined.protocol_name, joined.leader) == ("range", "")
     assert driver.sync() == set()
-    # It waits for what "a" has not given up: there is nothing to join for yet.
+    # It waits for what "a" has not released: it need not join again yet.
     assert driver.hear() == ErrorCode.NONE
     driver.owned["a"] = numbers(driver.beat("a"))
     driver.ack("a")
@@ -149,11 +151,11 @@ def test_a_classic_member_gets_its_share_once_it_is_free(driver: MixedDriver) ->
     assert driver.group.state == "Stable"
 
 
-def test_a_classic_member_gives_up_by_joining_again(driver: MixedDriver) -> None:
+def test_a_classic_member_revokes_by_joining_again(driver: MixedDriver) -> None:
     has = settled(driver)
     assert len(has) == 2
     driver.join("b")
-    # There is a newer target: it learns by joining what it is to give up.
+    # There is a newer target: it learns what to revoke by joining again.
     assert driver.hear() == ErrorCode.REBALANCE_IN_PROGRESS
     with pytest.raises(Refusal, match="REBALANCE_IN_PROGRESS"):
         driver.sync()
@@ -161,7 +163,7 @@ def test_a_classic_member_gives_up_by_joining_again(driver: MixedDriver) -> None
     assert driver.classic(said=subscription(owned=has)).generation_id == old
     keeps = driver.sync()
     assert len(keeps) == 1
-    # It has to join once more to say that it has given it up.
+    # It has to join once more to report that it has revoked it.
     assert driver.hear() == ErrorCode.REBALANCE_IN_PROGRESS
     assert driver.classic(said=subscription(owned=keeps)).generation_id == 4
     assert driver.sync() == keeps
@@ -175,8 +177,10 @@ def test_an_eager_member_owns_nothing_when_it_joins(driver: MixedDriver) -> None
     assert len(driver.sync()) == 1
 
 
-def test_what_a_classic_member_reads_moves_the_group_on(driver: MixedDriver) -> None:
-    driver.home.topics["u"] = 2
+def test_a_subscription_of_a_classic_member_starts_a_new_epoch(
+    driver: MixedDriver,
+) -> None:
+    driver.cluster.topics["u"] = 2
     settled(driver)
     epoch = driver.group.epoch
     said = subscription("t", "u", version=3, rack_id="r1", owned=driver.sync())
@@ -255,7 +259,9 @@ def test_commits_of_a_classic_member(driver: MixedDriver) -> None:
 def test_a_description_tells_the_kind_of_each_member(driver: MixedDriver) -> None:
     settled(driver)
     members = driver.group.members.values()
-    told = [consumer_member(driver.group, one, driver.home) for one in members]
+    told = [
+        describe_kip848_member(driver.group, one, driver.cluster) for one in members
+    ]
     assert [(one.member_id, one.member_type) for one in told] == [("a", 1), ("c", 0)]
 
 
@@ -273,14 +279,14 @@ def test_a_classic_member_has_its_own_session(driver: MixedDriver) -> None:
     assert "c" not in driver.group.members
 
 
-def test_who_joined_has_to_sync_in_time(driver: MixedDriver) -> None:
+def test_a_member_that_joined_has_to_sync_in_time(driver: MixedDriver) -> None:
     driver.join("a")
     driver.classic(session_timeout=40.0, rebalance_timeout=20.0)
     driver.group.tick(20.0)
     assert driver.group.members.keys() == {"a"}
 
 
-def test_who_is_told_to_join_has_to_in_time(driver: MixedDriver) -> None:
+def test_a_member_that_is_told_to_join_has_to_join_in_time(driver: MixedDriver) -> None:
     settled(driver)
     driver.join("b")
     driver.now = 8.0
@@ -289,7 +295,7 @@ def test_who_is_told_to_join_has_to_in_time(driver: MixedDriver) -> None:
     assert member.join_deadline == 68.0
     driver.now = 16.0
     driver.hear()
-    # Being told again is no more time.
+    # Being told again does not extend the deadline.
     assert (member.join_deadline, member.session_deadline) == (68.0, 26.0)
     driver.classic()
     assert member.join_deadline == float("inf")
@@ -319,7 +325,7 @@ def test_a_static_member_changes_its_protocol(driver: MixedDriver) -> None:
     assert refused(driver, member_id="a", instance_id="j") == (
         ErrorCode.UNKNOWN_MEMBER_ID
     )
-    # And back: nothing has to be given up first.
+    # And back: nothing has to be revoked first.
     back = driver.join("b", instance_id="i")
     assert (back.error, numbers(back)) == (0, has)
     assert driver.group.members["b"].classic is None
@@ -335,7 +341,7 @@ def test_a_new_static_member_of_the_classic_protocol(driver: MixedDriver) -> Non
 def test_the_last_member_of_the_protocol_is_replaced(
     topic: str, driver: MixedDriver
 ) -> None:
-    driver.home.topics["u"] = 1
+    driver.cluster.topics["u"] = 1
     driver.join("a", instance_id="i")
     driver.classic()
     driver.settle()
@@ -372,7 +378,7 @@ def stable(*members: str, partitions: int = 4, **config: object) -> ClassicGroup
         for place, name in enumerate(group.members)
     }
     group.sync(
-        Syncing(
+        SyncRequest(
             member_id=group.leader, instance_id=None, generation=1, assignments=shares
         ),
         99,
@@ -384,11 +390,11 @@ def stable(*members: str, partitions: int = 4, **config: object) -> ClassicGroup
 
 
 def test_a_classic_group_is_taken_over_as_it_is() -> None:
-    group, home = stable("1"), FakeHome(t=4)
-    found = upgraded(group, GroupConfig(), home, 5.0)
+    group, cluster = stable("1"), FakeClusterPort(t=4)
+    found = upgraded(group, GroupConfig(), cluster, 5.0)
     assert (found.epoch, found.target_epoch, found.state) == (1, 1, "Stable")
     member = found.members["client-1"]
-    slot = home.topic_id("t"), 0
+    slot = cluster.topic_id("t"), 0
     assert member.assigned == {slot: 1}
     assert found.target == {"client-1": {slot}}
     assert (member.epoch, member.previous_epoch) == (1, 1)
@@ -399,7 +405,7 @@ def test_a_classic_group_is_taken_over_as_it_is() -> None:
 def impossible(group: ClassicGroup, **config: object) -> ErrorCode:
     settings = GroupConfig(**config)  # type: ignore[arg-type]
     with pytest.raises(Refusal) as refusal:
-        upgraded(group, settings, FakeHome(t=4), 0.0)
+        upgraded(group, settings, FakeClusterPort(t=4), 0.0)
     return refusal.value.code
 
 
@@ -422,7 +428,7 @@ def test_groups_that_cannot_be_taken_over() -> None:
     assert impossible(group) == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_a_partition_that_two_have_is_nothing_to_go_on_with() -> None:
+def test_a_partition_with_two_owners_prevents_an_upgrade() -> None:
     group = stable("1")
     other = replace(group.members["client-1"], id="client-2")
     group.members["client-2"] = other
@@ -432,7 +438,7 @@ def test_a_partition_that_two_have_is_nothing_to_go_on_with() -> None:
 def test_a_member_that_never_synced_has_nothing() -> None:
     group = stable("1")
     group.members["client-1"].assignment = b""
-    found = upgraded(group, GroupConfig(), FakeHome(t=4), 0.0)
+    found = upgraded(group, GroupConfig(), FakeClusterPort(t=4), 0.0)
     assert not found.members["client-1"].assigned
 
 
@@ -451,7 +457,7 @@ def test_the_last_member_of_the_protocol_leaves(driver: MixedDriver) -> None:
     assert classic.state is State.STABLE
     told = read_assignment(classic.members["c"].assignment)
     assert {
-        (driver.home.topic_id(one.topic), number)
+        (driver.cluster.topic_id(one.topic), number)
         for one in told.assigned_partitions
         for number in one.partitions
     } == target
@@ -474,7 +480,7 @@ def test_whoever_leaves_a_group_of_classic_members_makes_it_one(
     driver.classic("d")
     assert driver.group.leave([("a", None), ("d", None)]) == [0, 0]
     assert driver.group.downgrade is Downgrade.REBALANCE
-    # A dynamic member that changes its protocol under its id is no reason yet.
+    # A dynamic member that changes its protocol under its id does not downgrade it.
     other = MixedDriver()
     other.join("a")
     other.classic("c")
@@ -487,20 +493,20 @@ def test_whoever_leaves_a_group_of_classic_members_makes_it_one(
 def test_a_group_is_downgraded_by_a_session_that_ends(driver: MixedDriver) -> None:
     settled(driver)
     driver.group.tick(100.0)
-    # What has to do with the other member is the classic group's.
+    # The other member is that of the classic group.
     assert driver.group.downgrade is Downgrade.REBALANCE
     assert driver.group.members.keys() == {"c"}
 
 
-def test_what_a_leader_gave_beyond_a_subscription_is_given_up() -> None:
-    group, home = stable("1"), FakeHome(t=4, u=2)
+def test_partitions_beyond_a_subscription_are_revoked() -> None:
+    group, cluster = stable("1"), FakeClusterPort(t=4, u=2)
     group.members["client-1"].instance_id = "i"
     group.static["i"] = "client-1"
     group.members["client-1"].assignment = assignment({"t": [0, 1], "u": [0, 1]})
-    found = upgraded(group, GroupConfig(), home, 0.0)
+    found = upgraded(group, GroupConfig(), cluster, 0.0)
     driver = MixedDriver()
     driver.group = found
     reply = driver.join("a", instance_id="i")
-    # What it reads has not changed, so the target is what the leader gave.
+    # Its subscription has not changed, so the target is the leader's assignment.
     assert (reply.epoch, found.epoch, found.target["a"]) == (1, 1, found.target["a"])
     assert numbers(reply) == {0, 1}

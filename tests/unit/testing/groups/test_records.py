@@ -1,4 +1,4 @@
-"""What earlier and later brokers wrote to the offsets topic is read, too."""
+"""Records of other versions in the offsets topic are read, too."""
 
 from __future__ import annotations
 

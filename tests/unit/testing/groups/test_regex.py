@@ -1,4 +1,4 @@
-"""Patterns that a real Kafka 4.3 takes, those that it refuses, and what they match."""
+"""Patterns that a real Kafka 4.3 accepts or refuses, and what they match."""
 
 from __future__ import annotations
 

@@ -72,15 +72,6 @@ def test_a_java_named_outright_is_the_only_one(
         find_java(17)
 
 
-def test_the_compiler_lies_beside_the_launcher(bare: Path, tmp_path: Path) -> None:
-    java = Java(fake_java(tmp_path / "jdk", "17"), 17)
-    with pytest.raises(KafkaNotStarted, match="no javac"):
-        _ = java.compiler
-    beside = java.path.with_name("javac")
-    beside.touch()
-    assert java.compiler == beside
-
-
 @pytest.fixture
 def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("KAFKAIO_CACHE", str(tmp_path / "cache"))

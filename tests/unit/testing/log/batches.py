@@ -1,4 +1,4 @@
-"""Batches for logs, and what is in a log."""
+"""Batches for logs, and the records of a log."""
 
 from __future__ import annotations
 

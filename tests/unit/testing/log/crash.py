@@ -40,7 +40,7 @@ class CrashFile:
         pass
 
     def after_cut(self, dice: random.Random) -> bytes:
-        """The flushed part, and of the rest a part, or nonsense, or nothing."""
+        """The flushed part, then a part of the rest, or garbage, or nothing."""
         shared = 0
         limit = min(len(self.durable), len(self.data))
         while shared < limit and self.durable[shared] == self.data[shared]:

@@ -93,7 +93,7 @@ def test_a_tombstone_stays_for_a_while() -> None:
     assert not next(read_batches(log.read(0, 10_000))).has_delete_horizon
 
 
-def test_a_younger_record_is_left_alone() -> None:
+def test_a_younger_record_is_not_compacted() -> None:
     log = opened(replace(CONFIG, min_compaction_lag_ms=500))
     append(log, (b"a", b"1"))
     append(log, (b"a", b"2"))
@@ -104,7 +104,7 @@ def test_a_younger_record_is_left_alone() -> None:
     assert values(log) == [(1, b"2")]
 
 
-def test_a_record_without_a_key_goes() -> None:
+def test_a_record_without_a_key_is_removed() -> None:
     log = opened(LogConfig())
     log.append(batch(b"no key"), leader_epoch=0, now_ms=NOW)
     append(log, (b"a", b"1"))
@@ -134,7 +134,7 @@ def test_a_producers_newest_batch_stays_without_records(codec: Compression) -> N
     assert last.base_offset == 2
 
 
-def test_markers_stay() -> None:
+def test_control_records_stay() -> None:
     log = opened()
     marker = EndTxnMarker(ControlType.COMMIT)
     raw = control_batch(marker, producer_id=7, producer_epoch=1, timestamp=NOW)
@@ -179,7 +179,7 @@ def test_the_log_opens_as_it_was_compacted() -> None:
     assert contents(again) == contents(log)
 
 
-def test_what_a_crash_left_of_the_joined_segments_goes() -> None:
+def test_joined_segments_left_by_a_crash_are_removed() -> None:
     storage = MemoryStorage()
     log = Log.open(storage, replace(CONFIG, segment_bytes=200), NOW)
     for n in range(12):
@@ -203,7 +203,7 @@ def test_what_a_crash_left_of_the_joined_segments_goes() -> None:
     assert "00000000000000000000.log.cleaned" not in storage.names()
 
 
-def test_a_log_that_is_not_to_be_compacted_is_not() -> None:
+def test_a_log_without_compaction_is_not_compacted() -> None:
     log = opened(LogConfig())
     append(log, (b"a", b"1"), (b"a", b"2"))
     log.roll(NOW)
@@ -211,7 +211,7 @@ def test_a_log_that_is_not_to_be_compacted_is_not() -> None:
     assert values(log) == [(0, b"1"), (1, b"2")]
 
 
-def test_what_came_since_the_last_pass_is_cleaned() -> None:
+def test_records_since_the_last_pass_are_cleaned() -> None:
     log = opened()
     for n in range(4):
         append(log, (b"a", b"%d" % n), (b"b", b"%d" % n))

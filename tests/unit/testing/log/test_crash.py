@@ -13,7 +13,7 @@ CONFIG = LogConfig(segment_bytes=300, index_interval_bytes=100, flush_messages=5
 
 
 class Witness:
-    """What was appended, and how much of it is promised to last."""
+    """What was appended, and how much of it was flushed."""
 
     def __init__(self, storage: CrashStorage, config: LogConfig = CONFIG) -> None:
         self.storage = storage
@@ -45,7 +45,7 @@ class Witness:
         assert log.end_offset >= self.flushed
         assert all(self.values[offset] == value for offset, value in found.items())
         self.check_kept(set(found), log)
-        # It can be written on, and opens again without complaint.
+        # It can be appended to, and opens again without a problem.
         log.append(keyed([(b"k", b"more")]), leader_epoch=99, now_ms=NOW)
         log.close()
         again = Log.open(survivor, self.config, NOW)
@@ -132,7 +132,7 @@ def test_nothing_flushed_is_lost(script: Callable[[Witness], None]) -> None:
 
 
 class Keeper(Witness):
-    """Of each key the newest flushed record, or one appended since, must be there."""
+    """The newest flushed record of each key, or a newer one, must be there."""
 
     def check_kept(self, found: set[int], log: Log) -> None:
         for key in range(3):
@@ -161,7 +161,7 @@ def test_compaction_never_loses_the_newest_of_a_key() -> None:
     compacting(witness)
     begin, end = witness.marks
     for step in range(begin, witness.storage.steps):
-        # The names change within the pass: many ways for a disk to hold them.
+        # The names change within the pass, so a crash can leave many states.
         for seed in range(25 if step <= end else 2):
             cut(compacting, Keeper, step, seed)
 
@@ -243,7 +243,7 @@ def test_a_flipped_bit_anywhere_in_a_checked_field_is_noticed() -> None:
         assert Log.open(storage, log.config, NOW).end_offset == 1
 
 
-def test_offsets_that_do_not_grow_are_nonsense() -> None:
+def test_offsets_that_do_not_grow_are_corrupt() -> None:
     storage, log = stored(2)
     file = storage.files["00000000000000000000.log"]
     file.data += file.data[: len(file.data) // 2]
@@ -251,7 +251,7 @@ def test_offsets_that_do_not_grow_are_nonsense() -> None:
     assert (again.end_offset, again.size_bytes) == (2, log.size_bytes)
 
 
-def test_an_offset_too_far_for_the_indexes_is_nonsense() -> None:
+def test_an_offset_too_far_for_the_indexes_is_corrupt() -> None:
     storage, log = stored(1)
     file = storage.files["00000000000000000000.log"]
     file.data += (2**31).to_bytes(8, "big") + batch(b"far")[8:]
@@ -261,7 +261,7 @@ def test_an_offset_too_far_for_the_indexes_is_nonsense() -> None:
 @pytest.mark.parametrize(
     "text", [b"", b"nonsense", b"1\n0\n", b"0\n9\n1 1\n", b"0\n2\n5 5\n4 9\n", b"\xff"]
 )
-def test_a_bad_checkpoint_is_made_anew(text: bytes) -> None:
+def test_a_bad_checkpoint_is_rewritten(text: bytes) -> None:
     storage, log = stored(5)
     storage.files["leader-epoch-checkpoint"].data[:] = text
     is_start = text.startswith(b"0\n")

@@ -1,4 +1,4 @@
-"""The log: what comes in, what is read, found and forgotten."""
+"""The log: appends, reads, searches and deletion."""
 
 import struct
 from collections.abc import Iterator
@@ -117,7 +117,7 @@ PACKED = batch(bytes(300), compression=Compression.ZSTD)
         (batch(timestamp=NOW - 1001), InvalidTimestampError),
     ],
 )
-def test_what_is_refused_changes_nothing(data: bytes, error: type[LogError]) -> None:
+def test_a_refused_append_changes_nothing(data: bytes, error: type[LogError]) -> None:
     config = LogConfig(
         max_message_bytes=500,
         segment_bytes=1000,
@@ -132,13 +132,13 @@ def test_what_is_refused_changes_nothing(data: bytes, error: type[LogError]) -> 
     assert log.leader_epochs == ((0, 0),)
 
 
-def test_no_timestamp_is_no_old_one() -> None:
+def test_a_missing_timestamp_is_not_too_old() -> None:
     log = opened(MemoryStorage(), LogConfig(message_timestamp_before_max_ms=1))
     log.append(batch(b"a", timestamp=-1), leader_epoch=0, now_ms=NOW)
     assert log.end_offset == 1
 
 
-def test_a_compacted_log_wants_keys() -> None:
+def test_a_compacted_log_requires_keys() -> None:
     log = opened(MemoryStorage(), LogConfig(cleanup_policy="compact"))
     with pytest.raises(InvalidBatchError):
         log.append(batch(b"a"), leader_epoch=0, now_ms=NOW)
@@ -218,7 +218,7 @@ class Spy(MemoryStorage):
         return file
 
 
-def test_every_m_records_are_flushed() -> None:
+def test_the_log_is_flushed_after_flush_messages() -> None:
     storage = Spy()
     log = opened(storage, LogConfig(flush_messages=3))
     for _ in range(4):
@@ -226,7 +226,7 @@ def test_every_m_records_are_flushed() -> None:
     assert storage.flushes == 2
 
 
-def test_what_waited_s_milliseconds_is_flushed() -> None:
+def test_the_log_is_flushed_after_flush_ms() -> None:
     storage = Spy()
     log = opened(storage, LogConfig(flush_ms=100))
     assert not log.flush_if_due(NOW + 1000)
@@ -278,7 +278,7 @@ def test_offsets_outside_are_refused(offset: int) -> None:
         log.read(offset, 100)
 
 
-# Finding
+# Searching
 
 
 def test_a_timestamp_finds_the_first_record_that_is_not_older(storage: Storage) -> None:
@@ -317,7 +317,7 @@ def test_leader_epochs_end_where_the_next_begins(storage: Storage) -> None:
     assert log.leader_epochs == ((1, 0), (3, 4), (6, 6), (9, 8))
 
 
-# Forgetting
+# Deletion
 
 
 def test_deleted_records_stay_deleted(storage: Storage) -> None:
@@ -433,7 +433,7 @@ def test_a_compacted_log_is_deleted_only_below_its_start() -> None:
     assert log.apply_retention(NOW + 10_000) == 0
 
 
-def test_who_reads_on_is_not_disturbed_by_retention(storage: Storage) -> None:
+def test_retention_does_not_disturb_readers(storage: Storage) -> None:
     log = filled(storage, 40, replace(SMALL, retention_ms=1000))
     seen: list[int] = []
     offset = 0

@@ -105,7 +105,7 @@ class LogMachine(RuleBasedStateMachine):
         self.batches = kept
         end = self.log.end_offset
         if not kept or end <= self.start:
-            # The batch that has the start is cut off as a whole; the start stays.
+            # The batch that has the start is removed as a whole; the start stays.
             assert end == self.start
             self.batches = [Batch(end, self.epoch, [])]
 

@@ -1,4 +1,4 @@
-"""The fixtures, as the tests of a user have them: each run is a pytest of its own."""
+"""The fixtures as a user's tests use them: each run is a separate pytest."""
 
 import asyncio
 from pathlib import Path
@@ -65,10 +65,10 @@ def test_with_the_plugin_of_anyio(pytester: pytest.Pytester) -> None:
 def test_without_anything_to_run_a_loop(pytester: pytest.Pytester) -> None:
     result = run(pytester, "def test_it(kafka_broker): pass", "-p", "no:asyncio")
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*needs pytest-asyncio, or anyio's plugin*"])
+    result.stdout.fnmatch_lines(["*needs pytest-asyncio or anyio's plugin*"])
 
 
-def test_what_the_marker_says(pytester: pytest.Pytester) -> None:
+def test_settings_of_the_marker(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,
         """
@@ -135,7 +135,7 @@ def test_both_by_one_marker(pytester: pytest.Pytester) -> None:
         [
             "*test_both?embedded? PASSED*",
             "*test_both?real? PASSED*",
-            "*a real Kafka cannot have as_version*",
+            "*a real Kafka has no setting as_version*",
         ]
     )
 
@@ -149,7 +149,7 @@ def test_a_marker_that_nobody_knows(pytester: pytest.Pytester) -> None:
         """
     result = run(pytester, source, *AUTO)
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*it can be 'embedded', 'real' or both*"])
+    result.stdout.fnmatch_lines(["*must be 'embedded', 'real' or both*"])
 
 
 def test_nothing_is_loaded_before_it_is_asked_for(pytester: pytest.Pytester) -> None:
@@ -216,7 +216,7 @@ def test_two(kafka_topic):
 """
 
 
-def test_topics_on_somebody_elses_cluster_are_deleted(
+def test_topics_on_an_external_cluster_are_deleted(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = ClusterOptions()
@@ -229,7 +229,7 @@ def test_topics_on_somebody_elses_cluster_are_deleted(
         assert topics(theirs) == {"theirs", "of-the-test"}
 
 
-def test_topics_that_cannot_be_deleted_are_told(
+def test_topics_that_cannot_be_deleted_are_reported(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = ClusterOptions()

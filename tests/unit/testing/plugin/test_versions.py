@@ -50,7 +50,7 @@ def _no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
 ANY, NEW, OLD = FakeItem(None), FakeItem(("4.3", "4.0")), FakeItem(("2.8",))
 
 
-#: The hook, which asks no more of a session and its tests than the fakes have.
+#: The hook, which uses only what the fakes of a session and its tests have.
 modify: Callable[[FakeConfig, list[FakeItem]], None] = (
     pytest_plugin.pytest_collection_modifyitems  # type: ignore[assignment]
 )
@@ -63,7 +63,7 @@ def collected(config: FakeConfig) -> list[FakeItem]:
     return items
 
 
-def test_tests_for_other_versions_are_left_out() -> None:
+def test_tests_for_other_versions_are_deselected() -> None:
     assert collected(FakeConfig()) == [ANY, NEW]
     assert collected(FakeConfig("2.8")) == [ANY, OLD]
     assert collected(FakeConfig("3.9.2")) == [ANY]
@@ -82,13 +82,15 @@ def test_an_unknown_version_ends_the_run() -> None:
         collected(FakeConfig("0.7"))
 
 
-def test_nothing_is_looked_at_without_marked_tests() -> None:
+def test_nothing_is_checked_without_marked_tests() -> None:
     items = [ANY]
     modify(FakeConfig("0.7"), items)
     assert items == [ANY]
 
 
-def test_what_is_not_for_the_embedded_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tests_not_for_the_embedded_broker_are_deselected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     real = FakeItem(("4.3",), "kills a process")
     for variable, kept in (("", [ANY, NEW, real]), ("embedded", [ANY, NEW])):
         monkeypatch.setenv(KAFKA_VARIABLE, variable)

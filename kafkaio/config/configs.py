@@ -1,0 +1,748 @@
+"""Options: one frozen object each for a client, a producer and a consumer.
+
+An option has Kafka's own name in snake_case, Kafka's unit (``_ms`` are milliseconds,
+``_bytes`` bytes) and the Java client's default. A configuration checks itself once,
+when it is made. Every error names the option and says what is needed instead. For an
+unknown option the error suggests a similar name, or what kafkaio has in its place.
+
+Every option is declared here and nowhere else: see `kafkaio.config.declaration`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from kafkaio._dataclass import dataclass
+from kafkaio.config.declaration import (
+    check_value,
+    documented,
+    option,
+    option_of,
+    read_property,
+)
+from kafkaio.errors import ConfigurationError
+from kafkaio.types import OffsetStore
+
+if TYPE_CHECKING:
+    import ssl
+
+__all__ = [
+    "ClientConfig",
+    "ConsumerConfig",
+    "Deserializer",
+    "Partitioner",
+    "ProducerConfig",
+    "Serializer",
+    "iso_duration_ms",
+    "parse_servers",
+]
+
+#: What turns a user's key or value into bytes.
+Serializer = Callable[[object], bytes | None]
+#: What turns bytes into the key or value that a user reads.
+Deserializer = Callable[[bytes], object]
+#: Chooses a partition: (topic, key bytes, value bytes, number of partitions).
+Partitioner = Callable[[str, bytes | None, bytes | None, int], int]
+
+_DEFAULT_PORT = 9092
+
+_MAX = 2**31 - 1
+_FROM_0: tuple[float, float] = (0, _MAX)
+_FROM_1: tuple[float, float] = (1, _MAX)
+#: How many batches per producer and partition a broker remembers (KIP-98).
+_MAX_IDEMPOTENT_IN_FLIGHT = 5
+
+
+@documented
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """The options that every kind of client needs to reach a cluster."""
+
+    bootstrap_servers: tuple[tuple[str, int], ...] = option(
+        (("localhost", _DEFAULT_PORT),),
+        "(host, port) pairs to connect to first. As an argument and as a property: "
+        '``"host:port,host2:port"`` or a sequence of such addresses.',
+        aliases=("metadata.broker.list",),
+    )
+    client_id: str = option(
+        "kafkaio", "Name that brokers see in requests, quotas and logs."
+    )
+    client_rack: str = option(
+        "", "Rack of this client (KIP-392).", aliases=("broker.rack",)
+    )
+    request_timeout_ms: int = option(
+        30_000,
+        "Longest wait for one answer.",
+        bounds=_FROM_1,
+        aliases=("socket.timeout.ms",),
+    )
+    default_api_timeout_ms: int = option(
+        60_000, "Longest time for one call, its retries included.", bounds=_FROM_1
+    )
+    retry_backoff_ms: int = option(
+        100,
+        "First pause between retries. It doubles each time, with 20 % jitter.",
+        bounds=_FROM_0,
+    )
+    retry_backoff_max_ms: int = option(
+        1_000, "Longest pause between retries.", bounds=_FROM_0
+    )
+    reconnect_backoff_ms: int = option(
+        50, "First pause before connecting again.", bounds=_FROM_0
+    )
+    reconnect_backoff_max_ms: int = option(
+        1_000, "Longest pause before connecting again.", bounds=_FROM_0
+    )
+    socket_connection_setup_timeout_ms: int = option(
+        10_000, "Time limit of the first attempt to connect.", bounds=_FROM_1
+    )
+    socket_connection_setup_timeout_max_ms: int = option(
+        30_000,
+        "Time limit to which that grows with further attempts.",
+        bounds=_FROM_1,
+    )
+    connections_max_idle_ms: int = option(
+        540_000, "An unused connection is closed after this time.", bounds=_FROM_1
+    )
+    metadata_max_age_ms: int = option(
+        300_000,
+        "Metadata is fetched again after this time at the latest.",
+        bounds=_FROM_1,
+    )
+    metadata_max_idle_ms: int = option(
+        300_000,
+        "A producer forgets the metadata of a topic that it did not use for this long.",
+        bounds=_FROM_1,
+    )
+    metadata_recovery_strategy: str = option(
+        "rebootstrap",
+        "``rebootstrap`` starts again from ``bootstrap_servers`` when no known broker "
+        "can be reached (KIP-899). ``none`` keeps trying the known brokers.",
+        choices=("rebootstrap", "none"),
+    )
+    metadata_recovery_rebootstrap_trigger_ms: int = option(
+        300_000,
+        "The client also starts again from ``bootstrap_servers`` after this time "
+        "without a successful metadata update (KIP-1102).",
+        bounds=_FROM_0,
+    )
+    security_protocol: str = option(
+        "PLAINTEXT",
+        "``PLAINTEXT``, or ``SSL`` for TLS.",
+        choices=("PLAINTEXT", "SSL"),
+    )
+    ssl_context: ssl.SSLContext | None = option(
+        None, "TLS settings. None for the default context.", is_own=True
+    )
+    max_response_size: int = option(
+        104_857_600,
+        "Size of the largest answer accepted from a broker, in bytes.",
+        bounds=(1_024, _MAX),
+        aliases=("receive.message.max.bytes",),
+        is_own=True,
+    )
+    send_buffer_bytes: int = option(
+        -1, "SO_SNDBUF; -1 for the system's own tuning (ADR-0008).", bounds=(-1, _MAX)
+    )
+    receive_buffer_bytes: int = option(
+        -1, "SO_RCVBUF; -1 for the system's own tuning (ADR-0008).", bounds=(-1, _MAX)
+    )
+    allow_auto_create_topics: bool = option(
+        True,  # noqa: FBT003 - the default value
+        "Whether a request for the metadata of an unknown topic may create it, where "
+        "the broker allows that.",
+    )
+    log: bool = option(
+        True,  # noqa: FBT003
+        "Whether to write to the standard library's log, as ``kafkaio.client``, "
+        "``kafkaio.producer`` and ``kafkaio.consumer``.",
+        is_own=True,
+    )
+
+    #: Arguments of the constructor that are no options, to be suggested for others.
+    ARGUMENTS: ClassVar[tuple[str, ...]] = ("bootstrap_servers", "observer")
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @classmethod
+    def of(
+        cls, bootstrap_servers: str | Sequence[str], options: Mapping[str, object]
+    ) -> Self:
+        """Make a configuration from keyword options.
+
+        Args:
+            bootstrap_servers: ``"host:port,host2:port"`` or a sequence of such.
+            options: values by option name.
+
+        Raises:
+            ConfigurationError: an option is unknown, of the wrong type or out of
+                bounds, or a server address cannot be read.
+        """
+        known = {f.name for f in fields(cls)} - {"bootstrap_servers"}
+        for name in options:
+            if name not in known:
+                raise cls._unknown(name, name, {*known, *cls.ARGUMENTS})
+        servers = parse_servers(bootstrap_servers, cls._kind())
+        # The mapping is checked field by field in __post_init__.
+        return cls(bootstrap_servers=servers, **options)  # type: ignore[arg-type]
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, object]) -> Self:
+        """Make a configuration from Kafka's dotted names, as Java and librdkafka do.
+
+        Values may be of their own type or strings (``"true"``, ``"5"``).
+
+        Raises:
+            ConfigurationError: as in `of`; also when ``bootstrap.servers`` is missing.
+        """
+        if not isinstance(properties, Mapping):
+            raise ConfigurationError(f"{properties!r} is no mapping of properties")
+        dotted = {f.name.replace("_", "."): f for f in fields(cls)}
+        other = {alias: f for f in fields(cls) for alias in option_of(f).aliases}
+        options: dict[str, object] = {}
+        for key, value in properties.items():
+            found = other.get(key) or dotted.get(key)
+            if found is None:
+                raise cls._unknown(key, key.replace(".", "_"), dotted)
+            options[found.name] = read_property(found, value)
+        if "bootstrap_servers" not in options:
+            raise ConfigurationError("bootstrap.servers is missing")
+        servers = options.pop("bootstrap_servers")
+        return cls.of(servers, options)  # type: ignore[arg-type]  # checked there
+
+    @classmethod
+    def sharing(
+        cls,
+        client: ClientConfig,
+        options: Mapping[str, object],
+        observer: object | None = None,
+    ) -> Self:
+        """Make the configuration of a producer or consumer on a shared client.
+
+        Args:
+            client: the client's own configuration, which stays as it is.
+            options: values by option name, of options that the client does not have.
+            observer: the observer that the caller was given, which must be None.
+
+        Raises:
+            ConfigurationError: as in `of`; also for an option of the client and for an
+                observer: neither would have an effect.
+        """
+        if observer is not None:
+            raise ConfigurationError(
+                "observer: a shared client has its own: give it to Client(...)"
+            )
+        inherited = {f.name: getattr(client, f.name) for f in fields(ClientConfig)}
+        for name in options:
+            if name in inherited:
+                raise ConfigurationError(
+                    f"{name} is an option of the client, which is shared: give it "
+                    "to Client(...)"
+                )
+        del inherited["bootstrap_servers"]
+        return cls.of(client.addresses, {**inherited, **options})
+
+    @property
+    def addresses(self) -> list[str]:
+        """The bootstrap servers, each as ``host:port`` or ``[ipv6]:port``."""
+        return [
+            f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            for host, port in self.bootstrap_servers
+        ]
+
+    @classmethod
+    def _kind(cls) -> str:
+        return cls.__name__.removesuffix("Config")
+
+    @classmethod
+    def _unknown(
+        cls, given: str, name: str, suggestions: Collection[str]
+    ) -> ConfigurationError:
+        # Loaded for mistakes alone.
+        from kafkaio.config.unknown import unknown_option
+
+        for other in (ProducerConfig, ConsumerConfig):
+            if name in {f.name for f in fields(other)}:
+                return ConfigurationError(
+                    f"{given} is an option of {other._kind()}, not of {cls._kind()}"
+                )
+        return unknown_option(given, suggestions)
+
+
+@documented
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerConfig(ClientConfig):
+    """The options of a producer, beside those of `ClientConfig`."""
+
+    acks: int | str = option(
+        "all",
+        "How many replicas must have a record before the leader acknowledges it: "
+        '``"all"`` those in sync (the configuration holds -1), 1 (the leader alone) or '
+        "0 (the producer does not wait for an answer).",
+        choices=("all", -1, 0, 1),
+        aliases=("request.required.acks",),
+        keyword_type='Literal["all", -1, 0, 1]',
+    )
+    enable_idempotence: bool | None = option(
+        None,
+        "Retries cause neither duplicates nor reordering (KIP-98). Needs "
+        '``acks="all"``, retries and at most 5 requests in flight. None means True, '
+        "unless one of these options is set to another value.",
+    )
+    linger_ms: float = option(
+        5,
+        "Longest time that a batch waits for more records. A batch is sent at once "
+        "while no request to its leader is in flight.",
+        bounds=_FROM_0,
+        aliases=("queue.buffering.max.ms",),
+    )
+    batch_size: int = option(
+        1_000_000,
+        "Largest size of a batch, in bytes before compression; never more than "
+        "``max_request_size`` allows. The default is more than Java's 16,384, because "
+        "batches must be large to reach a distant broker in few requests. Memory is "
+        "allocated as a batch grows.",
+        bounds=_FROM_0,
+    )
+    buffer_memory: int = option(
+        33_554_432,
+        "Bytes of records that the producer holds before ``send`` waits.",
+        bounds=(1, 2**62),
+    )
+    max_request_size: int = option(
+        1_048_576,
+        "Size of the largest request in bytes, and so of the largest record.",
+        bounds=_FROM_1,
+    )
+    max_block_ms: int = option(
+        60_000,
+        "Longest wait for space in the buffer, or for the metadata of a topic.",
+        bounds=_FROM_0,
+    )
+    delivery_timeout_ms: int = option(
+        120_000,
+        "Longest time from ``enqueue`` to the acknowledgement, retries included; at "
+        "least ``linger_ms + request_timeout_ms``.",
+        bounds=_FROM_1,
+        aliases=("message.timeout.ms",),
+    )
+    retries: int = option(
+        _MAX,
+        "How often a batch is sent again within ``delivery_timeout_ms``.",
+        bounds=_FROM_0,
+        aliases=("message.send.max.retries",),
+    )
+    max_in_flight_requests_per_connection: int = option(
+        5,
+        "How many requests may wait for an answer on one connection.",
+        bounds=_FROM_1,
+        aliases=("max.in.flight",),
+    )
+    compression_type: str = option(
+        "none",
+        "``none``, ``gzip``, ``snappy``, ``lz4`` or ``zstd``.",
+        choices=("none", "gzip", "snappy", "lz4", "zstd"),
+        aliases=("compression.codec",),
+    )
+    compression_gzip_level: int | None = option(
+        None, "1 to 9. None for 6.", bounds=(1, 9)
+    )
+    compression_lz4_level: int | None = option(
+        None, "1 to 16. None for the fast compressor.", bounds=(1, 16)
+    )
+    compression_zstd_level: int | None = option(
+        None, "1 to 22. None for 3.", bounds=(1, 22)
+    )
+    partitioner: Partitioner | None = option(
+        None,
+        "Function that chooses the partition of a record, in place of the built-in "
+        "rules.",
+        function="function (topic, key, value, partitions) that returns a number",
+        is_own=True,
+    )
+    partitioner_ignore_keys: bool = option(
+        False,  # noqa: FBT003
+        "Distribute records that have a key like those without.",
+    )
+    partitioner_adaptive_partitioning_enable: bool = option(
+        True,  # noqa: FBT003
+        "Send fewer of the records without a key to slow leaders (KIP-794).",
+    )
+    partitioner_availability_timeout_ms: int = option(
+        0,
+        "Records without a key avoid a leader that accepted no batch for this long. "
+        "0 for never.",
+        bounds=_FROM_0,
+    )
+    key_serializer: Serializer | None = option(
+        None,
+        "Function that turns a key into bytes. Without it keys are ``bytes`` or None.",
+        function="function that turns a key into bytes",
+    )
+    value_serializer: Serializer | None = option(
+        None,
+        "Function that turns a value into bytes. Without it values are ``bytes`` or "
+        "None.",
+        function="function that turns a value into bytes",
+    )
+
+    def __post_init__(self) -> None:
+        _check(self)
+        object.__setattr__(self, "acks", _parse_acks(self.acks))
+        least = self.linger_ms + self.request_timeout_ms
+        if self.delivery_timeout_ms < least:
+            raise ConfigurationError(
+                f"delivery_timeout_ms={self.delivery_timeout_ms} is less than "
+                f"linger_ms + request_timeout_ms = {least:g}"
+            )
+        obstacle = self._idempotence_obstacle()
+        if obstacle and self.enable_idempotence:
+            raise ConfigurationError(f"enable_idempotence=True needs {obstacle}")
+        if self.enable_idempotence is None:
+            object.__setattr__(self, "enable_idempotence", not obstacle)
+
+    def _idempotence_obstacle(self) -> str:
+        if self.acks != -1:
+            return "acks='all'"
+        if self.max_in_flight_requests_per_connection > _MAX_IDEMPOTENT_IN_FLIGHT:
+            return (
+                "max_in_flight_requests_per_connection <= "
+                f"{_MAX_IDEMPOTENT_IN_FLIGHT}, the number of batches that a broker "
+                "remembers per producer and partition"
+            )
+        return "" if self.retries else "retries > 0"
+
+    @property
+    def required_acks(self) -> int:
+        """``acks`` as the protocol has it: -1, 0 or 1."""
+        return int(self.acks)
+
+    @property
+    def compression_level(self) -> int | None:
+        """The level set for the codec in use, None for that codec's default."""
+        levels = {
+            "gzip": self.compression_gzip_level,
+            "lz4": self.compression_lz4_level,
+            "zstd": self.compression_zstd_level,
+        }
+        return levels.get(self.compression_type)
+
+
+@documented
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerConfig(ClientConfig):
+    """The options of a consumer, beside those of `ClientConfig`."""
+
+    group_id: str | None = option(
+        None,
+        "The group to join and to commit offsets for. None for no group.",
+    )
+    group_instance_id: str | None = option(None, "Name of a static member (KIP-345).")
+    group_protocol: str = option(
+        "auto",
+        "``consumer``: KIP-848, where the group coordinator assigns the partitions. "
+        "``classic``: the older protocol, where a member does. ``auto``: ``consumer`` "
+        "if the cluster offers it and ``partition_assignment_strategy`` is not set, "
+        "else ``classic``.",
+        choices=("auto", "consumer", "classic"),
+    )
+    group_remote_assignor: str | None = option(
+        None,
+        "Name of the broker's assignor with KIP-848: ``uniform`` or ``range``. None "
+        "for the broker's default.",
+    )
+    partition_assignment_strategy: tuple[object, ...] | None = option(
+        None,
+        "Assignors of the classic protocol in order of preference: ``range``, "
+        "``roundrobin``, ``sticky``, ``cooperative-sticky``, ``broker-range`` or "
+        "objects (`Assignor`). None for ``cooperative-sticky``.",
+        keyword_type="Sequence[object] | None",
+    )
+    session_timeout_ms: int = option(
+        45_000,
+        "The group coordinator removes a member of a classic group that sent no "
+        "heartbeat for this long. With KIP-848 the broker sets the session timeout.",
+        bounds=_FROM_1,
+    )
+    heartbeat_interval_ms: int = option(
+        3_000,
+        "Time between two heartbeats of a member of a classic group. With KIP-848 the "
+        "broker sets it.",
+        bounds=_FROM_1,
+    )
+    max_poll_interval_ms: int = option(
+        300_000,
+        "Longest time between two reads: after it the member leaves the group. It is "
+        "also the member's rebalance timeout.",
+        bounds=_FROM_1,
+    )
+    max_poll_records: int = option(
+        500, "Most records that one ``poll`` returns.", bounds=_FROM_1
+    )
+    offset_store: OffsetStore | None = option(
+        None,
+        "Where the group keeps its offsets, such as a `FileOffsetStore`. None for "
+        "Kafka.",
+        is_own=True,
+    )
+    enable_auto_commit: bool = option(
+        True,  # noqa: FBT003
+        "Commit the offsets of finished records automatically.",
+    )
+    auto_commit_interval_ms: int = option(
+        5_000, "Time between two automatic commits.", bounds=_FROM_1
+    )
+    auto_offset_reset: str = option(
+        "latest",
+        "Where to start without a valid offset: ``latest``, ``earliest``, ``none`` "
+        "(raise an error) or ``by_duration:PT1H`` (KIP-1106).",
+    )
+    isolation_level: str = option(
+        "read_uncommitted",
+        "``read_committed`` skips the records of aborted transactions and waits for "
+        "open ones.",
+        choices=("read_uncommitted", "read_committed"),
+    )
+    fetch_min_bytes: int = option(
+        1, "Bytes that a broker waits for before it answers a fetch.", bounds=_FROM_0
+    )
+    fetch_max_bytes: int = option(
+        52_428_800,
+        "Most bytes of one answer; a larger record is still returned. An answer also "
+        "has at most a fifth of ``fetch_buffer_bytes``, or "
+        "``max_partition_fetch_bytes`` if that is more (but at most a quarter), so "
+        "that several answers share the buffer: 10 MiB with the defaults. For larger "
+        "answers, raise ``fetch_buffer_bytes`` to five times their size.",
+        bounds=_FROM_1,
+    )
+    fetch_max_wait_ms: int = option(
+        500,
+        "How long a broker waits for ``fetch_min_bytes``.",
+        bounds=_FROM_0,
+        aliases=("fetch.wait.max.ms",),
+    )
+    max_partition_fetch_bytes: int = option(
+        1_048_576,
+        "Most bytes of one partition in an answer.",
+        bounds=_FROM_1,
+        aliases=("fetch.message.max.bytes",),
+    )
+    fetch_buffer_bytes: int = option(
+        52_428_800,
+        "Bytes fetched ahead of the reader, over all partitions.",
+        bounds=(1, 2**62),
+        is_own=True,
+    )
+    check_crcs: bool = option(
+        True,  # noqa: FBT003
+        "Verify the checksum of every batch.",
+    )
+    exclude_internal_topics: bool = option(
+        True,  # noqa: FBT003
+        "A pattern does not match Kafka's internal topics.",
+    )
+    io_thread: bool = option(
+        False,  # noqa: FBT003
+        "Run the consumer in a thread with its own event loop, so that it stays in its "
+        "group while your code blocks your loop. Records cross in chunks of "
+        "``max_poll_records``. Callbacks and handlers run in your loop; deserializers, "
+        "the observer and the ``offset_store`` run in the thread.",
+        is_own=True,
+    )
+    key_deserializer: Deserializer | None = option(
+        None,
+        "Function that turns the bytes of a key into an object.",
+        function="function that turns bytes into a key",
+    )
+    value_deserializer: Deserializer | None = option(
+        None,
+        "Function that turns the bytes of a value into an object.",
+        function="function that turns bytes into a value",
+    )
+
+    ARGUMENTS: ClassVar[tuple[str, ...]] = (
+        *ClientConfig.ARGUMENTS,
+        "topics",
+        "assign",
+        "on_assigned",
+        "on_revoked",
+        "on_lost",
+    )
+
+    def __post_init__(self) -> None:
+        _check(self)
+        if self.partition_assignment_strategy is not None:
+            strategy = _parse_strategy(self.partition_assignment_strategy)
+            object.__setattr__(self, "partition_assignment_strategy", strategy)
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise ConfigurationError(
+                f"heartbeat_interval_ms={self.heartbeat_interval_ms} must be less than "
+                f"session_timeout_ms={self.session_timeout_ms}"
+            )
+        if self.group_id is not None and not self.group_id:
+            raise ConfigurationError("group_id is empty; use None for no group")
+        if self.group_instance_id is not None and self.group_id is None:
+            raise ConfigurationError("group_instance_id needs a group_id")
+        self._check_store()
+        self._check_protocol()
+        if self.auto_offset_reset not in {"latest", "earliest", "none"}:
+            self.reset_duration_ms()
+
+    def _check_store(self) -> None:
+        if self.offset_store is None:
+            return
+        store = self.offset_store
+        if isinstance(store, type) or not isinstance(store, OffsetStore):
+            raise ConfigurationError(
+                f"offset_store={store!r} is no object with the methods of OffsetStore"
+            )
+        if self.group_id is None:
+            raise ConfigurationError(
+                "offset_store keeps the offsets of a group: give group_id"
+            )
+
+    def _check_protocol(self) -> None:
+        defaults = {field.name: field.default for field in fields(ConsumerConfig)}
+        foreign = {
+            "auto": (),
+            "classic": ("group_remote_assignor",),
+            "consumer": (
+                "partition_assignment_strategy",
+                "session_timeout_ms",
+                "heartbeat_interval_ms",
+            ),
+        }
+        for name in foreign[self.group_protocol]:
+            if getattr(self, name) != defaults[name]:
+                raise ConfigurationError(
+                    f"{name} has no meaning with group_protocol={self.group_protocol!r}"
+                )
+        if self.group_remote_assignor and self.partition_assignment_strategy:
+            raise ConfigurationError(
+                "group_remote_assignor is for the KIP-848 protocol, "
+                "partition_assignment_strategy for the classic one: give one of them"
+            )
+
+    def reset_duration_ms(self) -> int | None:
+        """How far back ``by_duration:`` goes, in milliseconds; None otherwise.
+
+        Raises:
+            ConfigurationError: ``auto_offset_reset`` has none of its forms.
+        """
+        kind, colon, text = self.auto_offset_reset.partition(":")
+        if not colon and kind in {"latest", "earliest", "none"}:
+            return None
+        duration = iso_duration_ms(text) if kind == "by_duration" else None
+        if duration is None:
+            raise ConfigurationError(
+                f"auto_offset_reset={self.auto_offset_reset!r}: use latest, earliest, "
+                "none or by_duration: with an ISO 8601 duration such as PT1H"
+            )
+        return duration
+
+
+def _check(config: ClientConfig) -> None:
+    for declared in fields(config):
+        check_value(declared, getattr(config, declared.name))
+    context: object = config.ssl_context
+    if context is None:
+        return
+    # This package imports no sockets, and so not the class either.
+    if isinstance(context, type) or not hasattr(context, "wrap_bio"):
+        raise ConfigurationError(
+            f"ssl_context={context!r} is no ssl.SSLContext, as "
+            "ssl.create_default_context() makes it"
+        )
+    if config.security_protocol != "SSL":
+        raise ConfigurationError(
+            "ssl_context is not used without security_protocol='SSL'"
+        )
+
+
+def parse_servers(servers: object, kind: str = "Client") -> tuple[tuple[str, int], ...]:
+    """Read ``host``, ``host:port`` or ``[ipv6]:port`` addresses.
+
+    Args:
+        servers: one text with commas, or a collection of texts.
+        kind: the class that takes the servers, for messages.
+
+    Raises:
+        ConfigurationError: there is none, or one cannot be read.
+    """
+    if isinstance(servers, Mapping):
+        raise ConfigurationError(
+            "bootstrap_servers is a mapping of options: pass it to "
+            f"{kind}.from_properties(...)"
+        )
+    found = servers.split(",") if isinstance(servers, str) else servers
+    given = list(found) if isinstance(found, Iterable) else [found]
+    texts = [text for text in given if isinstance(text, str)]
+    if len(texts) < len(given):
+        raise ConfigurationError(
+            f"bootstrap_servers={servers!r}: use 'host:port', 'host:port,host2:port' "
+            "or a list of such texts"
+        )
+    parsed = tuple(_parse_server(t.strip()) for t in texts if t.strip())
+    if not parsed:
+        raise ConfigurationError("bootstrap_servers names no server")
+    return parsed
+
+
+def _parse_server(text: str) -> tuple[str, int]:
+    # The name of a listener may stand before the address, as brokers are configured.
+    found = re.fullmatch(
+        r"(?:[A-Z][A-Z0-9_.-]*://)?"
+        r"(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\s/\[\]]+))(?::(?P<port>\d{1,5}))?",
+        text,
+    )
+    port = int(found["port"] or _DEFAULT_PORT) if found else 0
+    if found is None or not 0 < port < 65536:
+        url = "; it is no URL" if "://" in text else ""
+        raise ConfigurationError(
+            f"bootstrap server {text!r}: use host:port, or [address]:port for IPv6{url}"
+        )
+    return found["v6"] or found["host"], port
+
+
+def _parse_strategy(strategy: object) -> tuple[object, ...]:
+    """Read assignors: names separated by commas, or a sequence.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    if isinstance(strategy, str):
+        strategy = [name.strip() for name in strategy.split(",") if name.strip()]
+    if not isinstance(strategy, list | tuple) or not strategy:
+        raise ConfigurationError("partition_assignment_strategy names no assignor")
+    return tuple(strategy)
+
+
+def _parse_acks(acks: object) -> int:
+    """Read ``acks`` as the protocol has it: -1 for ``all``, 0 or 1."""
+    known = {"all": -1, "-1": -1, "0": 0, "1": 1}
+    found = None if isinstance(acks, bool) else known.get(str(acks))
+    if found is None:
+        raise ConfigurationError(f"acks={acks!r} is none of 'all', 1, 0")
+    return found
+
+
+def iso_duration_ms(text: str) -> int | None:
+    """Read an ISO 8601 duration in days, hours, minutes and seconds.
+
+    Returns:
+        Milliseconds, or None if the text is no such duration.
+    """
+    found = re.fullmatch(
+        r"P(?:(?P<d>\d+)D)?"
+        r"(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?",
+        text,
+    )
+    if found is None or not any(found.groups()):
+        return None
+    days, hours, minutes = (int(found[part] or 0) for part in "dhm")
+    seconds = float(found["s"] or 0)
+    return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)

@@ -1,0 +1,219 @@
+"""How an option is declared, once, beside its field.
+
+`option` stands where a dataclass field has its default value. The declaration holds
+everything that is known of the option, and everything else is derived from it:
+
+- the field of the configuration class, with its default and its checks;
+- the names and the text values that ``from_properties`` reads;
+- the docstring of the configuration class (`documented`);
+- the signatures of ``Client``, ``Producer`` and ``Consumer`` (`signature`);
+- the keyword types in ``kafkaio/config/options.py`` and the table in
+  ``docs/reference/options.md``, which ``python -m codegen.options`` writes.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from dataclasses import Field, field, fields
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kafkaio.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    # Not needed at run time, and configurations are no bases of it.
+    from _typeshed import DataclassInstance
+
+__all__ = ["Option", "documented", "option", "option_of"]
+
+T = TypeVar("T")
+
+#: The types that a value may have, by the annotation of the field without ``| None``.
+#: Options of other types have checks of their own.
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "bool": (bool,),
+    "int": (int,),
+    "float": (int, float),
+    "str": (str,),
+    "tuple[tuple[str, int], ...]": (tuple, list),
+}
+_FLAGS = {"true": True, "false": False}
+
+
+class Option:
+    """The declaration of one option, apart from its name, its type and its default.
+
+    Only `option` makes one.
+
+    Attributes:
+        doc: what the option means: one or more sentences.
+        bounds: the least and the greatest value.
+        choices: the values that the option can have.
+        function: what a function must do to be a value of this option.
+        aliases: names that librdkafka has for it, of the same unit.
+        is_own: whether Kafka's Java client has no such option.
+        keyword_type: type of the keyword argument where it is not the field's.
+    """
+
+    __slots__ = (
+        "aliases",
+        "bounds",
+        "choices",
+        "doc",
+        "function",
+        "is_own",
+        "keyword_type",
+    )
+
+    doc: str
+    bounds: tuple[float, float] | None
+    choices: tuple[str | int, ...]
+    function: str
+    aliases: tuple[str, ...]
+    is_own: bool
+    keyword_type: str
+
+
+def option(  # noqa: PLR0913 - one for each fact
+    default: T,
+    doc: str,
+    *,
+    bounds: tuple[float, float] | None = None,
+    choices: tuple[str | int, ...] = (),
+    function: str = "",
+    aliases: tuple[str, ...] = (),
+    is_own: bool = False,
+    keyword_type: str = "",
+) -> T:
+    """Declare an option, where the field of a dataclass has its default.
+
+    Args:
+        default: the default value.
+        doc: see `Option`, as for the others.
+        bounds: likewise.
+        choices: likewise.
+        function: likewise.
+        aliases: likewise.
+        is_own: likewise.
+        keyword_type: likewise.
+    """
+    declared = Option()
+    declared.doc = doc
+    declared.bounds = bounds
+    declared.choices = choices
+    declared.function = function
+    declared.aliases = aliases
+    declared.is_own = is_own
+    declared.keyword_type = keyword_type
+    return field(default=default, metadata={"option": declared})
+
+
+def option_of(declared: Field[Any]) -> Option:
+    """Return the declaration of a field."""
+    found: Option = declared.metadata["option"]
+    return found
+
+
+def documented(config: type[T]) -> type[T]:
+    """Add the options to the docstring of a configuration class.
+
+    The docstring is put together when it is read: most programs never do that.
+    """
+    # The type of `__doc__` is str; a descriptor there gives one.
+    config.__doc__ = _Documentation(config.__doc__ or "")  # type: ignore[assignment]
+    return config
+
+
+class _Documentation:
+    __slots__ = ("_summary",)
+
+    def __init__(self, summary: str) -> None:
+        self._summary = summary
+
+    def __get__(self, instance: object, owner: type[DataclassInstance]) -> str:
+        lines = [self._summary.rstrip(), "", "    Attributes:"]
+        for declared in fields(owner):
+            if declared.name in owner.__annotations__:  # not inherited
+                text = f"{declared.name}: {option_of(declared).doc}"
+                indent = " " * 8
+                lines += textwrap.wrap(
+                    text, 88, initial_indent=indent, subsequent_indent=indent + "    "
+                )
+        return "\n".join([*lines, "    "])
+
+
+def check_value(declared: Field[Any], value: object) -> None:
+    """Check the value of one option: its type, its bounds, its choices.
+
+    Raises:
+        ConfigurationError: the value breaks one of them.
+    """
+    facts, name = option_of(declared), declared.name
+    if facts.keyword_type:
+        return  # has a check of its own
+    if facts.choices:
+        _check_choice(name, value, facts.choices)
+    elif facts.function:
+        if value is not None and not callable(value):
+            raise ConfigurationError(f"{name}={value!r} is no {facts.function}")
+    else:
+        _check_type(name, value, types_of(declared))
+        _check_bounds(name, value, facts.bounds)
+
+
+def types_of(declared: Field[Any]) -> tuple[type, ...]:
+    """Return the types that a value may have; none where other checks decide."""
+    kind, _, rest = str(declared.type).partition(" | ")
+    found = _TYPES.get(kind, ())
+    if not rest:
+        return found
+    return (*found, NoneType) if found and rest == "None" else ()
+
+
+def _check_type(name: str, value: object, wanted: tuple[type, ...]) -> None:
+    if not wanted:
+        return
+    is_flag = isinstance(value, bool) and bool not in wanted
+    if is_flag or not isinstance(value, wanted):
+        names = ("None" if kind is NoneType else kind.__name__ for kind in wanted)
+        raise ConfigurationError(
+            f"{name}={value!r} has the wrong type: {' or '.join(names)} is needed"
+        )
+
+
+def _check_bounds(name: str, value: object, bounds: tuple[float, float] | None) -> None:
+    if bounds is None or not isinstance(value, int | float):
+        return
+    low, high = bounds
+    if not low <= value <= high:
+        raise ConfigurationError(f"{name}={value} is not within {low:g} to {high:g}")
+
+
+def _check_choice(name: str, value: object, choices: tuple[str | int, ...]) -> None:
+    if value in choices:
+        return
+    # Loaded for mistakes alone.
+    from kafkaio.config.unknown import wrong_choice
+
+    raise wrong_choice(name, value, choices)
+
+
+def read_property(declared: Field[Any], value: object) -> object:
+    """Read the text of a property as the type of its option.
+
+    Returns:
+        The value, or the text itself where it is none of that type: `check_value`
+        refuses it then.
+    """
+    if not isinstance(value, str):
+        return value
+    text, types = value.strip(), types_of(declared)
+    if bool in types:
+        return _FLAGS.get(text.lower(), value)
+    if int in types:
+        try:
+            return float(text) if "." in text else int(text)
+        except ValueError:
+            return value
+    return value

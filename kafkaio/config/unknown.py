@@ -1,0 +1,118 @@
+"""What to suggest for a name or a value that kafkaio does not know.
+
+Loaded for mistakes alone: `difflib` and the tables take time.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+
+from kafkaio.errors import ConfigurationError
+
+__all__ = ["FOREIGN", "unknown_option", "wrong_choice"]
+
+#: How similar a name must be to one that is suggested for it. ``group`` is similar
+#: enough to ``group_id``, just so.
+_NEAR = 0.76
+
+_SASL = "SASL is not in kafkaio yet"
+_TRANSACTIONS = "transactions are not in kafkaio yet"
+_TLS = (
+    "use ssl_context=ssl.create_default_context(...) with security_protocol='SSL' "
+    "instead"
+)
+_VERSIONS = "leave it out: kafkaio negotiates versions with every broker"
+_LOG = "use logging.getLogger('kafkaio') instead"
+_OBSERVERS = "use observer=, statistics() and logging.getLogger('kafkaio') instead"
+#: Options of other clients, and those of Kafka that kafkaio does not have yet.
+FOREIGN: Mapping[str, str] = {
+    "transactional_id": _TRANSACTIONS,
+    "transaction_timeout_ms": _TRANSACTIONS,
+    "transaction_two_phase_commit_enable": _TRANSACTIONS,
+    "enable_metrics_push": "pushing metrics (KIP-714) is not in kafkaio yet",
+    "interceptor_classes": "interceptors are not in kafkaio",
+    "bootstrap": "use bootstrap_servers instead",
+    "loop": "leave it out: kafkaio uses the running event loop",
+    "api_version": _VERSIONS,
+    "api_version_auto_timeout_ms": _VERSIONS,
+    "api_version_request": _VERSIONS,
+    "api_version_fallback_ms": _VERSIONS,
+    "broker_version_fallback": _VERSIONS,
+    "max_batch_size": "use batch_size instead",
+    "batch_num_messages": "use batch_size, in bytes, instead",
+    "queue_buffering_max_messages": "use buffer_memory, in bytes, instead",
+    "queue_buffering_max_kbytes": "use buffer_memory, in bytes, instead",
+    "queued_max_messages_kbytes": "use fetch_buffer_bytes instead",
+    "queued_min_messages": "use fetch_buffer_bytes instead",
+    "consumer_timeout_ms": "use poll(timeout=...), in seconds, instead",
+    "rebalance_timeout_ms": "use max_poll_interval_ms instead",
+    "topic_metadata_refresh_interval_ms": "use metadata_max_age_ms instead",
+    "enable_auto_offset_store": "use enable_auto_commit=False and commit(...) instead",
+    "enable_partition_eof": "use end_offsets() or lag() instead",
+    "compression_level": (
+        "use compression_gzip_level, compression_lz4_level or compression_zstd_level "
+        "instead"
+    ),
+    "default_partitioner": "use partitioner instead",
+    "partitioner_class": "use partitioner instead",
+    "error_cb": _OBSERVERS,
+    "stats_cb": _OBSERVERS,
+    "statistics_interval_ms": _OBSERVERS,
+    "throttle_cb": _OBSERVERS,
+    "metric_reporters": _OBSERVERS,
+    "metrics_num_samples": _OBSERVERS,
+    "metrics_sample_window_ms": _OBSERVERS,
+    "on_delivery": "await send(), or the delivery that enqueue() returns, instead",
+    "dr_cb": "await send(), or the delivery that enqueue() returns, instead",
+    "delivery_report_only_error": "await the delivery that enqueue() returns instead",
+    "logger": _LOG,
+    "log_cb": _LOG,
+    "log_level": _LOG,
+    "debug": _LOG,
+    "selector": "leave it out: the event loop has its own",
+    "enable_ssl_certificate_verification": _TLS,
+    "socks5_proxy": "proxies are not in kafkaio",
+}
+_FOREIGN_PREFIXES: Mapping[str, str] = {
+    "sasl_": _SASL,
+    "ssl_": _TLS,
+    "oauthbearer_": _SASL,
+}
+
+
+def unknown_option(name: str, known: Collection[str]) -> ConfigurationError:
+    """Return the error for an option that does not exist.
+
+    Args:
+        name: the option, in either spelling.
+        known: names that may be meant: options, and other arguments.
+    """
+    hint = _foreign_option(name.replace(".", "_").lower())
+    if hint is None:
+        near = difflib.get_close_matches(name, known, 1, _NEAR)
+        hint = f"did you mean {near[0]!r}?" if near else ""
+    hint = f"; {hint}" if hint else ""
+    return ConfigurationError(f"unknown option {name!r}{hint}")
+
+
+def _foreign_option(name: str) -> str | None:
+    if (hint := FOREIGN.get(name)) is not None:
+        return hint
+    return next((h for p, h in _FOREIGN_PREFIXES.items() if name.startswith(p)), None)
+
+
+def wrong_choice(
+    name: str, value: object, choices: Collection[str | int]
+) -> ConfigurationError:
+    """Return the error for a value that is no choice of its option."""
+    text = str(value)
+    if name == "security_protocol" and text.upper().startswith("SASL"):
+        return ConfigurationError(f"{name}={value!r}: {_SASL}; use PLAINTEXT or SSL")
+    by_folded = {str(choice).casefold(): choice for choice in choices}
+    near = difflib.get_close_matches(text.casefold(), by_folded, 1)
+    is_near = isinstance(value, str) and near
+    return ConfigurationError(
+        f"{name}={value!r} is not one of {', '.join(map(repr, choices))}"
+        + (f"; did you mean {by_folded[near[0]]!r}?" if is_near else "")
+    )

@@ -1,0 +1,89 @@
+"""What ``broker.control`` does to groups: look into them and change them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kafkaio.testing.groups.classic import ClassicGroup
+from kafkaio.testing.groups.coordinator import GroupCoordinator
+from kafkaio.testing.groups.embedded_protocol import slots_of
+from kafkaio.testing.groups.kip848 import Kip848Group
+
+__all__ = ["CoordinatorControl"]
+
+
+class CoordinatorControl:
+    """Shows and changes the groups of a coordinator; a `GroupControl`."""
+
+    def __init__(self, coordinator: GroupCoordinator) -> None:
+        self._coordinator = coordinator
+
+    def members(self, group_id: str) -> list[str]:
+        """Return the ids of a group's members; empty if there is no such group."""
+        group = self._coordinator.groups.get(group_id)
+        return [] if group is None else list(group.members)
+
+    def committed(self, group_id: str, topic: str, partition: int) -> int | None:
+        """Return the offset that a group committed for a partition; None for none."""
+        offsets = self._coordinator.offsets.get(group_id)
+        found = None if offsets is None else offsets.get((topic, partition))
+        return None if found is None else found.offset
+
+    def expel(self, group_id: str, member_id: str) -> None:
+        """Remove a member as if its session had timed out.
+
+        Raises:
+            KeyError: there is no such group or member.
+        """
+        group = self._coordinator.groups[group_id]
+        with self._coordinator.changing(group) as now:
+            if isinstance(group, ClassicGroup):
+                group.remove(group.members[member_id], now)
+            else:
+                group.fence(group.members[member_id])
+
+    def rebalance(self, group_id: str) -> None:
+        """Start a rebalance of a group.
+
+        Raises:
+            KeyError: there is no such group.
+        """
+        group = self._coordinator.groups[group_id]
+        with self._coordinator.changing(group) as now:
+            if isinstance(group, ClassicGroup):
+                group.rebalance(now)
+            else:
+                group.rebalance()
+
+    def assign(
+        self, group_id: str, targets: Mapping[str, Mapping[str, Iterable[int]]] | None
+    ) -> None:
+        """Set the target assignment of the members of a KIP-848 group.
+
+        Args:
+            group_id: the group.
+            targets: partition numbers by member id and topic; None returns the choice
+                to the group's assignor.
+
+        Raises:
+            KeyError: there is no such group or topic.
+            TypeError: it is a classic group, whose leader assigns.
+        """
+        group = self._coordinator.groups[group_id]
+        if not isinstance(group, Kip848Group):
+            raise TypeError(f"{group_id} is a classic group: its leader assigns")
+        cluster = self._coordinator.cluster
+        for name in frozenset[str]().union(*(targets or {}).values()):
+            if cluster.topic_id(name) is None:
+                raise KeyError(name)
+        group.manual = None
+        if targets is not None:
+            group.manual = {
+                member_id: frozenset(slots_of(topics.items(), cluster))
+                for member_id, topics in targets.items()
+            }
+        self.rebalance(group_id)
+
+    def clock_moved(self) -> None:
+        """Handle every deadline that a jump of the clock has passed."""
+        self._coordinator.clock_moved()

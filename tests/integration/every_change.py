@@ -1,0 +1,149 @@
+"""Which of these tests run on a real Kafka with every change.
+
+All of them run on every Kafka at night (``nox -s nightly``), and on the embedded broker
+with every change unless they say why not (``not_embedded``). A test is named here if
+
+- only a real broker, or Java, can judge what it shows, and it takes a few seconds; or
+- it shows what has to work on a real Kafka whatever was changed: to produce, consume,
+  commit and rebalance by either group protocol, to hand partitions over, to lose a
+  leader or a coordinator, to connect by TLS.
+
+A name stands for all cases of a test, but not for those that have an embedded broker of
+their own. Together they take two minutes on the newest Kafka, and one on the oldest:
+whoever adds one looks at the time (``--durations=0``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+#: By file. ``nox -s "integration(kafka='4.3')"``.
+ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
+    "test_client.py": (
+        "test_every_destination",
+        "test_many_at_once",
+        "test_views",
+    ),
+    "test_consumer.py": (
+        "test_a_leader_that_is_killed_and_restarted",
+        "test_a_record_after_start_is_seen",
+        "test_a_thousand_commits_at_once",
+        "test_a_time_before_now_on_an_empty_topic",
+        "test_auto_commit_and_resume",
+        "test_every_codec",
+        "test_pause_resume_and_seek",
+        "test_read_committed",
+        "test_the_replica_in_the_own_rack_is_read_from",
+        "test_two_members_share_a_topic",
+    ),
+    "test_consumer_places.py": (
+        "test_a_policy_says_where_to_begin",
+        "test_what_fetches_told_is_what_the_leaders_say",
+    ),
+    "test_consumer_protocol.py": (
+        "test_a_group_migrates_member_by_member",
+        "test_a_member_that_is_thrown_out_comes_back",
+        "test_a_static_member_finds_its_place_again",
+        "test_beside_a_java_member",
+        "test_members_come_and_go_and_nothing_is_lost_or_repeated",
+        "test_the_brokers_assignors",
+        "test_we_join_a_classic_group_of_java",
+        "test_who_does_not_poll_leaves_and_comes_back",
+    ),
+    "test_deferred_revoke.py": (
+        "test_closing_hands_over_what_is_held",
+        "test_finished_records_are_committed_before_they_move",
+        "test_the_others_run_on_while_partitions_are_handed_over",
+    ),
+    "test_docstrings.py": ("test_a_java_program",),
+    "test_embedded_clients.py": (
+        "test_aiokafka",
+        "test_confluent",
+        "test_kafkaio",
+        "test_nothing_is_lost_or_repeated_through_faults",
+    ),
+    "test_embedded_groups.py": (
+        "test_members_go_on_after_a_restart_of_everything",
+        "test_members_of_aiokafka",
+    ),
+    "test_embedded_java.py": ("test_console_producer_and_consumer",),
+    "test_group.py": (
+        "test_a_partition_moves_without_loss_or_repetition",
+        "test_a_pattern_and_a_new_topic",
+        "test_an_assignor_of_our_own",
+        "test_the_coordinator_dies",
+        "test_the_tool_shows_our_member_and_its_offsets",
+        "test_three_members_one_of_them_java",
+        "test_who_divides_otherwise_is_told_how_the_group_does",
+    ),
+    "test_group_assignors.py": ("test_the_shares_are_those_of_java",),
+    "test_kafka_fixture.py": (
+        "test_a_cancelled_start_leaves_nothing",
+        "test_nothing_is_left_after_the_block",
+    ),
+    "test_log_files.py": ("test_kafkas_log_dump_reads_ours",),
+    "test_pains.py": ("test_every_way_to_send_and_to_read_carries_the_whole_record",),
+    "test_parallel.py": ("test_members_come_and_go_and_nothing_is_done_twice",),
+    "test_plugin.py": (
+        "test_a_round_trip",
+        "test_each_worker_deletes_its_topics",
+    ),
+    "test_producer.py": (
+        "test_a_poison_record_fails_alone",
+        "test_an_unknown_topic_is_named",
+        "test_delivery_timeout_with_a_paused_broker",
+        "test_log_append_time_is_told",
+        "test_losing_a_leader_loses_repeats_and_reorders_nothing",
+        "test_records_arrive_as_they_were_sent",
+        "test_rows_of_a_table",
+        "test_what_is_too_large_is_divided_or_fails_alone",
+        "test_without_acks",
+    ),
+    "test_protocol_java.py": (
+        "test_java_and_we_write_and_read_the_same_bytes",
+        "test_the_golden_bytes_are_still_those_of_java",
+    ),
+    "test_records_java.py": (
+        "test_java_finds_the_records_that_went_in",
+        "test_java_reads_what_we_write",
+        "test_java_wrote_the_cases_listed_here",
+        "test_we_read_what_java_writes",
+    ),
+    "test_rewind.py": (
+        "test_three_members_go_on_from_the_new_offsets",
+        "test_where_the_brokers_divide_each_moves_its_own",
+    ),
+    "test_tls.py": ("test_tls",),
+}
+
+#: By file. ``nox -s "integration(kafka='2.1')"``: what an old version of a request, or
+#: an old broker's way to rebalance, could break.
+ON_THE_OLDEST: Final[Mapping[str, tuple[str, ...]]] = {
+    "test_client.py": ("test_every_destination",),
+    "test_consumer.py": (
+        "test_a_time_before_now_on_an_empty_topic",
+        "test_auto_commit_and_resume",
+        "test_every_codec",
+        "test_pause_resume_and_seek",
+        "test_read_committed",
+        "test_two_members_share_a_topic",
+    ),
+    "test_consumer_places.py": ("test_a_policy_says_where_to_begin",),
+    "test_consumer_protocol.py": (
+        "test_auto_is_classic_where_the_cluster_has_nothing_newer",
+    ),
+    "test_deferred_revoke.py": (
+        "test_finished_records_are_committed_before_they_move",
+    ),
+    "test_group.py": (
+        "test_a_partition_moves_without_loss_or_repetition",
+        "test_a_pattern_and_a_new_topic",
+        "test_three_members_one_of_them_java",
+    ),
+    "test_producer.py": (
+        "test_records_arrive_as_they_were_sent",
+        "test_what_is_too_large_is_divided_or_fails_alone",
+        "test_without_acks",
+    ),
+}

@@ -1,0 +1,332 @@
+"""Scenarios and their schedules of faults, both drawn from a seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
+from typing import Final
+
+from kafkaio.protocol.error_codes import ErrorCode
+from tests.sim.network import Latency
+
+__all__ = ["Fault", "Kind", "Scenario", "draw_faults", "rebalancing"]
+
+
+class Kind(Enum):
+    """The kinds of faults."""
+
+    KILL = "kill node"
+    STOP = "stop node"
+    PAUSE = "pause node"
+    MOVE_LEADER = "move leader of partition"
+    MOVE_COORDINATOR = "move coordinator to node"
+    CUT = "cut member off node"
+    SLOW = "slow down member and node"
+    RESET = "reset connections of member"
+    ERROR = "error"
+    DELAY = "delay"
+    DISCONNECT_BEFORE = "disconnect before"
+    DISCONNECT_AFTER = "disconnect after"
+    HALF_FRAME = "half a frame"
+    CRASH = "crash member"
+    CANCEL = "cancel member"
+    LEAVE = "let member leave"
+    JOIN = "let another member join"
+    STALL = "stall member"
+    SEEK = "seek back in partition, at times,"
+    REBALANCE = "force a rebalance"
+    EXPEL = "expel member"
+    FREEZE = "cut off every node member"
+    SUBSCRIBE = "change the subscription of member"
+    GROW = "add a partition, and more:"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault.
+
+    Attributes:
+        at: seconds after the start.
+        kind: its kind.
+        target: the number of the node, the member or the partition, by the kind.
+        seconds: its duration, for kinds that have one.
+        api: the API it affects, for faults of requests.
+        code: the error in the answer.
+        times: how many requests it affects.
+    """
+
+    at: float
+    kind: Kind
+    target: int = 0
+    seconds: float = 0.0
+    api: str = ""
+    code: ErrorCode = ErrorCode.NONE
+    times: int = 0
+
+    def __str__(self) -> str:
+        words = [f"{self.at:8.1f} s  {self.kind.value}"]
+        if self.api:
+            error = f" {self.code.name}" if self.code else ""
+            words.append(f"of {self.times} {self.api}{error}")
+        else:
+            words.append(f"{self.target}")
+        if self.seconds:
+            words.append(f"for {self.seconds:.1f}")
+        return " ".join(words)
+
+
+_RELOADING: Final = (
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+)
+_MEMBER: Final = (
+    *_RELOADING,
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.REBALANCE_IN_PROGRESS,
+)
+#: The errors that each API may answer with, and that a client has to handle.
+_ERRORS: Final[Mapping[str, tuple[ErrorCode, ...]]] = {
+    "Produce": (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    ),
+    "Fetch": (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    ),
+    "OffsetCommit": (*_RELOADING, ErrorCode.REBALANCE_IN_PROGRESS),
+    "OffsetFetch": _RELOADING,
+    "FindCoordinator": (ErrorCode.COORDINATOR_NOT_AVAILABLE,),
+    "ListOffsets": (ErrorCode.NOT_LEADER_OR_FOLLOWER,),
+    "InitProducerId": (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,),
+}
+_CLASSIC: Final[Mapping[str, tuple[ErrorCode, ...]]] = {
+    "JoinGroup": (*_RELOADING, ErrorCode.UNKNOWN_MEMBER_ID),
+    "SyncGroup": (*_RELOADING, ErrorCode.REBALANCE_IN_PROGRESS),
+    "Heartbeat": _MEMBER,
+}
+_OF_PROTOCOL: Final[Mapping[str, Mapping[str, tuple[ErrorCode, ...]]]] = {
+    "classic": _CLASSIC,
+    "eager": _CLASSIC,
+    "consumer": {
+        "ConsumerGroupHeartbeat": (
+            *_RELOADING,
+            ErrorCode.UNKNOWN_MEMBER_ID,
+            ErrorCode.FENCED_MEMBER_EPOCH,
+        ),
+    },
+}
+_REQUESTS: Final = (
+    "Produce",
+    "Fetch",
+    "Metadata",
+    "ApiVersions",
+    "OffsetCommit",
+    "OffsetFetch",
+    "FindCoordinator",
+    "ListOffsets",
+    "InitProducerId",
+)
+
+#: The default weights by which kinds are drawn.
+_WEIGHTS: Final[Mapping[Kind, int]] = {
+    Kind.KILL: 3,
+    Kind.STOP: 2,
+    Kind.PAUSE: 2,
+    Kind.MOVE_LEADER: 6,
+    Kind.MOVE_COORDINATOR: 4,
+    Kind.CUT: 4,
+    Kind.SLOW: 5,
+    Kind.RESET: 3,
+    Kind.ERROR: 10,
+    Kind.DELAY: 8,
+    Kind.DISCONNECT_BEFORE: 4,
+    Kind.DISCONNECT_AFTER: 5,
+    Kind.HALF_FRAME: 3,
+    Kind.CRASH: 4,
+    Kind.CANCEL: 3,
+    Kind.LEAVE: 3,
+    Kind.JOIN: 3,
+    Kind.STALL: 5,
+    Kind.SEEK: 8,
+    Kind.REBALANCE: 3,
+    Kind.EXPEL: 2,
+}
+#: Kinds that affect the group alone: records can be read all the time.
+_OF_GROUP: Final[Mapping[Kind, int]] = {
+    Kind.MOVE_COORDINATOR: 4,
+    Kind.CRASH: 4,
+    Kind.CANCEL: 3,
+    Kind.LEAVE: 6,
+    Kind.JOIN: 8,
+    Kind.REBALANCE: 5,
+    Kind.EXPEL: 2,
+    Kind.SUBSCRIBE: 3,
+    Kind.GROW: 2,
+}
+#: The same, and all that affects nodes, connections and requests.
+_OF_ALL: Final[Mapping[Kind, int]] = {
+    **_WEIGHTS,
+    **{kind: 2 * weight for kind, weight in _OF_GROUP.items()},
+    Kind.FREEZE: 5,
+}
+_OF_REQUESTS: Final = {
+    Kind.ERROR,
+    Kind.DELAY,
+    Kind.DISCONNECT_BEFORE,
+    Kind.DISCONNECT_AFTER,
+    Kind.HALF_FRAME,
+}
+#: The shortest and the longest duration of each kind, in seconds.
+_SECONDS: Final[Mapping[Kind, tuple[float, float]]] = {
+    Kind.KILL: (1.0, 40.0),
+    Kind.STOP: (1.0, 40.0),
+    Kind.PAUSE: (1.0, 50.0),
+    Kind.CUT: (1.0, 60.0),
+    Kind.SLOW: (10.0, 120.0),
+    Kind.DELAY: (0.05, 20.0),
+    Kind.CRASH: (0.1, 40.0),
+    Kind.CANCEL: (0.1, 20.0),
+    Kind.LEAVE: (0.1, 60.0),
+    Kind.JOIN: (20.0, 200.0),
+    Kind.STALL: (1.0, 90.0),
+    Kind.SEEK: (1.0, 60.0),
+    Kind.FREEZE: (1.0, 60.0),
+    Kind.SUBSCRIBE: (1.0, 60.0),
+}
+#: Every way to read; see `tests.sim.styles`.
+_STYLES: Final = ("iterate", "poll", "batches", "delay", "hold", "wait", "lanes", "run")
+_PROTOCOLS: Final = ("consumer", "classic", "eager")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """One run: a cluster, a producer and a group, and a schedule of faults.
+
+    Attributes:
+        seed: everything random is drawn from it.
+        part: the number of this run, of many with one seed.
+        seconds: simulated time until all faults end and everything has to settle.
+        members: consumers in the group from the start.
+        nodes: nodes of the cluster.
+        partitions: partitions of the topic.
+        keys: distinct keys of the records.
+        period: seconds between two records.
+        fault_every: seconds from one fault to the next, on average; 0 for none.
+        group_protocol: ``classic``, ``eager`` (the same without cooperation) or
+            ``consumer`` (KIP-848).
+        styles: the ways to read; each consumer draws one.
+        static: the share of members that are static (KIP-345).
+        weights: the weights by which kinds of faults are drawn.
+        latency: how long bytes are in flight.
+        consumer_options: options of `kafkaio.Consumer` that override the simulation's.
+        producer_options: the same for `kafkaio.Producer`.
+    """
+
+    seed: int = 0
+    part: int = 0
+    seconds: float = 3600.0
+    members: int = 3
+    nodes: int = 3
+    partitions: int = 6
+    keys: int = 16
+    period: float = 1.0
+    fault_every: float = 60.0
+    group_protocol: str = "classic"
+    styles: tuple[str, ...] = _STYLES[:3]
+    static: float = 0.0
+    weights: Mapping[Kind, int] = field(default_factory=lambda: _WEIGHTS)
+    latency: Latency = field(default_factory=partial(Latency, stragglers=0.03))
+    consumer_options: Mapping[str, object] = field(default_factory=dict)
+    producer_options: Mapping[str, object] = field(default_factory=dict)
+
+    def rng(self, purpose: str) -> random.Random:
+        """Return random numbers for one purpose, independent of all others."""
+        # A string: its seed is the same in every process.
+        return random.Random(f"{self.seed}/{self.part}/{purpose}")
+
+
+def rebalancing(seed: int, group_protocol: str | None = None) -> Scenario:
+    """Return three minutes of constant rebalances, with every way to read.
+
+    Members join, leave, crash, are cancelled, stall, change their subscription and hold
+    partitions whose revocation is requested. With even seeds nothing else goes wrong.
+
+    Args:
+        seed: everything random is drawn from it.
+        group_protocol: that of `Scenario`; None draws one.
+    """
+    return Scenario(
+        seed=seed,
+        seconds=180.0,
+        period=0.5,
+        fault_every=9.0,
+        group_protocol=group_protocol or _PROTOCOLS[seed // 2 % len(_PROTOCOLS)],
+        styles=_STYLES,
+        static=0.2,
+        weights=dict(_OF_ALL if seed % 2 else _OF_GROUP),
+        consumer_options={
+            "fetch_max_wait_ms": 5_000,
+            "max_poll_interval_ms": 40_000,
+            "auto_commit_interval_ms": 5_000,
+            "metadata_max_age_ms": 30_000,
+        },
+        producer_options={"metadata_max_age_ms": 30_000},
+    )
+
+
+def draw_faults(scenario: Scenario) -> tuple[Fault, ...]:
+    """Draw the schedule of a scenario, in order of time.
+
+    Every fault ends by itself, so any part of a schedule is a schedule.
+    """
+    if not scenario.fault_every:
+        return ()
+    rng = scenario.rng("faults")
+    count = round(scenario.seconds / scenario.fault_every)
+    moments = sorted(rng.uniform(5.0, scenario.seconds) for _ in range(count))
+    weights = scenario.weights
+    kinds = rng.choices(list(weights), list(weights.values()), k=count)
+    return tuple(
+        _draw(scenario, round(at, 3), kind, rng)
+        for at, kind in zip(moments, kinds, strict=True)
+    )
+
+
+def _draw(scenario: Scenario, at: float, kind: Kind, rng: random.Random) -> Fault:
+    least, most = _SECONDS.get(kind, (0.0, 0.0))
+    # Log-uniform: short faults are as likely as long ones.
+    seconds = round(least * (most / least) ** rng.random(), 3) if least else 0.0
+    if kind not in _OF_REQUESTS:
+        return Fault(at, kind, rng.randrange(_targets(scenario, kind)), seconds)
+    errors = {**_ERRORS, **_OF_PROTOCOL[scenario.group_protocol]}
+    code = ErrorCode.NONE
+    if kind is Kind.ERROR:
+        api = rng.choice(sorted(errors))
+        code = rng.choice(errors[api])
+    else:
+        of_group = sorted(_OF_PROTOCOL[scenario.group_protocol])
+        api = rng.choice([*_REQUESTS, *of_group])
+    times = rng.randint(1, 5)
+    return Fault(at, kind, 0, seconds, api=api, code=code, times=times)
+
+
+def _targets(scenario: Scenario, kind: Kind) -> int:
+    if kind in {Kind.KILL, Kind.STOP, Kind.PAUSE, Kind.MOVE_COORDINATOR}:
+        return scenario.nodes
+    if kind is Kind.GROW:
+        return 2
+    if kind in {Kind.MOVE_LEADER, Kind.SEEK}:
+        return scenario.partitions * scenario.nodes
+    if kind in {Kind.CUT, Kind.SLOW}:
+        return (scenario.members + 1) * scenario.nodes
+    return scenario.members
