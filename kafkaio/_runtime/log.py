@@ -90,7 +90,7 @@ class Limiter:
         self._last = {key: seen for key, seen in self._last.items() if seen[0] > due}
 
 
-class LogObserver(Observer):
+class LogObserver:
     """Writes the events of a client, and of its producers and consumers, to the log.
 
     Args:

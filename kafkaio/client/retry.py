@@ -111,6 +111,7 @@ class Attempts:
     __slots__ = (
         "_delay",
         "_policy",
+        "_reason",
         "_surfaced",
         "_timeout",
         "deadline",
@@ -139,6 +140,8 @@ class Attempts:
         self._timeout = timeout
         self._surfaced = surfaced
         self._delay = 0.0
+        # The failure that `wait` reports; None for one that is not to be told.
+        self._reason: KafkaError | None = None
 
     def within(self, limit: float) -> float:
         """Seconds that are left, at most ``limit``, at least a millisecond."""
@@ -154,6 +157,7 @@ class Attempts:
         Args:
             error: the failure; None for one that is not to be told.
         """
+        self._reason = error
         if error is not None:
             self.last = error
         self._delay = self._policy.backoff.delay(self.failures, roll())
@@ -163,6 +167,7 @@ class Attempts:
     def succeeded(self) -> None:
         """Note a success: the next failure is a first one, and no wait is due."""
         self.failures, self.due, self.last = 0, 0.0, None
+        self._reason = None
 
     async def wait(self) -> None:
         """Wait until the next attempt is due, and report the retry.
@@ -171,18 +176,29 @@ class Attempts:
             RequestTimeout: it is not due before the deadline; or a ``surfaced`` error.
         """
         delay = self.due - now()
-        if delay <= 0:
-            return
-        if self.due >= self.deadline:
-            raise self.expired()
-        if self.last is not None:
-            self._report(delay, self.last)
-        await self._policy.sleep(delay)
+        if delay > 0:
+            await self._wait(delay)
 
     async def pause(self, error: KafkaError | None) -> None:
-        """Count a failure and wait for the back-off: `failed`, then `wait`."""
+        """Count a failure, report the retry, and wait for the back-off.
+
+        The event loop runs at least once, even if the back-off is 0 ms.
+
+        Args:
+            error: the failure; None for one that is not to be told.
+
+        Raises:
+            RequestTimeout: as in `wait`; or a ``surfaced`` error.
+        """
         self.failed(error)
-        await self.wait()
+        await self._wait(self._delay)
+
+    async def _wait(self, delay: float) -> None:
+        if self.due >= self.deadline:
+            raise self.expired()
+        if self._reason is not None:
+            self._report(delay, self._reason)
+        await self._policy.sleep(delay)
 
     async def run(
         self,

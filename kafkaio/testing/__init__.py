@@ -23,8 +23,8 @@ if TYPE_CHECKING:
         reorder,
         throttle,
     )
+    from kafkaio.testing.broker.group_config import GroupConfig
     from kafkaio.testing.embedded import Broker
-    from kafkaio.testing.groups.config import GroupConfig
 
 __all__ = [
     "Broker",
@@ -47,7 +47,7 @@ def __getattr__(name: str) -> object:
     # Imported on first use: the fixtures of a real Kafka do not need the broker.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    modules = {"Broker": "embedded", "GroupConfig": "groups.config"}
+    modules = {"Broker": "embedded", "GroupConfig": "broker.group_config"}
     module = modules.get(name, "broker.faults")
     value: object = getattr(import_module(f"{__name__}.{module}"), name)
     return value

@@ -23,6 +23,7 @@ from kafkaio.testing.broker.cluster import AT_ONCE, Cluster, Topic
 from kafkaio.testing.broker.configs import BROKER, Configs
 from kafkaio.testing.broker.control import Control, GroupControl
 from kafkaio.testing.broker.faults import Faults
+from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.testing.broker.listener import Listener, MemoryListener, TcpListener
 from kafkaio.testing.broker.node import LoggedRequest, Node
 from kafkaio.testing.broker.properties import (
@@ -32,7 +33,6 @@ from kafkaio.testing.broker.properties import (
     listener,
 )
 from kafkaio.testing.broker.store import DiskStore, MemoryStore
-from kafkaio.testing.groups.config import GroupConfig
 from kafkaio.testing.handlers import handlers_of
 
 if TYPE_CHECKING:

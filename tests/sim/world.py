@@ -24,8 +24,8 @@ from kafkaio.protocol.messages.consumer_group_heartbeat import (
 )
 from kafkaio.protocol.messages.join_group import JoinGroupRequest
 from kafkaio.protocol.messages.offset_commit import OffsetCommitRequest
+from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.testing.embedded import Broker
-from kafkaio.testing.groups.config import GroupConfig
 from tests.sim.checker import Checker, Session
 from tests.sim.injector import OTHER, FaultInjector
 from tests.sim.loop import VirtualClockLoop

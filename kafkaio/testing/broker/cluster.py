@@ -28,7 +28,7 @@ from kafkaio.testing.broker.store import MemoryStore, Store
 from kafkaio.testing.log import Log
 
 if TYPE_CHECKING:
-    from kafkaio.testing.groups.config import GroupConfig
+    from kafkaio.testing.broker.group_config import GroupConfig
 
 __all__ = ["AT_ONCE", "OFFSETS_TOPIC", "Cluster", "Topic", "java_hash"]
 

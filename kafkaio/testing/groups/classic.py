@@ -11,13 +11,13 @@ from kafkaio.protocol.messages.join_group import (
     JoinGroupResponseMember,
 )
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
+from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.testing.groups.classic_member import (
     JoinRequest,
     Member,
     State,
     SyncRequest,
 )
-from kafkaio.testing.groups.config import GroupConfig
 from kafkaio.testing.groups.java import java_order, text_hash
 
 __all__ = ["ClassicGroup"]

@@ -21,13 +21,13 @@ from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
 from kafkaio.testing.broker.cluster import OFFSETS_TOPIC, Cluster
 from kafkaio.testing.broker.configs import GROUP
+from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.testing.broker.partition import Partition
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups import mixed
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import JoinRequest, State, SyncRequest
 from kafkaio.testing.groups.cluster_port import BrokerClusterPort, ClusterPort
-from kafkaio.testing.groups.config import GroupConfig
 from kafkaio.testing.groups.describe import subscribed_topics
 from kafkaio.testing.groups.journal import Group, Journal
 from kafkaio.testing.groups.kip848 import Downgrade, Kip848Group, Reply

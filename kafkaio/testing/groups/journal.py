@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.testing.groups import kip848_records as kip848_records
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import State
 from kafkaio.testing.groups.cluster_port import ClusterPort, KeyValue
-from kafkaio.testing.groups.config import GroupConfig
 from kafkaio.testing.groups.kip848 import Kip848Group
 from kafkaio.testing.groups.kip848_records import Kind
 from kafkaio.testing.groups.offsets import Committed, Offsets, Place

@@ -15,13 +15,13 @@ from enum import Enum
 from math import inf
 
 from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.testing.groups.assignors import (
     ASSIGNORS,
     Slot,
     Spec,
 )
 from kafkaio.testing.groups.cluster_port import ClusterPort
-from kafkaio.testing.groups.config import GroupConfig
 from kafkaio.testing.groups.kip848_member import (
     LEAVE,
     LEAVE_STATIC,

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups.assignors import Slot
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import Member, State
 from kafkaio.testing.groups.cluster_port import ClusterPort
-from kafkaio.testing.groups.config import GroupConfig
 from kafkaio.testing.groups.embedded_protocol import (
     CONSUMER,
     read_assignment,

@@ -7,8 +7,8 @@ from contextlib import suppress
 from threading import Thread
 from typing import Final
 
+from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.testing.embedded import Broker
-from kafkaio.testing.groups.config import GroupConfig
 from kafkaio.testing.kafka.engine import Certificates
 from kafkaio.testing.kafka.options import ClusterOptions
 from kafkaio.testing.kafka.properties import PLAINTEXT

@@ -157,10 +157,36 @@ async def test_pausing_in_a_loop_of_ones_own(policy: RetryPolicy, heard: Heard) 
 
 async def test_failures_that_are_not_told(policy: RetryPolicy, heard: Heard) -> None:
     attempts = Attempts("x", policy)
+    await attempts.pause(LOST)
+    before = now()
     await attempts.pause(None)
-    assert heard.retries == []
-    assert now() > 0
-    assert attempts.failures == 1
+    assert [why for *_, why in heard.retries] == [LOST]
+    assert now() > before
+    assert attempts.failures == 2
+
+
+async def test_waiting_for_what_failed_elsewhere(
+    policy: RetryPolicy, heard: Heard
+) -> None:
+    attempts = Attempts("x", policy)
+    attempts.failed(LOST)
+    await anyio.sleep(0.05)
+    await attempts.wait()
+    assert now() == attempts.due
+    ((_, attempt, delay, why),) = heard.retries
+    assert (attempt, why) == (1, LOST)
+    assert delay == pytest.approx(attempts.due - 0.05)
+    await attempts.wait()
+    assert len(heard.retries) == 1
+
+
+async def test_without_a_back_off_others_run(heard: Heard) -> None:
+    attempts = Attempts("x", RetryPolicy(Backoff(0, 0), guarded(heard)))
+    ran: list[int] = []
+    asyncio.get_running_loop().call_soon(ran.append, 1)
+    await attempts.pause(LOST)
+    assert ran == [1]
+    assert heard.retries == [("x", 1, 0.0, LOST)]
 
 
 async def test_a_success_in_between(policy: RetryPolicy, heard: Heard) -> None:

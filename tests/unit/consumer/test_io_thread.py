@@ -22,7 +22,7 @@ from kafkaio.errors import ClosedError, UsageError
 from kafkaio.producer import Producer
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.testing import Broker
-from kafkaio.testing.groups.config import GroupConfig
+from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.types import Record, TopicPartition
 from tests.unit.consumer.test_cancel import Read, batch, poll, table
 

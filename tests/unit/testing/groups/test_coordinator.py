@@ -11,10 +11,10 @@ from kafkaio.protocol.messages.consumer_protocol_subscription import (
     ConsumerProtocolSubscription,
 )
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
+from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import JoinRequest, State, SyncRequest
-from kafkaio.testing.groups.config import GroupConfig
 from kafkaio.testing.groups.control import CoordinatorControl
 from kafkaio.testing.groups.coordinator import GroupCoordinator
 from kafkaio.testing.groups.kip848 import Kip848Group

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 
 from kafkaio.protocol.codec import decode, encode
+from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.config import GroupConfig
 from kafkaio.testing.groups.journal import Group, Journal
 from kafkaio.testing.groups.kip848 import Kip848Group
 from kafkaio.testing.groups.kip848_records import Kind, image_of

@@ -20,11 +20,11 @@ from kafkaio.protocol.messages.consumer_protocol_subscription import (
     TopicPartition as OwnedTopic,
 )
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
+from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups import mixed
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import JoinRequest, State, SyncRequest
-from kafkaio.testing.groups.config import GroupConfig
 from kafkaio.testing.groups.describe import describe_kip848_member
 from kafkaio.testing.groups.embedded_protocol import read_assignment
 from kafkaio.testing.groups.kip848 import Downgrade
