@@ -112,7 +112,7 @@ else:
         open_batch_first,
     )
     from kafkaio._records._speedups import (
-        RecordStream as RecordStream,  # for kafkaio.consumer.reading.stream
+        RecordStream as RecordStream,  # for kafkaio.consumer.reading.iterators
     )
 
 
