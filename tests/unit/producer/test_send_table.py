@@ -96,20 +96,20 @@ async def test_a_table_larger_than_the_buffer(make: MakeProducer, logs: Logs) ->
 
 
 async def test_the_loop_gets_its_turns(make: MakeProducer) -> None:
-    turns = 0
+    iterations = 0
 
     async def count() -> None:
-        nonlocal turns
+        nonlocal iterations
         while True:
             await asyncio.sleep(0)
-            turns += 1
+            iterations += 1
 
     async with make() as producer, asyncio.TaskGroup() as group:
         counter = group.create_task(count())
-        turns = 0
+        iterations = 0
         await producer.send_table("one", pa.table({"value": [b"x" * 1_000] * 1_000}))
         counter.cancel()
-    assert turns > 10
+    assert iterations > 10
 
 
 async def test_a_custom_partitioner_is_asked(make: MakeProducer, logs: Logs) -> None:
