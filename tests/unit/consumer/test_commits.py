@@ -452,6 +452,17 @@ async def test_what_is_final_is_raised_at_once(code: E, kind: type[Exception]) -
 
 
 @virtual
+async def test_a_consumer_that_is_no_member_is_told_so() -> None:
+    async with FakeCluster(topics={"t": 2}) as cluster:
+        group = FakeGroup(cluster)
+        async with Member(cluster), alone(cluster) as committer:
+            with pytest.raises(CommitFailed, match="only members can commit"):
+                await committer.commit({A: at(4)}, timeout=10)
+            assert group.offsets == {}
+        group.close()
+
+
+@virtual
 async def test_no_coordinator_is_a_refusal_of_the_right_kind() -> None:
     async with FakeCluster(topics={"t": 2}) as cluster:
         FakeGroup(cluster)
