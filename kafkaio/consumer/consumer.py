@@ -488,7 +488,10 @@ class Consumer(Closeable):
             KafkaError: as `__anext__` does.
         """
         limit = count_of("concurrency", concurrency, 100)
-        _check_callable("handler", handler)
+        if not callable(handler):
+            raise ArgumentTypeError(
+                f"handler must be callable, not {type_name(handler)}"
+            )
         _check_callable("dead_letter", dead_letter)
         if not isinstance(retry, Retry | None):
             raise ArgumentTypeError(

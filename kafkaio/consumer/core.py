@@ -25,6 +25,7 @@ from kafkaio._machines.offsets import Commit
 from kafkaio._machines.positions import Reset
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering, Schedule
+from kafkaio._records.batch import Handout
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Lifecycle, State
 from kafkaio._runtime.observer import Observer
@@ -586,7 +587,7 @@ class Core:
     # Reading
 
     @property
-    def source(self) -> Any:  # of type Handout, whose compiled class has no stub
+    def source(self) -> Handout:
         """What records are taken from without waiting."""
         return self.reader.handout
 

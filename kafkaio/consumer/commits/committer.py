@@ -27,6 +27,7 @@ from kafkaio.consumer.group.ports import CoordinatorCluster
 from kafkaio.consumer.group.rpc import GroupRpc
 from kafkaio.consumer.stores.base import InKafka, bound, store_errors
 from kafkaio.errors import (
+    ArgumentValueError,
     RebalanceInProgress,
     UsageError,
 )
@@ -116,11 +117,13 @@ class OffsetCommitter:
             RebalanceInProgress: the group is still rebalancing when time is up.
             RequestTimeout: the coordinator did not acknowledge it in time.
             BrokerError: it was refused for another reason.
-            UsageError: an offset is negative.
+            ArgumentValueError: an offset is negative.
         """
         for tp, at in offsets.items():
             if at.offset < 0:  # a broker would accept it, and then have no offset
-                raise UsageError(f"{tp.topic}-{tp.partition} has no offset {at.offset}")
+                raise ArgumentValueError(
+                    f"{tp.topic}-{tp.partition} has no offset {at.offset}"
+                )
         if not offsets:
             return
         numbers = self._numbers(offsets)

@@ -30,10 +30,10 @@ from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.consumer.batch import Batch, Piece, size_of
 from kafkaio.consumer.parallel.ports import Dividing
 from kafkaio.consumer.reading.progress import HandedOut
-from kafkaio.errors import PartitionLost, UsageError
+from kafkaio.errors import ArgumentValueError, PartitionLost, UsageError
 from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
 
-__all__ = ["Lane", "LaneBatches", "LaneCommit", "LaneCrossing", "Track"]
+__all__ = ["Lane", "LaneBatches", "LaneCommit", "LaneCrossingPort", "Track"]
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ class LaneOwner(Protocol):
         """Commit for a lane, as `Lane.commit` says."""
 
 
-class LaneCrossing(Protocol):
+class LaneCrossingPort(Protocol):
     """Takes the steps of a lane in the consumer's thread, if that is another one."""
 
     def take(self, step: Callable[[], Awaitable[T]]) -> Coroutine[Any, Any, T]:
@@ -77,7 +77,7 @@ class LaneCrossing(Protocol):
     def ask(self, work: Callable[[], object]) -> None:
         """Call a function there, and block until it has returned."""
 
-    def another(self) -> LaneCrossing:
+    def another(self) -> LaneCrossingPort:
         """Return a crossing for batches of the lane."""
         ...
 
@@ -236,7 +236,7 @@ class Lane:
 
     __slots__ = ("_crossing", "_loop", "_track")
 
-    def __init__(self, track: Track, crossing: LaneCrossing | None = None) -> None:
+    def __init__(self, track: Track, crossing: LaneCrossingPort | None = None) -> None:
         self._track = track
         self._crossing = crossing
         self._loop = asyncio.get_running_loop()
@@ -349,7 +349,8 @@ class Lane:
 
         Raises:
             PartitionLost: the partition is not this lane's any more.
-            UsageError: the record or batch is of another partition; or no group.
+            ArgumentValueError: the record or batch is of another partition.
+            UsageError: there is no group.
             KafkaError: as ``Consumer.commit`` does.
         """
         commit = partial(self._track.owner.commit, self._track, what, timeout)
@@ -376,7 +377,7 @@ class LaneBatches:
         track: Track,
         max_records: int,
         max_wait: float,
-        crossing: LaneCrossing | None = None,
+        crossing: LaneCrossingPort | None = None,
     ) -> None:
         self._crossing = crossing
         self._lane = lane
@@ -431,14 +432,14 @@ def offset_after(tp: TopicPartition, what: LaneCommit) -> OffsetAndMetadata:
     """Return the offset to commit for what is done.
 
     Raises:
-        UsageError: it is of another partition.
+        ArgumentValueError: it is of another partition.
     """
     if isinstance(what, OffsetAndMetadata):
         return what
     if isinstance(what, int):
         return OffsetAndMetadata(what)
     if what.topic_partition != tp:
-        raise UsageError(f"{what!r} is not of {tp.topic}-{tp.partition}")
+        raise ArgumentValueError(f"{what!r} is not of {tp.topic}-{tp.partition}")
     record = what.last if isinstance(what, Batch) else what
     return OffsetAndMetadata(record.offset + 1, leader_epoch=record.leader_epoch)
 

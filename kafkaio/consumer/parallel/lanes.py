@@ -13,7 +13,7 @@ from kafkaio.client.broadcast import Broadcast
 from kafkaio.consumer.parallel.lane import (
     Lane,
     LaneCommit,
-    LaneCrossing,
+    LaneCrossingPort,
     Track,
     check_current,
     offset_after,
@@ -22,7 +22,7 @@ from kafkaio.consumer.parallel.ports import LanesPort
 from kafkaio.consumer.reading.progress import HandedOut
 from kafkaio.types import TopicPartition
 
-__all__ = ["LaneCrossings", "LaneIterator", "Lanes"]
+__all__ = ["LaneCrossingsPort", "LaneIterator", "Lanes"]
 
 T = TypeVar("T")
 
@@ -240,14 +240,14 @@ class Lanes:
             self._fresh.remove(track)
 
 
-class LaneCrossings(Protocol):
+class LaneCrossingsPort(Protocol):
     """Takes the steps of a `LaneIterator` in the consumer's thread."""
 
     def take(self, step: Callable[[], Awaitable[T]]) -> Coroutine[Any, Any, T]:
         """Take a step there, and return what it returns."""
         ...
 
-    def lane(self, track: Track) -> LaneCrossing:
+    def lane(self, track: Track) -> LaneCrossingPort:
         """Return a crossing for a lane."""
         ...
 
@@ -262,7 +262,7 @@ class LaneIterator:
     """
 
     def __init__(
-        self, lanes: Lanes, owner: object, crossings: LaneCrossings | None = None
+        self, lanes: Lanes, owner: object, crossings: LaneCrossingsPort | None = None
     ) -> None:
         self._lanes = lanes
         self._owner = owner

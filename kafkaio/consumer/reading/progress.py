@@ -26,7 +26,7 @@ from kafkaio.consumer.reading.buffers import PartitionBuffer
 from kafkaio.consumer.reading.divider import Divider
 from kafkaio.types import TopicPartition
 
-__all__ = ["HandedOut", "Handoff", "Progress"]
+__all__ = ["HandedOut", "HandoffPort", "Progress"]
 
 
 class HandedOut(NamedTuple):
@@ -41,7 +41,7 @@ class HandedOut(NamedTuple):
     number: int
 
 
-class Handoff(Protocol):
+class HandoffPort(Protocol):
     """Hands the records that are taken here on to a user in another thread."""
 
     @property
@@ -95,7 +95,7 @@ class Progress:
         self._handout = handout
         self.chunk: PartitionBuffer | None = None
         self.divider: Divider | None = None
-        self.handoff: Handoff | None = None
+        self.handoff: HandoffPort | None = None
         # The offsets of the chunk that the machines know: handed out, finished.
         self._synced = (-1, -1)
         # Number of records that were taken of earlier chunks.

@@ -24,7 +24,7 @@ from kafkaio.consumer.batch import Batch, Piece, size_of
 from kafkaio.consumer.reading.buffers import Buffers, Fetched
 from kafkaio.consumer.reading.chunks import Chunks, deserializing, no_position
 from kafkaio.consumer.reading.divider import Divider
-from kafkaio.consumer.reading.progress import HandedOut, Handoff, Progress
+from kafkaio.consumer.reading.progress import HandedOut, HandoffPort, Progress
 from kafkaio.types import Record, TopicPartition
 
 __all__ = ["Reader"]
@@ -99,7 +99,7 @@ class Reader:
     def divider(self, divider: Divider | None) -> None:
         self._progress.divider = divider
 
-    def hand_off_to(self, handoff: Handoff) -> None:
+    def hand_off_to(self, handoff: HandoffPort) -> None:
         """Let the records that are taken be handed on to another thread."""
         self._progress.handoff = handoff
 

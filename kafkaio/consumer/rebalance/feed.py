@@ -40,7 +40,7 @@ from kafkaio.consumer.rebalance.events import (
 from kafkaio.errors import ClosedError, UsageError
 from kafkaio.types import TopicPartition
 
-__all__ = ["ListenerCrossing", "RebalanceFeed", "Rebalances"]
+__all__ = ["CrossingPort", "RebalanceFeed", "Rebalances"]
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ T = TypeVar("T")
 _TAKEOVER: Final = 0.5
 
 
-class ListenerCrossing(Protocol):
+class CrossingPort(Protocol):
     """Takes the steps of a listener in the event loop of the feed, a thread away."""
 
     def take(self, step: Callable[[], Awaitable[T]]) -> Coroutine[Any, Any, T]:
@@ -70,7 +70,7 @@ class Rebalances:
     """
 
     def __init__(
-        self, feed: RebalanceFeed, crossing: ListenerCrossing | None = None
+        self, feed: RebalanceFeed, crossing: CrossingPort | None = None
     ) -> None:
         self._feed = feed
         self._crossing = crossing

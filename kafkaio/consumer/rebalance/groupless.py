@@ -59,7 +59,7 @@ class GrouplessAssigner:
         # in it afterwards is new.
         self._done_for: Wanted | None = None
         # What the topics subscribed to brought; and what was dropped with an earlier
-        # subscription, which was not reported to the user yet.
+        # subscription, while the user was not told of that.
         self._of_topics = frozenset[TopicPartition]()
         self._gone = frozenset[TopicPartition]()
         # A wait that ends as soon as something else is wanted than this.

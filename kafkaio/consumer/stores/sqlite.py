@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from contextlib import closing
 
 from kafkaio.consumer.stores.blocking import ThreadedStore
-from kafkaio.errors import UsageError
+from kafkaio.errors import ArgumentValueError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 __all__ = ["SQLiteOffsetStore"]
@@ -46,7 +46,7 @@ class SQLiteOffsetStore:
         busy_timeout: seconds to wait while another connection writes to it.
 
     Raises:
-        UsageError: the path stands for a database in memory.
+        ArgumentValueError: the path stands for a database in memory.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class SQLiteOffsetStore:
         self._threads = ThreadedStore(self._load, self._commit)
         self._path = os.fspath(path)
         if self._path in {"", ":memory:"}:
-            raise UsageError(
+            raise ArgumentValueError(
                 "a database in memory loses its offsets: give the path of a file"
             )
         self._busy_timeout = busy_timeout

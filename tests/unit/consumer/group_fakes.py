@@ -418,8 +418,8 @@ class FakeGroup:
             self._remove(member.member_id)
 
 
-class FakeListener:
-    """An `AssignmentListener` that records its calls, with settings for its answers."""
+class FakeHost:
+    """A consumer that notes what it is told, with knobs."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, frozenset[TopicPartition]]] = []
@@ -472,7 +472,7 @@ class FakeListener:
 
 
 class Member:
-    """A cluster, a listener and a group member, in the tasks of the cluster."""
+    """A client, its host and its membership, run by the client's supervisor."""
 
     def __init__(
         self,
@@ -493,11 +493,11 @@ class Member:
         self.client = Client.from_config(
             self.config, observer=observer, dial=cluster.dial
         )
-        self.listener = FakeListener()
+        self.host = FakeHost()
         self.committer = OffsetCommitter(
             self.client._cluster, self.config, lambda: self.group.metadata
         )
-        self.group = GroupMember(self.client._cluster, self.config, self.listener)
+        self.group = GroupMember(self.client._cluster, self.config, self.host)
         self.committer.attach(self.group)
         self.topics = topics
         self.error: BaseException | None = None

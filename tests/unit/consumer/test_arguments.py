@@ -81,6 +81,8 @@ CALLS: dict[str, tuple[Call, type[UsageError]]] = {
     "run no handler": (lambda c: c.run(5), ArgumentTypeError),
     "run nobody": (lambda c: c.run(handle, concurrency=0), ArgumentValueError),
     "run a text": (lambda c: c.run(handle, concurrency="2"), ArgumentTypeError),
+    "run in no order": (lambda c: c.run(handle, ordering="x"), ArgumentValueError),
+    "run nothing": (lambda c: c.run(None), ArgumentTypeError),
     "retry a number": (lambda c: c.run(handle, retry=5), ArgumentTypeError),
     "bury in a number": (lambda c: c.run(handle, dead_letter=5), ArgumentTypeError),
     "seek half a partition": (lambda c: c.seek(("t",), 0), ArgumentTypeError),

@@ -452,17 +452,6 @@ async def test_what_is_final_is_raised_at_once(code: E, kind: type[Exception]) -
 
 
 @virtual
-async def test_a_consumer_that_is_no_member_is_told_so() -> None:
-    async with FakeCluster(topics={"t": 2}) as cluster:
-        group = FakeGroup(cluster)
-        async with Member(cluster), alone(cluster) as committer:
-            with pytest.raises(CommitFailed, match="only members can commit"):
-                await committer.commit({A: at(4)}, timeout=10)
-            assert group.offsets == {}
-        group.close()
-
-
-@virtual
 async def test_no_coordinator_is_a_refusal_of_the_right_kind() -> None:
     async with FakeCluster(topics={"t": 2}) as cluster:
         FakeGroup(cluster)
@@ -502,7 +491,7 @@ async def test_a_commit_waits_for_our_own_sync() -> None:
             cluster.on(ApiKey.OFFSET_COMMIT, refuse(E.REBALANCE_IN_PROGRESS))
             with pytest.raises(RebalanceInProgress, match="rebalancing"):
                 await member.committer.commit({A: at(5)}, timeout=3)
-            assert member.listener.names() == ["assigned"]
+            assert member.host.names() == ["assigned"]
         group.close()
 
 
@@ -522,7 +511,7 @@ async def test_a_commit_of_the_last_generation_goes_out_again_as_the_new() -> No
                 held = cluster.requests(OffsetCommitRequest)[0]
                 gate.release(outcome=refuse(E.ILLEGAL_GENERATION)(None, None, held))
             assert group.offsets[A] == at(4)
-            assert member.listener.of("lost") == []
+            assert member.host.of("lost") == []
         group.close()
 
 
@@ -543,7 +532,7 @@ async def test_a_generation_that_began_before_we_heard_of_it_loses_nothing() -> 
                 gate.release()
             assert member.group.metadata.generation == 2
             assert group.offsets[A] == at(4)
-            assert member.listener.of("lost") == []
+            assert member.host.of("lost") == []
         group.close()
 
 
@@ -585,7 +574,7 @@ async def test_a_generation_that_a_failover_undid_does_not_stop_commits() -> Non
             await until(lambda: member.group.metadata.generation == 2)
             await member.committer.commit({A: at(5)}, timeout=10)
             assert group.offsets[A] == at(5)
-            assert member.listener.of("lost") == []
+            assert member.host.of("lost") == []
         group.close()
 
 
@@ -598,10 +587,10 @@ async def test_who_unsubscribes_after_a_failover_can_still_commit() -> None:
             async def commit(partitions: object) -> None:
                 await member.committer.commit({A: at(4)}, timeout=10)
 
-            member.listener.on_revoking = commit
+            member.host.on_revoking = commit
             async with undone_generation(cluster, member, group):
                 member.group.unsubscribe()
-                await until(lambda: "revoking" in member.listener.names())
+                await until(lambda: "revoking" in member.host.names())
                 assert group.offsets[A] == at(4)
         group.close()
 
@@ -622,7 +611,7 @@ async def test_a_commit_waits_for_the_sync_that_decides_on_its_generation() -> N
                 cluster.on(ApiKey.SYNC_GROUP, group._sync)
                 gate.release()
             assert group.offsets[A] == at(4)
-            assert member.listener.of("lost") == []
+            assert member.host.of("lost") == []
         group.close()
 
 
@@ -639,7 +628,7 @@ async def test_a_member_that_unsubscribed_and_was_removed_is_told_so() -> None:
                     await member.committer.commit({A: at(4)}, timeout=10)
                 failures.append(caught.value)
 
-            member.listener.on_revoking = commit
+            member.host.on_revoking = commit
             member.group.unsubscribe()
             await until(lambda: bool(failures))
         group.close()
@@ -659,7 +648,7 @@ async def test_a_refused_member_loses_its_partitions(code: E) -> None:
             if code == E.UNKNOWN_MEMBER_ID:
                 group.forget("member-1")
             await until(lambda: len(member.tps) == 2)
-            assert [len(lost) for lost in member.listener.of("lost")] == [2]
+            assert [len(lost) for lost in member.host.of("lost")] == [2]
         group.close()
 
 
@@ -686,9 +675,7 @@ async def test_a_static_member_is_not_ended_by_what_its_former_self_sent() -> No
                 task = tasks.create_task(_lost(member.committer))
                 await until(lambda: gate.waiting == 1)
                 group.forget("member-1")
-                await until(
-                    lambda: member.listener.names()[-2:] == ["lost", "assigned"]
-                )
+                await until(lambda: member.host.names()[-2:] == ["lost", "assigned"])
                 held = cluster.requests(OffsetCommitRequest)[0]
                 gate.release(outcome=refuse(E.FENCED_INSTANCE_ID)(None, None, held))
                 await task
@@ -710,9 +697,7 @@ async def test_a_commit_does_not_outlive_its_assignment() -> None:
                 task = tasks.create_task(_lost(member.committer))
                 await cluster.received(ApiKey.OFFSET_COMMIT, 2)
                 group.forget("member-1")
-                await until(
-                    lambda: member.listener.names()[-2:] == ["lost", "assigned"]
-                )
+                await until(lambda: member.host.names()[-2:] == ["lost", "assigned"])
                 await task
             assert A not in group.offsets
         group.close()

@@ -118,7 +118,7 @@ async def test_joining_taking_on_giving_up_and_leaving() -> None:
             there.share, there.epoch = (A,), 2
             await until(lambda: one.tps == {A})
             await until(lambda: one.group.metadata.generation == 2)
-            assert one.listener.of("revoking") == [frozenset({B})]
+            assert one.host.of("revoking") == [frozenset({B})]
             told = one.group.statistics()
             assert (told.protocol, told.is_leader) == ("consumer", False)
             assert "consumer STABLE 2 | 1 assigned" in repr(one.group)
@@ -297,8 +297,8 @@ async def test_what_may_not_be_read_reaches_the_user_and_heartbeats_go_on() -> N
         there = Coordinator(cluster)
         async with member(cluster) as one:
             there.errors = [E.TOPIC_AUTHORIZATION_FAILED]
-            await until(lambda: bool(one.listener.failures))
-            assert isinstance(one.listener.failures[0], AuthorizationError)
+            await until(lambda: bool(one.host.failures))
+            assert isinstance(one.host.failures[0], AuthorizationError)
             count = len(there.heard)
             await until(lambda: len(there.heard) > count + 2)
             assert one.tps == {A, B}
@@ -319,7 +319,7 @@ async def test_commits_follow_the_epoch() -> None:
             assert {r.member_id for r in told} == {one.group.metadata.member_id}
             with pytest.raises(CommitFailed):
                 await one.committer.commit({A: OffsetAndMetadata(2)}, timeout=5)
-            await until(lambda: one.listener.of("lost") == [frozenset({A, B})])
+            await until(lambda: one.host.of("lost") == [frozenset({A, B})])
             await until(lambda: one.tps == {A, B})
 
 
@@ -346,4 +346,4 @@ async def test_who_asks_for_offsets_says_who_it_is() -> None:
             asked = [r.groups[0] for r in cluster.requests(OffsetFetchRequest)]
             assert {g.member_id for g in asked} <= {who, None}
             assert (asked[0].member_id, asked[0].member_epoch) == (who, 1)
-            assert one.listener.of("lost") == [frozenset({A, B})]
+            assert one.host.of("lost") == [frozenset({A, B})]

@@ -42,7 +42,7 @@ from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from tests.fakes.broker import DISCONNECT, HANG, FakeCluster
 from tests.unit.consumer.group_fakes import (
     FakeGroup,
-    FakeListener,
+    FakeHost,
     Member,
     until,
     virtual,
@@ -59,12 +59,10 @@ async def test_a_lone_member_gets_everything_and_leaves() -> None:
         group = FakeGroup(cluster)
         async with Member(cluster) as member:
             assert member.tps == everything("t", 4)
-            assert member.listener.calls == [
-                ("assigned", frozenset(everything("t", 4)))
-            ]
+            assert member.host.calls == [("assigned", frozenset(everything("t", 4)))]
             assert member.group.metadata.generation == 1
             assert member.group.statistics().is_leader
-        assert member.listener.names() == ["assigned", "requested", "revoking"]
+        assert member.host.names() == ["assigned", "requested", "revoking"]
         assert group.left == [member_id for member_id in group.left if member_id]
         assert len(group.left) == 1
         assert not group.members
@@ -79,9 +77,9 @@ async def test_two_members_share_without_stopping_each_other() -> None:
             await until(lambda: len(two.tps) == 2)
             assert len(one.tps) == 2
             assert one.tps | two.tps == everything("t", 4)
-            assert one.listener.of("lost") == []
+            assert one.host.of("lost") == []
             # What stayed was never taken away.
-            assert one.listener.of("revoking") == [frozenset(two.tps)]
+            assert one.host.of("revoking") == [frozenset(two.tps)]
             await two.group.leave()
             await until(lambda: len(one.tps) == 4)
         group.close()
@@ -95,7 +93,7 @@ async def test_eager_members_give_all_up_and_share() -> None:
         async with Member(cluster, **options) as one:
             async with Member(cluster, **options) as two:
                 await until(lambda: len(one.tps) == 2 == len(two.tps))
-                assert one.listener.names() == [
+                assert one.host.names() == [
                     "assigned",
                     "requested",
                     "revoking",
@@ -111,7 +109,7 @@ async def test_a_busy_partition_is_kept_until_the_step() -> None:
     async with FakeCluster(nodes=1, topics={"t": 2}) as cluster:
         group = FakeGroup(cluster)
         async with Member(cluster) as one:
-            one.listener.busy = set(one.group.assignment)
+            one.host.busy = set(one.group.assignment)
             async with Member(cluster) as two:
                 await until(lambda: bool(one.group.to_be_revoked))
                 await asyncio.sleep(20)
@@ -125,7 +123,7 @@ async def test_a_busy_partition_is_kept_until_the_step() -> None:
                 one.group.reported()
                 one.group.step_taken()
                 await until(lambda: two.tps == {held})
-                assert one.listener.of("revoking") == [frozenset({held})]
+                assert one.host.of("revoking") == [frozenset({held})]
                 with pytest.raises(PartitionLost, match=f"t-{held.partition}"):
                     await one.committer.commit({held: OffsetAndMetadata(8)}, timeout=5)
         group.close()
@@ -136,7 +134,7 @@ async def test_what_is_never_released_is_lost_before_the_groups_deadline() -> No
     async with FakeCluster(nodes=1, topics={"t": 2}) as cluster:
         group = FakeGroup(cluster)
         async with Member(cluster) as one:
-            one.listener.busy = set(one.group.assignment)
+            one.host.busy = set(one.group.assignment)
             async with Member(cluster) as two:
                 await until(lambda: bool(one.group.to_be_revoked))
                 since = asyncio.get_running_loop().time()
@@ -146,7 +144,7 @@ async def test_what_is_never_released_is_lost_before_the_groups_deadline() -> No
                     await asyncio.sleep(0.5)
                 waited = asyncio.get_running_loop().time() - since
                 assert 55 < waited < 62
-                assert one.listener.of("lost") == [frozenset(two.tps)]
+                assert one.host.of("lost") == [frozenset(two.tps)]
                 assert one.group.lost == frozenset(two.tps)
                 assert not group.expired
                 one.group.clear_lost()
@@ -163,13 +161,13 @@ async def test_an_eager_deadline_keeps_the_member_in_the_group() -> None:
     async with FakeCluster(nodes=1, topics={"t": 2}) as cluster:
         group = FakeGroup(cluster)
         async with Member(cluster, **options) as one:
-            one.listener.busy = set(one.group.assignment)
+            one.host.busy = set(one.group.assignment)
             two = Member(cluster, **options)
             await two.start()
             while not two.tps:
                 one.group.polled(asyncio.get_running_loop().time())
                 await asyncio.sleep(0.5)
-            assert one.listener.of("lost") == [frozenset(everything("t", 2))]
+            assert one.host.of("lost") == [frozenset(everything("t", 2))]
             assert not group.expired
             assert len(one.tps) == 1
             await two.stop()
@@ -185,14 +183,14 @@ async def test_a_callback_without_end_is_cut_off() -> None:
             async def hang(partitions: object) -> None:
                 await asyncio.sleep(1e6)
 
-            one.listener.on_revoking = hang
+            one.host.on_revoking = hang
             async with Member(cluster) as two:
                 while not two.tps:
                     one.group.polled(asyncio.get_running_loop().time())
                     await asyncio.sleep(0.5)
-                assert one.listener.of("lost") == [frozenset(two.tps)]
+                assert one.host.of("lost") == [frozenset(two.tps)]
                 assert not group.expired
-            one.listener.on_revoking = None
+            one.host.on_revoking = None
         group.close()
 
 
@@ -207,14 +205,14 @@ async def test_the_coordinator_moves() -> None:
             before = len(cluster.logged(ApiKey.HEARTBEAT, 1))
             await until(lambda: len(cluster.logged(ApiKey.HEARTBEAT, 1)) > before + 2)
             assert one.group.statistics().coordinator == 1
-            assert one.listener.names() == ["assigned"]
+            assert one.host.names() == ["assigned"]
             assert group.generation == 1
             # And the node goes down with all its connections.
             cluster.move_coordinator("g", 0)
             cluster.stop(1)
             await asyncio.sleep(15)
             assert one.group.statistics().coordinator == 0
-            assert one.listener.names() == ["assigned"]
+            assert one.host.names() == ["assigned"]
         group.close()
 
 
@@ -246,7 +244,7 @@ async def test_a_coordinator_that_loads_is_waited_for() -> None:
         async with Member(cluster) as one:
             assert len(one.tps) == 2
             await cluster.received(ApiKey.HEARTBEAT, 4)
-            assert one.listener.names() == ["assigned"]
+            assert one.host.names() == ["assigned"]
         group.close()
 
 
@@ -273,7 +271,7 @@ async def test_thrown_out_it_loses_all_and_comes_back() -> None:
         async with Member(cluster) as one:
             numbers = dict(one.group.assignment)
             group.forget(one.group.metadata.member_id)
-            await until(lambda: one.listener.names()[-2:] == ["lost", "assigned"])
+            await until(lambda: one.host.names()[-2:] == ["lost", "assigned"])
             assert one.tps == everything("t", 2)
             assert all(one.group.assignment[tp] > n for tp, n in numbers.items())
             assert one.group.lost == frozenset()
@@ -289,7 +287,7 @@ async def test_who_does_not_poll_makes_room_and_may_return() -> None:
             member_id = one.group.metadata.member_id
             await until(lambda: one.group.state is State.STALLED)
             await until(lambda: group.left == [member_id])
-            assert one.listener.names()[-1] == "lost"
+            assert one.host.names()[-1] == "lost"
             one.group.polled(asyncio.get_running_loop().time())
             await until(lambda: len(one.tps) == 2)
             assert one.group.metadata.member_id != member_id
@@ -306,10 +304,10 @@ async def test_a_pattern_finds_topics_now_and_later() -> None:
             assert one.tps == {("a-1", 0)}
             cluster.add_topic("a-2", 2)
             await until(lambda: len(one.tps) == 3)
-            assert one.listener.of("lost") == []
+            assert one.host.of("lost") == []
             one.group.subscribe(frozenset({"b"}))
             await until(lambda: one.tps == {("b", 0)})
-            assert not one.listener.owned ^ set(one.group.assignment)
+            assert not one.host.owned ^ set(one.group.assignment)
         group.close()
 
 
@@ -401,7 +399,7 @@ async def test_a_topic_that_comes_later() -> None:
         group = FakeGroup(cluster)
         async with Member(cluster, metadata_max_age_ms=5_000) as one:
             assert not one.tps
-            assert one.listener.of("assigned") == [frozenset()]
+            assert one.host.of("assigned") == [frozenset()]
             cluster.add_topic("t", 2)
             await until(lambda: len(one.tps) == 2)
         group.close()
@@ -417,7 +415,7 @@ async def test_unsubscribing_leaves_and_subscribing_joins_again() -> None:
             assert not one.group.is_subscribed
             await until(lambda: len(group.left) == 1)
             assert not one.tps
-            assert one.listener.names()[-1] == "revoking"
+            assert one.host.names()[-1] == "revoking"
             one.group.subscribe(frozenset({"t"}))
             await one.group.wait_joined()
             assert len(one.tps) == 2
@@ -568,7 +566,7 @@ async def test_fenced_while_it_holds_partitions() -> None:
         cluster.on(ApiKey.HEARTBEAT, HeartbeatResponse(error_code=code))
         await one.ended.wait()
         assert isinstance(one.error, Fenced)
-        assert one.listener.names()[-1] == "lost"
+        assert one.host.names()[-1] == "lost"
         await one.client.close()
         group.close()
 
@@ -582,7 +580,7 @@ async def test_a_host_that_crashes_ends_the_membership() -> None:
         async def crash(partitions: object) -> None:
             raise ZeroDivisionError("a bug")
 
-        one.listener.on_assigned = crash
+        one.host.on_assigned = crash
         await one.start()
         with pytest.raises(ZeroDivisionError):
             await one.group.wait_joined()
@@ -636,7 +634,7 @@ async def test_leaving_without_a_cluster() -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(3):
                 await one.group.leave()
-        assert one.listener.names()[-1] == "revoking"
+        assert one.host.names()[-1] == "revoking"
         await one.client.close(timeout=1)
         assert one.ended.is_set()
         group.close()
@@ -695,7 +693,7 @@ def test_a_group_needs_a_name() -> None:
     with pytest.raises(UsageError, match="group_id"):
         OffsetCommitter(client._cluster, config, GroupMetadata)
     with pytest.raises(UsageError, match="group_id"):
-        GroupMember(client._cluster, config, FakeListener())
+        GroupMember(client._cluster, config, FakeHost())
 
 
 @virtual
@@ -703,13 +701,13 @@ async def test_a_request_is_told_before_anything_else_can_happen() -> None:
     async with FakeCluster(nodes=1, topics={"t": 2}) as cluster:
         group = FakeGroup(cluster)
         async with Member(cluster) as one:
-            one.listener.busy = set(one.group.assignment)
+            one.host.busy = set(one.group.assignment)
             one.group.subscribe(frozenset({"u"}))
             # Else a user who reads on in this very turn of the loop would step past it.
-            assert one.listener.of("requested") == [frozenset(one.listener.busy)]
+            assert one.host.of("requested") == [frozenset(one.host.busy)]
             one.group.reported()
             one.group.step_taken()
-            await until(lambda: one.listener.of("revoking") == [one.listener.busy])
+            await until(lambda: one.host.of("revoking") == [one.host.busy])
         group.close()
 
 
@@ -723,7 +721,7 @@ async def test_a_host_that_fails_ends_the_membership() -> None:
         def fail(*args: object) -> None:
             raise ZeroDivisionError("mine")
 
-        one.listener.revoke_requested = fail  # type: ignore[method-assign]
+        one.host.revoke_requested = fail  # type: ignore[method-assign]
         one.group.unsubscribe()
         await one.ended.wait()
         assert isinstance(one.error, ZeroDivisionError)

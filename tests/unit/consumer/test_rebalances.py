@@ -619,9 +619,9 @@ async def test_events_that_wait_become_one_with_their_like(
         assert await anext(events) == Assigned(everything)
         assert isinstance(await anext(events), RevokeRequested)
         assert await anext(events) == Revoked(everything)
-        assigned = one._core.assigned
+        host = one._core.assigned
         for tp in ORDERS:
-            assigned.feed.assigned(frozenset({tp}))
+            host.feed.assigned(frozenset({tp}))
         assert await anext(events) == Assigned(everything)
         waiting = asyncio.create_task(anext(events))
         await asyncio.sleep(0)

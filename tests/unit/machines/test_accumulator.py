@@ -70,7 +70,7 @@ def record(value: bytes | None = b"v", key: bytes | None = None) -> PlainRecord:
 
 
 class Harness:
-    """An accumulator with the test's random numbers and time."""
+    """An accumulator whose dice and time the test holds."""
 
     def __init__(
         self,
@@ -245,7 +245,7 @@ def test_keyless_records_avoid_leaders_that_take_nothing() -> None:
     assert h.acc.outbox.outlook(0.0).nodes == (0,)
     assert h.acc.outbox.outlook(1.0).nodes == (0,)
     assert h.put(None, now=3.0).partition == 1
-    # If there is no other, a slow leader is better than none.
+    # With nobody else left, a slow leader is better than none.
     h = Harness({"t": [0]}, limits)
     h.put(0, now=0.0)
     h.acc.outbox.outlook(0.0)
@@ -469,8 +469,8 @@ def test_with_numbers_several() -> None:
     assert encoded.base_sequence == 1
 
 
-class Waiting:
-    """A waiter for a receipt."""
+class Told:
+    """Somebody who waits for a receipt."""
 
     def __init__(self, called: list[int], number: int) -> None:
         self.called, self.number = called, number
@@ -490,8 +490,8 @@ def test_acknowledged(is_idempotent: bool) -> None:
     h = Harness(is_idempotent=is_idempotent)
     receipt = h.put(0)
     called: list[int] = []
-    forgotten = Waiting(called, 2)
-    receipt.when_settled(Waiting(called, 1))
+    forgotten = Told(called, 2)
+    receipt.when_settled(Told(called, 1))
     receipt.when_settled(forgotten)
     receipt.forget(forgotten)
     h.acc.landing.acknowledged(h.take(), 17, 99)
@@ -592,7 +592,7 @@ def test_an_error_that_was_seen_is_not_lost() -> None:
     receipt.see(1)
     del receipt
     assert h.lost == []
-    Receipt("t", 0, count=1).fail(ValueError())  # without on_lost
+    Receipt("t", 0, count=1).fail(ValueError())  # nobody listens
 
 
 @pytest.mark.parametrize("is_idempotent", [False, True])
@@ -1039,7 +1039,7 @@ def test_records_go_into_the_open_batch_by_themselves() -> None:
     delivery = take_directly(h, b"w")
     assert delivery.place()[:2] == (first, 1)
     assert first.count == 2
-    assert h.used() > used  # the unused part of a lease is not counted
+    assert h.used() > used  # what is charged in advance is not told
     assert h.acc.budget.open_batches.taken == h.used()
     batch = h.take()
     assert values(batch) == [b"v", b"w"]
@@ -1118,7 +1118,7 @@ def test_a_key_goes_where_new_metadata_says() -> None:
     assert where == take_directly(h, key=b"k").place()[0].partition != 0
 
 
-def test_many_partitions_share_the_memory() -> None:
+def test_many_partitions_share_the_room() -> None:
     limits = replace(LIMITS, batch_size=8_000, buffer_memory=200_000)
     h = Harness({"t": [0] * 50}, limits)
     for partition in range(50):

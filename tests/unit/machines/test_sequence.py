@@ -248,7 +248,7 @@ def test_partitions_share_a_new_epoch_and_take_it_when_they_are_idle() -> None:
     first.failed(broken)
     assert first.sendable(Batch()) is not None
     assert producer.current == Identity(7, 1)
-    # One fails too, and there is a new epoch already; the other continues in it.
+    # One fails too, and there is a new epoch already; the other goes on as it is.
     second.failed(others[0])
     third.acked(others[1])
     new = [Batch(), Batch()]
@@ -424,7 +424,7 @@ class Schedule(RuleBasedStateMachine):
         assert len(self.sequence.under_way) <= MAX_UNDER_WAY
 
     def teardown(self) -> None:
-        # With the faults over, everything that did not fail is written.
+        # With the faults over, everything that was not given up is written.
         for _ in range(200):
             if not self.wire and not self.waiting:
                 break

@@ -223,17 +223,15 @@ async def produce_kinds(kinds: list[str], schedule: list[str]) -> set[int]:
         return {i for i, d in enumerate(deliveries) if d.exception() is not None}
 
 
-@pytest.mark.parametrize("iterations", range(1, 60, 3))
-def test_cancelling_a_send_anywhere_writes_the_record_at_most_once(
-    iterations: int,
-) -> None:
+@pytest.mark.parametrize("turns", range(1, 60, 3))
+def test_cancelling_a_send_anywhere_writes_the_record_at_most_once(turns: int) -> None:
     async def cancel() -> list[bytes]:
         async with FakeCluster(nodes=2, topics={"t": 2}) as cluster:
             logs = Logs(cluster)
             config = ProducerConfig.of(cluster.bootstrap, {})
             async with Producer.from_config(config, dial=cluster.dial) as producer:
                 task = asyncio.create_task(producer.send("t", b"c", partition=0))
-                for _ in range(iterations):
+                for _ in range(turns):
                     await asyncio.sleep(0)
                 task.cancel()
                 await asyncio.wait([task])
@@ -243,15 +241,15 @@ def test_cancelling_a_send_anywhere_writes_the_record_at_most_once(
     assert run(cancel()) in ([b"c", b"d"], [b"d"])
 
 
-@pytest.mark.parametrize("iterations", range(1, 60, 3))
-def test_closing_anywhere_ends_every_delivery(iterations: int) -> None:
+@pytest.mark.parametrize("turns", range(1, 60, 3))
+def test_closing_anywhere_ends_every_delivery(turns: int) -> None:
     async def close() -> list[Delivery]:
         async with FakeCluster(nodes=2, topics={"t": 2}) as cluster:
             Logs(cluster)
             config = ProducerConfig.of(cluster.bootstrap, {})
             async with Producer.from_config(config, dial=cluster.dial) as producer:
                 deliveries = [producer.enqueue_nowait("t", b"c") for _ in range(10)]
-                for _ in range(iterations):
+                for _ in range(turns):
                     await asyncio.sleep(0)
                 await producer.close(timeout=0)
             return deliveries

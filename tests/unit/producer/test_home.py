@@ -211,7 +211,7 @@ def _uses_in_child(producer: Producer, delivery: Awaitable[object]) -> int:
                 asyncio.run(asyncio.wait_for(use(producer), 5))
             except ClosedError as error:
                 wrong += FORKED not in str(error)
-            except BaseException:  # noqa: BLE001  - the exit code says so
+            except BaseException:  # noqa: BLE001  (told by the code)
                 wrong += 1
             else:
                 wrong += 1

@@ -1,4 +1,4 @@
-"""No record waits without a wake-up that will look at it again."""
+"""No record waits without somebody who will look at it again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.fakes.broker import DEFAULT, DISCONNECT, FakeCluster
 from tests.unit.producer.broker_log import Logs
 from tests.virtual_loop import VirtualClockLoop
 
-#: A record that is not looked at waits this long, in ms; nothing here takes as long.
+#: A record that nobody looks at waits this long, in ms: nothing here takes as long.
 FOREVER = 600_000
 #: Seconds within which all is acknowledged when nothing new happens.
 SOON = 30.0
@@ -27,8 +27,8 @@ ANSWERS = st.sampled_from([0.0, 0.0, 0.0, 0.001, 0.3, "cut", "refuse"])
 STEPS = st.sampled_from(
     ["await"] * 6
     + ["leave"] * 3
-    + ["wait for space"] * 4
-    + ["iterate", "pause", "many", "drop", "move", "cancel"]
+    + ["wait for room"] * 4
+    + ["turn", "pause", "many", "drop", "move", "cancel"]
 )
 OPTIONS = st.fixed_dictionaries(
     {},
@@ -79,13 +79,13 @@ class Case:
                     await self.producer.send("t", value, partition=partition)
             case "leave":
                 self.leave(value, partition)
-            case "iterate":
+            case "turn":
                 await asyncio.sleep(0)
             case "pause":
                 await asyncio.sleep(0.05)
             case "many":
                 self.start(self.producer.send_many("t", [value] * 4))
-            case "wait for space":
+            case "wait for room":
                 self.start(self.producer.send("t", value))
             case "drop":
                 self.cluster.drop_connections()

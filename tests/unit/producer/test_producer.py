@@ -168,7 +168,7 @@ async def test_full_batches_do_not_wait_and_five_requests_are_under_way(
         gate = cluster.hold(ApiKey.PRODUCE)
         deliveries = [producer.enqueue_nowait("one", b"x" * 400) for _ in range(30)]
         await asyncio.sleep(1)
-        # The fake reads one request at a time, so the connection knows how many wait.
+        # The fake reads one request at a time, so the connection tells how many wait.
         assert producer.statistics().buffer.batches_on_wire == 5
         cluster.reset(ApiKey.PRODUCE)
         cluster.on(ApiKey.PRODUCE, logs.produce)
@@ -589,7 +589,7 @@ async def test_a_subclass_overrides_enqueue_nowait(
     assert logs.values("one") == [b"tagged %d" % n for n in range(9)]
 
 
-async def test_enqueue_waits_for_space_first_come_first_served(
+async def test_enqueue_waits_for_room_first_come_first_served(
     make: MakeProducer, cluster: FakeCluster, logs: Logs
 ) -> None:
     async with make(buffer_memory=3_000, batch_size=1_000) as producer:
@@ -617,12 +617,12 @@ async def test_enqueue_waits_for_space_first_come_first_served(
     assert [int(v[:3]) for v in logs.values("one")] == order
 
 
-async def test_space_that_sending_alone_frees_is_reserved(
+async def test_room_that_sending_alone_makes_is_given_out(
     make: MakeProducer, logs: Logs
 ) -> None:
     # With acks=0 there is no answer after which those who wait could be looked at.
     async with make(acks=0, enable_idempotence=False, buffer_memory=200) as producer:
-        for number in range(3):  # a connection that opens would wake the sender, too
+        for number in range(3):  # a connection that opens would be news, too
             await producer.send("orders", b"first", partition=number)
         await asyncio.sleep(1)
         start = elapsed()
@@ -633,7 +633,7 @@ async def test_space_that_sending_alone_frees_is_reserved(
     assert [len(logs.log("orders", n).values) for n in range(3)] == [4] * 3
 
 
-async def test_waiting_for_space_ends_after_max_block(
+async def test_waiting_for_room_ends_after_max_block(
     make: MakeProducer, cluster: FakeCluster
 ) -> None:
     async with make(buffer_memory=2_000, max_block_ms=500) as producer:
@@ -670,7 +670,7 @@ async def test_a_cancelled_wait_takes_nothing_in(
     assert [v[:1] for v in logs.values("one")] == [b"0", b"1", b"3", b"4"]
 
 
-async def test_space_reserved_for_a_cancelled_call_is_passed_on(
+async def test_room_granted_to_one_who_was_cancelled_goes_to_the_next(
     make: MakeProducer, cluster: FakeCluster, logs: Logs
 ) -> None:
     async with make(buffer_memory=2_000) as producer:
@@ -685,9 +685,9 @@ async def test_space_reserved_for_a_cancelled_call_is_passed_on(
         cluster.reset(ApiKey.PRODUCE)
         cluster.on(ApiKey.PRODUCE, logs.produce)
         gate.release()
-        while not first.is_done:  # noqa: ASYNC110 - each iteration, to hit the race
+        while not first.is_done:  # noqa: ASYNC110 - turn by turn, to hit the race
             await asyncio.sleep(0)
-        tasks[0].cancel()  # its bytes are reserved, but it has not run yet
+        tasks[0].cancel()  # its room is granted by now, but it has not run
         assert isinstance(
             (await asyncio.gather(*tasks, return_exceptions=True))[0],
             asyncio.CancelledError,
@@ -752,23 +752,23 @@ async def test_what_is_asked_for_bounds_the_batches(
 async def test_the_loop_has_a_turn_between_compressed_requests(
     make: MakeProducer, cluster: FakeCluster
 ) -> None:
-    iterations: list[int] = []
-    iteration = 0
+    turns: list[int] = []
+    turn = 0
 
     class Sent:
         def batch_sent(self, tp: TopicPartition, records: int, size: int) -> None:
-            iterations.append(iteration)
+            turns.append(turn)
 
     async with make(Sent(), compression_type="lz4") as producer:
         await producer.send("one", b"")
-        iterations.clear()
+        turns.clear()
         for _ in range(2_500):
             producer.enqueue_nowait("one", b"x" * 1_000)
-        while len(iterations) < 3:
+        while len(turns) < 3:
             await asyncio.sleep(0)
-            iteration += 1
+            turn += 1
         await producer.flush()
-    assert len(set(iterations)) == len(iterations)
+    assert len(set(turns)) == len(turns)
 
 
 # ---- metadata ------------------------------------------------------------------------
@@ -893,7 +893,7 @@ async def test_a_lost_answer_is_found_to_be_written(
     cluster.on(ApiKey.PRODUCE, write_and_cut, times=1)
     async with make() as producer:
         meta = await producer.send("one", b"v")
-        assert meta.offset == 0  # the broker returns the offset of the first one
+        assert meta.offset == 0  # the broker tells where its duplicate is
         assert (await producer.send("one", b"w")).offset == 1
     assert logs.values("one") == [b"v", b"w"]
 
@@ -1101,7 +1101,7 @@ async def test_the_answers_to_an_unidempotent_duplicate_and_a_lone_bad_record(
             await producer.send("one", b"v")
 
 
-async def test_a_closed_producer_releases_the_space_it_reserved(
+async def test_a_closed_producer_takes_back_the_room_it_granted(
     make: MakeProducer, cluster: FakeCluster
 ) -> None:
     producer = make(buffer_memory=2_000)
@@ -1114,7 +1114,7 @@ async def test_a_closed_producer_releases_the_space_it_reserved(
     cluster.reset(ApiKey.PRODUCE)
     Logs(cluster)
     gate.release()
-    while not first.is_done:  # noqa: ASYNC110 - each iteration, to hit the race
+    while not first.is_done:  # noqa: ASYNC110 - turn by turn, to hit the race
         await asyncio.sleep(0)
     await producer.close(timeout=0)
     with pytest.raises(ClosedError):

@@ -96,20 +96,20 @@ async def test_a_table_larger_than_the_buffer(make: MakeProducer, logs: Logs) ->
 
 
 async def test_the_loop_gets_its_turns(make: MakeProducer) -> None:
-    iterations = 0
+    turns = 0
 
     async def count() -> None:
-        nonlocal iterations
+        nonlocal turns
         while True:
             await asyncio.sleep(0)
-            iterations += 1
+            turns += 1
 
     async with make() as producer, asyncio.TaskGroup() as group:
         counter = group.create_task(count())
-        iterations = 0
+        turns = 0
         await producer.send_table("one", pa.table({"value": [b"x" * 1_000] * 1_000}))
         counter.cancel()
-    assert iterations > 10
+    assert turns > 10
 
 
 async def test_a_custom_partitioner_is_asked(make: MakeProducer, logs: Logs) -> None:

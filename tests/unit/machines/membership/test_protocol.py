@@ -46,7 +46,6 @@ def test_a_new_member_belongs_to_no_generation(member: Membership) -> None:
     assert not member.has_ended
     assert not member.is_leader
     assert not member.is_joining
-    assert not member.restore_generation()
     assert member.group_topics == frozenset()
     assert member.free == {}
     assert member.ledger.owned == frozenset()
