@@ -38,10 +38,10 @@ def main(rounds: int = 21, other: str = "aiokafka") -> None:
     cases = {"nothing": "pass", other: f"import {other}"}
     cases |= {f"kafkaio.{name}": f"import kafkaio; kafkaio.{name}" for name in NAMES}
     times: dict[str, list[float]] = {name: [] for name in cases}
-    for turn in range(rounds + 1):
+    for number in range(rounds + 1):
         for name, code in cases.items():
             taken = cpu_ms(code)
-            if turn:
+            if number:
                 times[name].append(taken)
     unit = median(times[other])
     for name, taken in times.items():

@@ -36,12 +36,12 @@ def summary(seconds: list[float]) -> str:
     return "".join(f"{1000 * place:9.2f}" for place in places)
 
 
-async def watch(turns: list[float]) -> None:
+async def watch(times: list[float]) -> None:
     """Append the CPU time of each iteration of the event loop, until cancelled."""
     while True:
         start = time.thread_time()
         await asyncio.sleep(0)
-        turns.append(time.thread_time() - start)
+        times.append(time.thread_time() - start)
 
 
 async def consuming(args: argparse.Namespace, codec: str) -> list[float]:
@@ -56,19 +56,19 @@ async def consuming(args: argparse.Namespace, codec: str) -> list[float]:
     )
     name = await fill(topic)
     where = [kafkaio.TopicPartition(name, n) for n in range(4)]
-    turns: list[float] = []
+    times: list[float] = []
     async with kafkaio.Consumer(
         args.bootstrap, assign=where, auto_offset_reset="earliest"
     ) as consumer:
         await iterate(consumer, 1)
         async with asyncio.TaskGroup() as group:
-            watcher = group.create_task(watch(turns))
+            watcher = group.create_task(watch(times))
             for _ in range(args.rounds):
                 consumer.seek_to_beginning()
                 await iterate(consumer, args.records)
             watcher.cancel()
     # Iterations without records say nothing.
-    return [turn for turn in turns if turn > IDLE]
+    return [seconds for seconds in times if seconds > IDLE]
 
 
 async def busy() -> None:
