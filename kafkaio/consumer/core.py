@@ -323,7 +323,7 @@ class Core:
             self.reader.divider.begin_draining()
         self.reader.interrupt()
         self._news.notify()
-        self._positioned.fail(lambda: ClosedError("the consumer is closed"))
+        self._positioned.fail(self.life.why_unusable)
         deadline = now() + limit
         self._has_parted = not was_running
         await self.life.close(

@@ -552,6 +552,29 @@ async def test_a_request_is_held_while_the_block_runs() -> None:
 
 
 @real
+async def test_a_request_whose_caller_was_cancelled_is_returned_again() -> None:
+    async with cluster() as at, at.consumer() as owner:
+        core = owner._core
+        assert isinstance(core, ThreadedCore)
+        feed = core._core.assigned.feed
+        await anext(owner)  # a reader at work: nothing goes before its next step
+        waiting = owner.wait_for_revoke()
+        entering = asyncio.ensure_future(waiting.__aenter__())
+        joining = asyncio.ensure_future((other := at.consumer()).start())
+        await asyncio.sleep(0)
+        # The request comes to the thread, and not to the task that waits for it.
+        block_until(lambda: core.ask(lambda: bool(feed._returned)))
+        entering.cancel()
+        await asyncio.wait([entering])
+        assert entering.cancelled()
+        async with asyncio.timeout(5), owner.wait_for_revoke() as event:
+            assert event.partitions <= owner.assignment
+        await owner.close()
+        await joining
+        await other.close()
+
+
+@real
 async def test_several_close_it() -> None:
     async with cluster() as at:
         begun, gate = asyncio.Event(), asyncio.Event()
