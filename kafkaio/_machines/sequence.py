@@ -115,9 +115,9 @@ class Numbered:
 
     def __init__(self) -> None:
         self.identity: Identity | None = None
-        self.base_sequence = UNNUMBERED
-        self.is_on_wire = False
-        self.is_uncertain = False
+        self.base_sequence: int = UNNUMBERED
+        self.is_on_wire: bool = False
+        self.is_uncertain: bool = False
 
     @property
     def count(self) -> int:

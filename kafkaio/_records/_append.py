@@ -67,9 +67,9 @@ class Places:
         if not 0 <= length <= _MAX_INT32:
             raise UsageError(f"there cannot be {length} rows")
         self.receipts: list[Receipt] = []
-        self.slots = bytearray(length * 4)
-        self.indices = bytearray(length * 4)
-        self.count = 0
+        self.slots: bytearray = bytearray(length * 4)
+        self.indices: bytearray = bytearray(length * 4)
+        self.count: int = 0
         self._length = length
         self._slots: dict[Receipt, int] = {}
 
@@ -124,7 +124,7 @@ class Lanes:
         self._largest = largest
         self._ignore_keys = ignore_keys
         self._topics: dict[str, _Topic] = {}
-        self.taken = 0
+        self.taken: int = 0
         # Returns the id of the running thread, which must be _thread; None allows any.
         self._ident: Callable[[], int] | None = None
         self._thread = 0
