@@ -38,7 +38,7 @@ from kafkaio._records.batch import (
     Rows,
     column_partitions,
 )
-from kafkaio.errors import UsageError
+from kafkaio.errors import ArgumentTypeError, ArgumentValueError
 from kafkaio.types import NewRecord, Record, TopicPartition
 
 try:
@@ -315,11 +315,11 @@ def rows_from_table(
             or maps; a null means no headers. None for no such column.
 
     Raises:
-        KeyError: the table has no such column.
-        TypeError: the table is not a pyarrow Table or RecordBatch.
-        UsageError: a key or value column is neither binary nor text; a timestamp
-            column has neither timestamps nor integers; a column of headers has another
-            type, or a name that is null or not UTF-8.
+        ArgumentTypeError: the table is not a pyarrow Table or RecordBatch.
+        ArgumentValueError: the table has no such column; a key or value column is
+            neither binary nor text; a timestamp column has neither timestamps nor
+            integers; a column of headers has another type, or a name that is null or
+            not UTF-8.
     """
     for chunk in _chunks(table, key, value, timestamp, headers):
         times: int | memoryview = now
@@ -354,9 +354,9 @@ def records_from_table(
             the timestamp.
 
     Raises:
-        KeyError: the table has no such column.
-        TypeError: the table is not a pyarrow Table or RecordBatch.
-        UsageError: a column has a type that cannot be sent.
+        ArgumentTypeError: the table is not a pyarrow Table or RecordBatch.
+        ArgumentValueError: the table has no such column, or a column has a type that
+            cannot be sent.
     """
     for chunk in _chunks(table, key, value, timestamp):
         nothing = [None] * len(chunk)
@@ -381,8 +381,9 @@ def split_by_key(
         key come first, with partition -1.
 
     Raises:
-        KeyError: the table has no such column.
-        UsageError: the column is neither binary nor text.
+        ArgumentTypeError: the table is not a pyarrow Table.
+        ArgumentValueError: the table has no such column, or the column is neither
+            binary nor text.
     """
     found = pa.chunked_array(
         [
@@ -407,10 +408,14 @@ def _chunks(
     table: pa.Table | pa.RecordBatch, *names: str | None
 ) -> Iterator[pa.RecordBatch]:
     if not isinstance(table, pa.Table | pa.RecordBatch):
-        raise TypeError(f"not a Table or RecordBatch of pyarrow: {type(table)}")
+        raise ArgumentTypeError(
+            f"table must be a Table or RecordBatch of pyarrow, not {type(table)}"
+        )
     for name in names:
         if name is not None and table.schema.get_field_index(name) < 0:
-            raise KeyError(f"the table has no column {name!r}, or several of this name")
+            raise ArgumentValueError(
+                f"the table has no column {name!r}, or several of this name"
+            )
     chunks = table.to_batches() if isinstance(table, pa.Table) else [table]
     return (chunk for chunk in chunks if chunk.num_rows)
 
@@ -427,14 +432,14 @@ def _milliseconds(chunk: pa.RecordBatch, name: str) -> pa.Array:
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("ms", tz=column.type.tz), safe=False)
     elif not pa.types.is_integer(column.type):
-        raise UsageError(
+        raise ArgumentValueError(
             f"column {name!r} is {column.type}; timestamps must be of Arrow's type for"
             " them, or integers in milliseconds"
         )
     try:
         return column.cast(pa.int64())
     except pa.ArrowInvalid as error:
-        raise UsageError(f"column {name!r}: {error}") from error
+        raise ArgumentValueError(f"column {name!r}: {error}") from error
 
 
 def _header_view(chunk: pa.RecordBatch, name: str) -> HeaderView | None:
@@ -447,7 +452,7 @@ def _header_view(chunk: pa.RecordBatch, name: str) -> HeaderView | None:
         column = column.cast(pa.list_(entries))
     entry = getattr(column.type, "value_type", None)
     if entry is None or not pa.types.is_struct(entry) or entry.num_fields != 2:
-        raise UsageError(
+        raise ArgumentValueError(
             f"column {name!r} is {kind}; headers must be lists of structs of a name and"
             " a value, or maps"
         )
@@ -455,12 +460,12 @@ def _header_view(chunk: pa.RecordBatch, name: str) -> HeaderView | None:
     lengths = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int64())
     names, values = column.flatten().flatten()
     if names.null_count:
-        raise UsageError(f"column {name!r} has a header without a name")
+        raise ArgumentValueError(f"column {name!r} has a header without a name")
     try:
         names = _as_bytes(names, name).cast(pa.large_string())
         names.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise UsageError(
+        raise ArgumentValueError(
             f"column {name!r} has a header whose name is not UTF-8: {error}"
         ) from error
     view = _view(names.cast(pa.large_binary()))
@@ -487,7 +492,9 @@ def _as_bytes(column: pa.Array, name: str) -> pa.Array:
         return words.take(column.indices)
     layout = _LAYOUTS.get(str(column.type).partition("[")[0])
     if layout is None:
-        raise UsageError(f"column {name!r} is {column.type}, not binary or text")
+        raise ArgumentValueError(
+            f"column {name!r} is {column.type}, not binary or text"
+        )
     return column.cast(layout)
 
 

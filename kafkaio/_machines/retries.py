@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
-from kafkaio.errors import UsageError
+from kafkaio.errors import ArgumentValueError
 
 __all__ = ["Retry"]
 
@@ -23,7 +23,7 @@ class Retry:
         on: exceptions after which to call the handler again.
 
     Raises:
-        UsageError: a number is out of range.
+        ArgumentValueError: a number is out of range.
     """
 
     attempts: int = 5
@@ -33,7 +33,7 @@ class Retry:
 
     def __post_init__(self) -> None:
         if self.attempts < 1 or self.backoff_ms < 0 or self.backoff_max_ms < 0:
-            raise UsageError(
+            raise ArgumentValueError(
                 f"{self}: attempts must be at least 1, and no wait may be negative"
             )
 

@@ -27,7 +27,7 @@ from heapq import heappop, heappush
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kafkaio._dataclass import dataclass
-from kafkaio.errors import UsageError
+from kafkaio.errors import ArgumentValueError
 from kafkaio.types import Record, TopicPartition
 
 __all__ = ["FirstUnfinished", "Job", "Ordering", "Schedule"]
@@ -117,13 +117,13 @@ class Schedule:
             one at least.
 
     Raises:
-        UsageError: there is no such ordering.
+        ArgumentValueError: there is no such ordering.
     """
 
     def __init__(self, ordering: Ordering, limit: int) -> None:
         if ordering not in _STRANDS:
             known = ", ".join(_STRANDS)
-            raise UsageError(f"ordering={ordering!r} is none of {known}")
+            raise ArgumentValueError(f"ordering={ordering!r} is none of {known}")
         self._strand_of = _STRANDS[ordering]
         self._limit = limit
         self._assignments: dict[TopicPartition, _Assignment] = {}

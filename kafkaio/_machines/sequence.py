@@ -1,40 +1,41 @@
-"""Sequence numbers: how an idempotent producer is never written twice or out of order.
+"""Sequence numbers: why an idempotent producer writes nothing twice or out of order.
 
-Theory (KIP-98, KIP-360, KIP-679). A producer has an identity, its id and epoch. Each
-batch carries that identity and the sequence number of its first record, counted per
-partition. The broker takes a batch only if it continues the sequence, and recognises
-the last five batches of each partition when they come again. So up to five batches
-may be under way, provided that
+Theory (KIP-98, KIP-360, KIP-679). A producer has an identity: its id and its epoch.
+Each batch carries the identity and the sequence number of its first record, counted per
+partition. The broker appends a batch only if it continues the sequence, and recognises
+the last five batches of each partition when they are sent again. So up to five batches
+may be *under way* (numbered, and neither acknowledged nor failed), provided that
 
-* numbers are given when a batch is first sent and do not change while the batch may
-  have been appended;
-* after a failure, batches are sent again in order, and only the lowest one of those
-  under way may be sent again.
+* a batch is numbered when it is first sent, and its number does not change while the
+  batch may have been appended;
+* after a failure, batches are sent again in order, and only the lowest one under way
+  may be sent again.
 
-A broker that knows nothing of a producer accepts any number as the first one. Were
-the first batch lost and the second not, the second would be taken and the first could
-not follow. So until the first batch of a numbering is acknowledged, it is the only
-one under way.
+A broker that has no state of a producer accepts any number as the first one. If the
+first batch were lost and the second not, the second would be appended and the first
+could not follow. So until the first batch of a numbering is acknowledged, it is the
+only one under way.
 
 A batch that fails for good leaves a gap that no later batch can cross. Then the
-partition is *settling*: nothing new is numbered; every batch whose fate is uncertain
-(sent, never answered) is sent once more with its old number, which tells whether it
-was appended; and when none is on the wire or uncertain any more, the partition either
-turns out whole, or its remaining batches are numbered from 0 in a new epoch. For a
-producer without transactions that epoch is simply the next one, taken without asking
-the broker; after 32767 a new id is needed. Other partitions go over to the new
-identity when they have nothing under way, so no partition has two epochs under way.
+partition is *settling*. No new batch is numbered. Each batch whose outcome is uncertain
+(sent, never answered) is sent once more with its old number; the answer tells whether
+it was appended. When no batch is on the wire or uncertain any more, either there turns
+out to be no gap, or the remaining batches are numbered from 0 in a new epoch. For a
+producer without transactions that is the next epoch, taken without asking the broker;
+after 32767 a new id is needed. Other partitions change to the new identity when they
+have nothing under way. So no partition has batches of two epochs under way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from kafkaio._dataclass import dataclass
 
 __all__ = [
     "MAX_UNDER_WAY",
+    "UNNUMBERED",
     "Identity",
     "Numbered",
     "PartitionSequence",
@@ -44,7 +45,7 @@ __all__ = [
 
 #: Brokers recognise this many batches per producer and partition.
 MAX_UNDER_WAY = 5
-#: Epochs are int16, and brokers refuse to go past this one.
+#: Epochs are int16, and brokers accept none after this one.
 LAST_EPOCH = 32767
 _MODULUS = 2**31
 UNNUMBERED = -1
@@ -56,13 +57,13 @@ def advance(sequence: int, count: int) -> int:
 
 
 def _is_ahead(a: int, b: int) -> bool:
-    # In a circle: a comes after b if that is the short way round.
+    # Numbers wrap around: a comes after b if that is the shorter distance.
     return 0 < (a - b) % _MODULUS < _MODULUS // 2
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who the producer is to the brokers."""
+    """The id and epoch by which brokers know a producer."""
 
     producer_id: int
     epoch: int
@@ -72,7 +73,7 @@ class ProducerIdentity:
     """The identity of one producer, which all its partitions share.
 
     Attributes:
-        current: the identity, None while one must be asked for.
+        current: the identity, None while one must be requested.
     """
 
     __slots__ = ("current",)
@@ -81,7 +82,7 @@ class ProducerIdentity:
         self.current: Identity | None = None
 
     def obtained(self, identity: Identity) -> None:
-        """Note what the broker gave us."""
+        """Set the identity that the broker gave."""
         self.current = identity
 
     def bump(self) -> Identity | None:
@@ -95,34 +96,25 @@ class ProducerIdentity:
         return self.current
 
 
-class Numbered:
-    """What the sequence knows of one batch; the accumulator's batches are these.
+class Numbered(Protocol):
+    """A batch, as far as its sequence is concerned.
 
     Attributes:
-        count: records in the batch; fixed from the moment it is first sent.
         identity: the identity it was numbered under, None before.
         base_sequence: number of its first record, -1 before.
-        is_on_wire: sent, and neither answered nor lost.
-        is_uncertain: an earlier sending was never answered: it may be in the log.
+        is_on_wire: whether it was sent, and neither answered nor lost.
+        is_uncertain: whether an earlier attempt was never answered, so that the batch
+            may be in the log.
     """
 
-    __slots__ = (
-        "base_sequence",
-        "identity",
-        "is_on_wire",
-        "is_uncertain",
-    )
-
-    def __init__(self) -> None:
-        self.identity: Identity | None = None
-        self.base_sequence: int = UNNUMBERED
-        self.is_on_wire: bool = False
-        self.is_uncertain: bool = False
+    identity: Identity | None
+    base_sequence: int
+    is_on_wire: bool
+    is_uncertain: bool
 
     @property
     def count(self) -> int:
-        """Records in the batch."""
-        raise NotImplementedError
+        """Records in the batch; fixed from the moment it is first sent."""
 
 
 BatchT = TypeVar("BatchT", bound=Numbered)
@@ -134,9 +126,9 @@ class PartitionSequence(Generic[BatchT]):
     Attributes:
         under_way: batches numbered and not done, lowest first: on the wire or waiting
             to be sent again.
-        is_settling: a gap is possible; nothing new is numbered until it is settled.
-        next_sequence: number that the next new batch gets.
-        expected: number after the last one acknowledged: what the broker expects.
+        is_settling: whether there may be a gap; no new batch is numbered meanwhile.
+        next_sequence: number of the next new batch.
+        expected: number after the last one acknowledged, which the broker expects.
     """
 
     __slots__ = (
@@ -152,10 +144,10 @@ class PartitionSequence(Generic[BatchT]):
     def __init__(self, producer: ProducerIdentity) -> None:
         self._producer = producer
         self._identity: Identity | None = None
-        # Whether a batch of the present numbering was acknowledged.
+        # Whether a batch of the current numbering was acknowledged.
         self._is_known = False
-        # Invariant: all members carry self._identity, with contiguous numbers that
-        # end at next_sequence, unless is_settling.
+        # Invariant: all have self._identity, and contiguous numbers that end at
+        # next_sequence, unless is_settling.
         self.under_way: list[BatchT] = []
         self.is_settling = False
         self.next_sequence = 0
@@ -170,7 +162,7 @@ class PartitionSequence(Generic[BatchT]):
         if self.is_settling:
             self.settle()
             if self.is_settling:
-                return self._to_find_out()
+                return self._uncertain()
         if head is None:
             return None
         if head.identity is not None:
@@ -179,7 +171,7 @@ class PartitionSequence(Generic[BatchT]):
             return None
         return head if self._has_identity() else None
 
-    def _to_find_out(self) -> BatchT | None:
+    def _uncertain(self) -> BatchT | None:
         if any(batch.is_on_wire for batch in self.under_way):
             return None
         return next((batch for batch in self.under_way if batch.is_uncertain), None)
@@ -200,7 +192,7 @@ class PartitionSequence(Generic[BatchT]):
         self._is_known = False
 
     def sent(self, batch: BatchT) -> None:
-        """Note that ``batch`` goes out now; a new one gets its numbers here."""
+        """Note that ``batch`` is sent now; a new one is numbered here."""
         if batch.identity is None:
             self._number(batch)
             self.under_way.append(batch)
@@ -221,27 +213,27 @@ class PartitionSequence(Generic[BatchT]):
             self.expected = end
 
     def refused(self, batch: BatchT) -> None:
-        """Note that the broker did not append ``batch`` this time; it goes again."""
+        """Note that the broker did not append ``batch``, which is sent again."""
         batch.is_on_wire = False
 
     def lost(self, batch: BatchT) -> None:
-        """Note that no answer came, or one that leaves open whether it is written."""
+        """Note that no answer came, or one that leaves open whether it was appended."""
         batch.is_on_wire = False
         batch.is_uncertain = True
 
     def out_of_order(self, batch: BatchT) -> None:
-        """Note that the broker saw a gap before ``batch``; it goes again.
+        """Note that the broker saw a gap before ``batch``, which is sent again.
 
-        If it is the batch that the broker should expect (or one before that), then
-        the broker has lost what it had acknowledged, and waiting does not help.
-        Otherwise an earlier batch is still to come.
+        If it is the batch that the broker should expect (or one before that), then the
+        broker has lost what it had acknowledged, and waiting does not help. Otherwise
+        an earlier batch is still to arrive.
         """
         batch.is_on_wire = batch.is_uncertain = False
         if not _is_ahead(batch.base_sequence, self.expected):
             self.forgotten(batch)
 
     def forgotten(self, batch: BatchT) -> None:
-        """Note that the broker has no trace of the sequence ``batch`` belongs to.
+        """Note that the broker has lost the state of the sequence of ``batch``.
 
         Then none of the batches after it can have been appended either.
         """
@@ -252,13 +244,13 @@ class PartitionSequence(Generic[BatchT]):
             follower.is_uncertain = False
 
     def failed(self, batch: BatchT) -> None:
-        """Note that ``batch`` is given up: what follows it meets a gap."""
+        """Note that ``batch`` failed: there is a gap before what follows it."""
         batch.is_on_wire = False
         self.under_way.remove(batch)
         self.is_settling = True
 
     def expired(self, batch: BatchT) -> None:
-        """Note that nobody waits for ``batch`` any more, which is on the wire.
+        """Note that ``batch``, which is on the wire, has failed for its senders.
 
         Its answer still counts, so it stays under way until it is answered or lost.
         """
@@ -266,10 +258,10 @@ class PartitionSequence(Generic[BatchT]):
         self.is_settling = True
 
     def replaced(self, batch: BatchT, parts: Sequence[BatchT]) -> None:
-        """Put ``parts`` in the place of ``batch``, which was refused.
+        """Replace ``batch``, which was refused, by ``parts``.
 
-        If they have as many records they take over its numbers one after the other,
-        else they and all that follows are numbered anew.
+        If the parts have as many records, they take over its numbers, one after the
+        other. Otherwise they and all that follow are numbered anew.
         """
         at = self.under_way.index(batch)
         self.under_way[at : at + 1] = parts
@@ -282,9 +274,9 @@ class PartitionSequence(Generic[BatchT]):
             self.is_settling = True
 
     def settle(self) -> None:
-        """End the settling if all that was under way is certain by now.
+        """End the settling if the outcome of all that was under way is certain.
 
-        It stays as it is while no identity is at hand to number the rest under.
+        Nothing changes while there is no identity to number the rest under.
         """
         if any(batch.is_on_wire or batch.is_uncertain for batch in self.under_way):
             return
@@ -300,7 +292,7 @@ class PartitionSequence(Generic[BatchT]):
         self.is_settling = False
 
     def _new_identity(self) -> Identity | None:
-        # Another partition may have moved the producer on already, and one new epoch
-        # serves all of them.
+        # Another partition may have bumped the epoch already, and one new epoch is
+        # enough for all of them.
         current = self._producer.current
         return current if current != self._identity else self._producer.bump()

@@ -213,17 +213,15 @@ class Connection:
             max_version: as for ``submit``.
         """
         try:
-            ticket = self._machine.send(
-                request,
-                now=self._loop.time(),
-                timeout=timeout,
-                max_version=max_version,
+            version = self._machine.version_for(type(request), max_version)
+            ticket = self._pipeline.send(
+                request, version, now=self._loop.time(), timeout=timeout
             )
         except KafkaError as error:
             reply.set_exception(error)
             return
         self._waiters[ticket] = reply
-        self._sent(request, ticket.version)
+        self._sent(request, version)
 
     async def call(
         self,
@@ -249,8 +247,8 @@ class Connection:
             ConnectionLost: the connection is closed.
             UnsupportedVersion: the broker knows no version that can carry it.
         """
-        at = self._loop.time()
-        version = self._machine.send_oneway(request, now=at, max_version=max_version)
+        version = self._machine.version_for(type(request), max_version)
+        self._pipeline.send_oneway(request, version, now=self._loop.time())
         self._sent(request, version)
 
     def _sent(self, request: Request[Response], version: int) -> None:

@@ -1,4 +1,6 @@
-# Appends a producer's records directly to open batches: see `_append.py`.
+# The open batches of a producer, which take records directly: see `_append.py`.
+
+from functools import update_wrapper
 
 from cpython.bytearray cimport PyByteArray_GET_SIZE
 from cpython.dict cimport PyDict_Next
@@ -13,16 +15,17 @@ cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept
 
 
-# A batch never reaches this limit, so sizes need not be compared with it.
+# A limit that no batch can reach, so that it needs no check.
 cdef Py_ssize_t FAR = 0x7FFFFFFF
-# How often the running event loop is checked: a check costs as much as an append.
+# To find the running loop takes as long as to take in a record, so that it is checked
+# once in this many records of a batch.
 cdef enum:
     RECORDS_PER_CHECK = 256
 
 
 @cython.final
 cdef class Places:
-    """The places of the rows of a table: see `kafkaio._records._append.Places`."""
+    """Where the rows of a table went: see `kafkaio._records._append.Places`."""
 
     cdef readonly list receipts
     cdef readonly bytearray slots
@@ -42,7 +45,7 @@ cdef class Places:
         self._slots = {}
 
     def add(self, Receipt receipt not None, Py_ssize_t index):
-        """Add the place of the next row."""
+        """Note where the next row went."""
         if self.count >= self._length:
             raise UsageError(f"there are only {self._length} rows")
         self.put(self.slot_of(receipt), index)
@@ -61,8 +64,8 @@ cdef class Places:
 
 
 @cython.final
-cdef class Lane:
-    """One open batch to which records can be appended directly."""
+cdef class OpenBatch:
+    """One open batch."""
 
     cdef RecordWriter writer
     cdef Receipt receipt
@@ -73,18 +76,18 @@ cdef class Lane:
 
 
 @cython.final
-cdef class TopicLanes:
-    """The open batches of one topic: see `kafkaio._records._append._Topic`."""
+cdef class TopicBatches:
+    """The open batches of one topic, by partition, and its sticky partition."""
 
-    cdef list lanes
+    cdef list batches
     cdef Py_ssize_t sticky
     cdef int64_t sticky_left
     cdef int64_t sticky_taken
 
 
-cdef inline Lane lane_of(TopicLanes topic, Py_ssize_t partition):
-    # None if the partition has no open batch here. `partition` is in range.
-    return <Lane>PyList_GET_ITEM(topic.lanes, partition)
+cdef inline OpenBatch open_batch_of(TopicBatches topic, Py_ssize_t partition):
+    # None if that partition has none. The partition must be one of the topic's.
+    return <OpenBatch>PyList_GET_ITEM(topic.batches, partition)
 
 
 # INVARIANT: between `size_of` and `append_plain` no Python code may run.
@@ -221,10 +224,10 @@ cdef inline Py_ssize_t append_plain(
 
 
 @cython.final
-cdef class Lanes:
-    """The open batches of a producer to which records can be appended directly.
+cdef class OpenBatches:
+    """The open batches of a producer.
 
-    See `kafkaio._records._append.Lanes`.
+    See `kafkaio._records._append.OpenBatches`.
     """
 
     cdef dict _topics
@@ -250,13 +253,12 @@ cdef class Lanes:
         self.taken = 0
         self._thread = 0
 
-    def belong(self, thread not None, check not None):
-        """Accept single records from the running thread only; call `check` regularly.
-        """
+    def bind(self, thread not None, check not None):
+        """Take records from the current thread alone; call `check` now and then."""
         self._thread = thread()
         self._check = check
 
-    def grant(
+    def open(
         self,
         str topic not None,
         Py_ssize_t partition,
@@ -264,47 +266,47 @@ cdef class Lanes:
         tuple batch not None,
         Py_ssize_t limit,
     ):
-        """Allow direct appends to a batch until it is withdrawn."""
-        cdef TopicLanes lanes = self._topics.get(topic)
-        cdef Lane lane = Lane.__new__(Lane)
-        if lanes is None:
-            lanes = TopicLanes.__new__(TopicLanes)
-            lanes.lanes = [None] * partitions
-            lanes.sticky = -1
-            self._topics[topic] = lanes
-        if not 0 <= partition < len(lanes.lanes):
+        """Let a batch take records until it is closed."""
+        cdef TopicBatches topic_batches = self._topics.get(topic)
+        cdef OpenBatch opened = OpenBatch.__new__(OpenBatch)
+        if topic_batches is None:
+            topic_batches = TopicBatches.__new__(TopicBatches)
+            topic_batches.batches = [None] * partitions
+            topic_batches.sticky = -1
+            self._topics[topic] = topic_batches
+        if not 0 <= partition < len(topic_batches.batches):
             raise IndexError(f"there is no partition {partition}")
-        lane.writer, lane.receipt = batch
-        lane.limit = limit
-        lanes.lanes[partition] = lane
+        opened.writer, opened.receipt = batch
+        opened.limit = limit
+        topic_batches.batches[partition] = opened
 
     def stick(self, str topic not None, Py_ssize_t partition, int64_t size):
-        """Append records without a key to this partition."""
-        cdef TopicLanes lanes = self._topics.get(topic)
-        if lanes is not None:
-            if not 0 <= partition < len(lanes.lanes):
+        """Send records without a key to this partition."""
+        cdef TopicBatches topic_batches = self._topics.get(topic)
+        if topic_batches is not None:
+            if not 0 <= partition < len(topic_batches.batches):
                 raise IndexError(f"there is no partition {partition}")
-            lanes.sticky = partition
-            lanes.sticky_left = size
+            topic_batches.sticky = partition
+            topic_batches.sticky_left = size
 
-    def withdraw(self, str topic not None, Py_ssize_t partition):
-        """End direct appends to the batch of a partition, if they are allowed."""
-        cdef TopicLanes lanes = self._topics.get(topic)
-        if lanes is not None and 0 <= partition < len(lanes.lanes):
-            lanes.lanes[partition] = None
+    def close(self, str topic not None, Py_ssize_t partition):
+        """Close the open batch of a partition, if there is one."""
+        cdef TopicBatches topic_batches = self._topics.get(topic)
+        if topic_batches is not None and 0 <= partition < len(topic_batches.batches):
+            topic_batches.batches[partition] = None
 
     def unstick(self, str topic not None):
-        """Append no more records without a key until the next `stick`."""
-        cdef TopicLanes lanes = self._topics.get(topic)
-        if lanes is None:
+        """Take no more records without a key, until the next `stick`."""
+        cdef TopicBatches topic_batches = self._topics.get(topic)
+        if topic_batches is None:
             return 0
-        lanes.sticky = -1
-        taken = lanes.sticky_taken
-        lanes.sticky_taken = 0
+        topic_batches.sticky = -1
+        taken = topic_batches.sticky_taken
+        topic_batches.sticky_taken = 0
         return taken
 
     def clear(self):
-        """End all direct appends, and forget the topics."""
+        """Close all batches, and forget the topics."""
         self._topics.clear()
 
     cdef inline Py_ssize_t size_of(
@@ -336,14 +338,14 @@ cdef class Lanes:
         return nanoseconds // 1_000_000
 
     def take(self, topic, value, key, headers, timestamp, partition):
-        """Append a record to the open batch of its partition, if that is allowed."""
+        """Take a record in, if a batch is open for it."""
         return self.take_one(topic, value, key, headers, timestamp, partition)
 
     cdef inline object take_one(
         self, object topic, object value, object key, object headers, object timestamp, object partition
     ):
-        cdef TopicLanes lanes
-        cdef Lane lane
+        cdef TopicBatches topic_batches
+        cdef OpenBatch batch
         cdef Py_ssize_t at, before, index, size, trailer
         cdef int64_t time, number
         cdef int overflow = 0
@@ -361,82 +363,82 @@ cdef class Lanes:
             time = PyLong_AsLongLongAndOverflow(timestamp, &overflow)
             if overflow or not 0 <= time < MAX_INT64:
                 return None
-        # Up to here, the clock could run Python code; from here on nothing may.
+        # The clock may have run Python code; from here to the writing, none runs.
         size = self.size_of(value, key, headers, &trailer)
         if size < 0:
             return None
         found = PyDict_GetItemWithError(self._topics, topic)
         if found == NULL:
             return None
-        lanes = <TopicLanes>found
+        topic_batches = <TopicBatches>found
         if partition is not None:
             if type(partition) is not int:
                 return None
             number = PyLong_AsLongLongAndOverflow(partition, &overflow)
-            if overflow or not 0 <= number < PyList_GET_SIZE(lanes.lanes):
+            if overflow or not 0 <= number < PyList_GET_SIZE(topic_batches.batches):
                 return None
             at = <Py_ssize_t>number
         elif key is not None and not self._ignore_keys:
-            at = partition_of(<bytes>key, <int32_t>PyList_GET_SIZE(lanes.lanes))
+            at = partition_of(<bytes>key, <int32_t>PyList_GET_SIZE(topic_batches.batches))
         else:
-            at = lanes.sticky
-            if at < 0 or lanes.sticky_left <= 0:
+            at = topic_batches.sticky
+            if at < 0 or topic_batches.sticky_left <= 0:
                 return None
             is_sticky = True
-        lane = lane_of(lanes, at)
-        if lane is None or lane.writer.size_bytes + size > lane.limit:
+        batch = open_batch_of(topic_batches, at)
+        if batch is None or batch.writer.size_bytes + size > batch.limit:
             return None
-        before = lane.writer.size_bytes
-        if lane.writer.count % RECORDS_PER_CHECK == 0 and self._check is not None:
+        before = batch.writer.size_bytes
+        if batch.writer.count % RECORDS_PER_CHECK == 0 and self._check is not None:
             self._check()
-            # The check ran Python code, so the headers may have changed.
+            # The check may have run Python code: measure the record again.
             size = self.size_of(value, key, headers, &trailer)
-            if size < 0 or lane.writer.size_bytes + size > lane.limit:
+            if size < 0 or batch.writer.size_bytes + size > batch.limit:
                 return None
-        index = append_plain(lane.writer, time, key, value, headers, trailer)
+        index = append_plain(batch.writer, time, key, value, headers, trailer)
         if index < 0:
             return None
-        before = lane.writer.size_bytes - before
+        before = batch.writer.size_bytes - before
         self.taken += before
         if is_sticky:
-            lanes.sticky_left -= before
-            lanes.sticky_taken += before
-        lane.receipt.count = index + 1
-        return new_delivery(lane.receipt, index, time)
+            topic_batches.sticky_left -= before
+            topic_batches.sticky_taken += before
+        batch.receipt.count = index + 1
+        return new_delivery(batch.receipt, index, time)
 
     def take_values(self, str topic not None, list values not None, Py_ssize_t start):
-        """Append records of values only, as many as fit in one open batch."""
-        cdef TopicLanes lanes
-        cdef Lane lane
+        """Take in records without a key, as many as fit in one open batch."""
+        cdef TopicBatches topic_batches
+        cdef OpenBatch batch
         cdef RecordWriter writer
         cdef Py_ssize_t first, before, size, trailer
         cdef int64_t time
-        lanes = self._topics.get(topic)
-        if lanes is None or lanes.sticky < 0:
+        topic_batches = self._topics.get(topic)
+        if topic_batches is None or topic_batches.sticky < 0:
             return None
-        lane = lane_of(lanes, lanes.sticky)
-        if lane is None:
+        batch = open_batch_of(topic_batches, topic_batches.sticky)
+        if batch is None:
             return None
         time = self.now_ms()
-        writer = lane.writer
+        writer = batch.writer
         first = writer.count
-        while start < PyList_GET_SIZE(values) and lanes.sticky_left > 0:
+        while start < PyList_GET_SIZE(values) and topic_batches.sticky_left > 0:
             value = values[start]
             size = self.size_of(value, None, (), &trailer)
             before = writer.size_bytes
-            if size < 0 or before + size > lane.limit:
+            if size < 0 or before + size > batch.limit:
                 break
             if writer.append(time, None, value, None) < 0:
                 break
             before = writer.size_bytes - before
             self.taken += before
-            lanes.sticky_left -= before
-            lanes.sticky_taken += before
+            topic_batches.sticky_left -= before
+            topic_batches.sticky_taken += before
             start += 1
         if writer.count == first:
             return None
-        lane.receipt.count = writer.count
-        return lane.receipt, first, writer.count - first, time
+        batch.receipt.count = writer.count
+        return batch.receipt, first, writer.count - first, time
 
     def take_rows(
         self,
@@ -447,18 +449,18 @@ cdef class Lanes:
         Places places not None,
         int64_t most,
     ):
-        """Append rows until the accumulator has to handle one."""
-        cdef TopicLanes lanes = self._topics.get(topic)
-        cdef Lane lane
+        """Take rows in, for as long as a batch is open for the next row."""
+        cdef TopicBatches topic_batches = self._topics.get(topic)
+        cdef OpenBatch batch
         cdef Py_ssize_t row, at, index, before
         cdef Py_ssize_t fixed = -1
         cdef bint is_sticky
         if not 0 <= start <= rows.length or rows.length - start > places._length - places.count:
             raise UsageError(f"there are no such rows from {start} on")
-        if lanes is None:
+        if topic_batches is None:
             return 0
         if partition is not None:
-            if not 0 <= partition < len(lanes.lanes):
+            if not 0 <= partition < len(topic_batches.batches):
                 return 0
             fixed = partition
         for row in range(start, rows.length):
@@ -469,35 +471,35 @@ cdef class Lanes:
             if fixed >= 0:
                 at = fixed
             elif rows._key_size >= 0 and not self._ignore_keys:
-                at = key_place(rows._key, rows._key_size, <int32_t>PyList_GET_SIZE(lanes.lanes))
+                at = key_place(rows._key, rows._key_size, <int32_t>PyList_GET_SIZE(topic_batches.batches))
             else:
-                at = lanes.sticky
-                if at < 0 or lanes.sticky_left <= 0:
+                at = topic_batches.sticky
+                if at < 0 or topic_batches.sticky_left <= 0:
                     return row - start
                 is_sticky = True
-            lane = lane_of(lanes, at)
-            if lane is None:
+            batch = open_batch_of(topic_batches, at)
+            if batch is None:
                 return row - start
-            before = lane.writer.size_bytes
-            if lane.limit < FAR and before + rows.most_bytes(row) > lane.limit:
+            before = batch.writer.size_bytes
+            if batch.limit < FAR and before + rows.most_bytes(row) > batch.limit:
                 return row - start
-            index = rows.put(lane.writer)
+            index = rows.put(batch.writer)
             if index < 0:
                 return row - start
-            before = lane.writer.size_bytes - before
+            before = batch.writer.size_bytes - before
             self.taken += before
             if is_sticky:
-                lanes.sticky_left -= before
-                lanes.sticky_taken += before
-            lane.receipt.count = index + 1
-            if lane.places is not places:
-                lane.slot = places.slot_of(lane.receipt)
-                lane.places = places
-            places.put(lane.slot, index)
+                topic_batches.sticky_left -= before
+                topic_batches.sticky_taken += before
+            batch.receipt.count = index + 1
+            if batch.places is not places:
+                batch.slot = places.slot_of(batch.receipt)
+                batch.places = places
+            places.put(batch.slot, index)
         return rows.length - start
 
     def are_plain(self, list values not None):
-        """Whether all values are bytes or None, and none of them is too large."""
+        """Whether an open batch could take each of these values."""
         cdef Py_ssize_t trailer
         for value in values:
             if self.size_of(value, None, (), &trailer) < 0:
@@ -505,24 +507,28 @@ cdef class Lanes:
         return True
 
 
-@cython.final
-cdef class Enqueuer:
-    """The implementation of `kafkaio.Producer.enqueue_nowait`: see `_append.Enqueuer`."""
+def open_batch_first(method):
+    """See `kafkaio._records._append.open_batch_first`."""
 
-    cdef Lanes _lanes
-    cdef object _otherwise
-
-    def __init__(self, Lanes lanes not None, otherwise not None):
-        self._lanes = lanes
-        self._otherwise = otherwise
-
-    def enqueue(
+    def enqueue_nowait(
         self, topic, value, *, key=None, headers=(), timestamp=None, partition=None
     ):
-        """Do what `kafkaio.Producer.enqueue_nowait` does."""
-        cdef object delivery = self._lanes.take_one(
-            topic, value, key, headers, timestamp, partition
+        cdef object intake = self._intake
+        cdef object delivery
+        if type(intake) is OpenBatches:
+            delivery = (<OpenBatches>intake).take_one(
+                topic, value, key, headers, timestamp, partition
+            )
+            if delivery is not None:
+                return delivery
+        return method(
+            self,
+            topic,
+            value,
+            key=key,
+            headers=headers,
+            timestamp=timestamp,
+            partition=partition,
         )
-        if delivery is not None:
-            return delivery
-        return self._otherwise(topic, value, key, headers, timestamp, partition)
+
+    return update_wrapper(enqueue_nowait, method)

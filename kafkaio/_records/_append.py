@@ -1,17 +1,18 @@
-"""Appends a producer's records directly to open batches: the pure twin.
+"""The open batches of a producer, which take records directly, in pure Python.
 
-`Lanes` holds those open batches to which records can be appended without the
-accumulator. The accumulator grants a batch with a limit on its size, and withdraws it
-before it does anything else with the batch. A record that cannot be appended directly,
-for whatever reason, is left to the accumulator. So this fast path only ever appends a
-record where the accumulator would, and checks nothing that the accumulator can check.
+The accumulator opens a batch here with the bytes that the batch may still use, and
+closes it before it does anything else with the batch. While a batch is open, a record
+goes into it without a call of the accumulator.
 
-`_append.pxi` has the compiled twin; this module defines what is right.
+`_append.pxi` has the compiled twin. This module is the reference: both behave the same,
+and the tests compare them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
+from typing import Protocol, TypeVar
 
 from kafkaio._records._columns import Rows
 from kafkaio._records._layout import HEADER_OVERHEAD, ONE_RECORD
@@ -21,44 +22,41 @@ from kafkaio._records._receipts import Delivery, Receipt
 from kafkaio.errors import UsageError
 from kafkaio.types import Header
 
-__all__ = ["Enqueuer", "Lanes", "Places"]
+__all__ = ["OpenBatches", "Places", "open_batch_first"]
+
+EnqueueT = TypeVar("EnqueueT", bound=Callable[..., Delivery])
 
 _MAX_INT32 = 2**31 - 1
 _MAX_INT64 = 2**63 - 1
-# How often the running event loop is checked: a check costs as much as an append.
+# To find the running loop takes as long as to take in a record.
 _RECORDS_PER_CHECK = 256
 
 
-class _Topic:
-    """The open batches of one topic.
+class _TopicBatches:
+    """The open batches of one topic, by partition."""
 
-    Attributes:
-        lanes: by partition: writer, receipt and limit of the open batch; None for none.
-        sticky: the partition of records without a key; -1 if the accumulator decides.
-        sticky_left: bytes that the sticky partition still gets.
-        sticky_taken: bytes that it got and that the accumulator was not told of yet.
-    """
-
-    __slots__ = ("lanes", "sticky", "sticky_left", "sticky_taken")
+    __slots__ = ("batches", "sticky", "sticky_left", "sticky_taken")
 
     def __init__(self, partitions: int) -> None:
-        self.lanes: list[tuple[RecordWriter, Receipt, int] | None] = [None] * partitions
+        self.batches: list[tuple[RecordWriter, Receipt, int] | None] = [
+            None
+        ] * partitions
         self.sticky = -1
         self.sticky_left = 0
         self.sticky_taken = 0
 
 
 class Places:
-    """The places of the rows of a table: the receipt of each, and its index there.
+    """Where rows of a table went: the receipt of each, and its index there.
 
     Args:
-        length: the most rows.
+        length: the most rows that it can hold.
 
     Attributes:
         receipts: the receipts, each once.
-        slots: 32-bit integers: for each row, the index of its receipt in ``receipts``.
+        slots: 32-bit integers: for each row, the place of its receipt among these.
         indices: 32-bit integers: for each row, its index in the receipt.
-        count: number of rows so far.
+        count: rows so far.
     """
 
     __slots__ = ("_length", "_slots", "count", "indices", "receipts", "slots")
@@ -74,10 +72,10 @@ class Places:
         self._slots: dict[Receipt, int] = {}
 
     def add(self, receipt: Receipt, index: int) -> None:
-        """Add the place of the next row.
+        """Note where the next row went.
 
         Raises:
-            UsageError: there are more rows than ``length``.
+            UsageError: there are more rows than expected.
         """
         if self.count >= self._length:
             raise UsageError(f"there are only {self._length} rows")
@@ -90,16 +88,21 @@ class Places:
         self.count += 1
 
 
-class Lanes:
-    """The open batches of a producer to which records can be appended directly.
+class OpenBatches:
+    """The open batches of a producer.
+
+    A record that no open batch takes, for any reason, is left to the accumulator, which
+    raises the error or handles the rare case. So an open batch takes a record only if
+    the accumulator would put it into the same batch, and checks nothing that the
+    accumulator can check later.
 
     Args:
         clock: the wall clock, nanoseconds since the Unix epoch.
-        largest: size of the largest record, by `BatchBuilder.size_of`.
-        ignore_keys: whether records with keys are partitioned like those without.
+        largest: the size of the largest record, by `BatchBuilder.size_of`.
+        ignore_keys: whether records with keys go where those without keys go.
 
     Attributes:
-        taken: bytes appended so far; the reader of this attribute can reset it to 0.
+        taken: bytes taken in so far; the reader may set it back to 0.
     """
 
     __slots__ = (
@@ -123,16 +126,16 @@ class Lanes:
         self._clock = clock
         self._largest = largest
         self._ignore_keys = ignore_keys
-        self._topics: dict[str, _Topic] = {}
+        self._topics: dict[str, _TopicBatches] = {}
         self.taken: int = 0
-        # Returns the id of the running thread, which must be _thread; None allows any.
+        # Records come from this thread alone; None for any.
         self._ident: Callable[[], int] | None = None
         self._thread = 0
         self._check: Callable[[], object] | None = None
 
     # For the accumulator.
 
-    def grant(
+    def open(
         self,
         topic: str,
         partition: int,
@@ -140,66 +143,66 @@ class Lanes:
         batch: tuple[RecordWriter, Receipt],
         limit: int,
     ) -> None:
-        """Allow direct appends to a batch until it is withdrawn.
+        """Let a batch take records until it is closed.
 
         Args:
             topic: name of its topic.
             partition: its partition.
-            partitions: number of partitions of the topic; the same in every call until
-                `clear`.
-            batch: the batch, which has one record at least, and its receipt, whose
+            partitions: how many the topic has; the same in every call until `clear`.
+            batch: the batch, which has a record already, and its receipt, whose
                 ``count`` is kept up to date.
-            limit: the most bytes of the batch; a record that could exceed it is left to
-                the accumulator.
+            limit: bytes that the batch may reach; a record that could exceed them is
+                not taken.
         """
-        lanes = self._topics.get(topic)
-        if lanes is None:
-            lanes = self._topics[topic] = _Topic(partitions)
-        lanes.lanes[partition] = (*batch, limit)
+        topic_batches = self._topics.get(topic)
+        if topic_batches is None:
+            topic_batches = self._topics[topic] = _TopicBatches(partitions)
+        topic_batches.batches[partition] = (*batch, limit)
 
     def stick(self, topic: str, partition: int, size: int) -> None:
-        """Append records without a key to this partition, until it got ``size`` bytes.
+        """Let records without a key go to this partition, until it had ``size`` bytes.
 
-        No effect for a topic of which no batch was granted.
+        Without effect for a topic without topic_batches.
         """
-        lanes = self._topics.get(topic)
-        if lanes is not None:
-            lanes.sticky = partition
-            lanes.sticky_left = size
+        topic_batches = self._topics.get(topic)
+        if topic_batches is not None:
+            topic_batches.sticky = partition
+            topic_batches.sticky_left = size
 
-    def withdraw(self, topic: str, partition: int) -> None:
-        """End direct appends to the batch of a partition, if they are allowed."""
-        lanes = self._topics.get(topic)
-        if lanes is not None and partition < len(lanes.lanes):
-            lanes.lanes[partition] = None
+    def close(self, topic: str, partition: int) -> None:
+        """Close the open batch of a partition, if there is one."""
+        topic_batches = self._topics.get(topic)
+        if topic_batches is not None and partition < len(topic_batches.batches):
+            topic_batches.batches[partition] = None
 
     def unstick(self, topic: str) -> int:
-        """Append no more records without a key until the next `stick`.
+        """Take no more records without a key, until the next `stick`.
 
         Returns:
-            Bytes of such records that were appended since the last call.
+            Bytes of such records taken since the last call.
         """
-        lanes = self._topics.get(topic)
-        if lanes is None:
+        topic_batches = self._topics.get(topic)
+        if topic_batches is None:
             return 0
-        lanes.sticky = -1
-        taken, lanes.sticky_taken = lanes.sticky_taken, 0
+        topic_batches.sticky = -1
+        taken, topic_batches.sticky_taken = topic_batches.sticky_taken, 0
         return taken
 
     def clear(self) -> None:
-        """End all direct appends, and forget the topics."""
+        """Close all topic_batches, and forget the topics."""
         self._topics.clear()
 
     # For the producer.
 
-    def belong(self, thread: Callable[[], int], check: Callable[[], object]) -> None:
-        """Accept single records from the running thread only.
+    def bind(self, thread: Callable[[], int], check: Callable[[], object]) -> None:
+        """Take single records from the current thread alone from now on.
 
         Args:
-            thread: ``threading.get_ident``.
-            check: called with every 256th record of a batch; raises if the running
-                event loop is not the producer's. So a record from another event loop in
-                the same thread is not always noticed.
+            thread: returns the identifier of the current thread:
+                ``threading.get_ident``.
+            check: called with every 256th record of a batch; raises if the wrong event
+                loop runs. Of another loop in the right thread, the records between two
+                checks are taken.
         """
         self._ident = thread
         self._thread = thread()
@@ -217,29 +220,29 @@ class Lanes:
         timestamp: object,
         partition: object,
     ) -> Delivery | None:
-        """Append a record to the open batch of its partition, if that is allowed.
+        """Take a record in, if a batch is open for it.
 
         Returns:
-            Its delivery; None if the accumulator has to handle the record.
+            Its delivery; None if no open batch takes it, for any reason.
         """
         if type(topic) is not str or not self._is_right_thread():
             return None
-        lanes = self._topics.get(topic)
+        topic_batches = self._topics.get(topic)
         plain = _plain_headers(headers)
-        if lanes is None or plain is None:
+        if topic_batches is None or plain is None:
             return None
         size = self._size_of(value, key, plain)
         if size < 0:
             return None
-        number = self._partition(lanes, key, partition)
-        lane = lanes.lanes[number] if number >= 0 else None
-        if lane is None:
+        number = self._partition(topic_batches, key, partition)
+        batch = topic_batches.batches[number] if number >= 0 else None
+        if batch is None:
             return None
         if timestamp is None:
             timestamp = self._clock() // 1_000_000
         elif type(timestamp) is not int or not 0 <= timestamp < _MAX_INT64:
             return None
-        writer, receipt, limit = lane
+        writer, receipt, limit = batch
         before = writer.size_bytes
         if before + size > limit:
             return None
@@ -249,52 +252,54 @@ class Lanes:
         if index < 0:
             return None
         is_sticky = partition is None and (key is None or self._ignore_keys)
-        self._took(lanes, writer.size_bytes - before, is_sticky=is_sticky)
+        self._took(topic_batches, writer.size_bytes - before, is_sticky=is_sticky)
         receipt.count = index + 1
         return Delivery(receipt, index, timestamp)
 
-    def _partition(self, lanes: _Topic, key: object, partition: object) -> int:
-        """The partition of a record; -1 if the accumulator has to decide."""
-        count = len(lanes.lanes)
+    def _partition(
+        self, topic_batches: _TopicBatches, key: object, partition: object
+    ) -> int:
+        """The partition of a record; -1 if the accumulator has to choose it."""
+        count = len(topic_batches.batches)
         if partition is not None:
             is_fine = type(partition) is int and 0 <= partition < count
             return partition if is_fine else -1  # type: ignore[return-value]  # checked
         if isinstance(key, bytes) and not self._ignore_keys:
             return key_partition(key, count)
-        return lanes.sticky if lanes.sticky_left > 0 else -1
+        return topic_batches.sticky if topic_batches.sticky_left > 0 else -1
 
     def take_values(
         self, topic: str, values: list[object], start: int
     ) -> tuple[Receipt, int, int, int] | None:
-        """Append records of values only, as many as fit in one open batch.
+        """Take in records without a key, as many as fit in one open batch.
 
         Args:
             topic: the topic.
             values: the values.
-            start: index of the first value to append.
+            start: index of the first one to take.
 
         Returns:
-            Their receipt, the index of the first of them there, their number, and their
-            timestamp; None if the accumulator has to handle the first.
+            Their receipt, the index of the first of them there, how many were taken,
+            and their timestamp; None if no open batch takes the first.
         """
-        lanes = self._topics.get(topic)
-        if lanes is None or lanes.sticky < 0:
+        topic_batches = self._topics.get(topic)
+        if topic_batches is None or topic_batches.sticky < 0:
             return None
-        lane = lanes.lanes[lanes.sticky]
-        if lane is None:
+        batch = topic_batches.batches[topic_batches.sticky]
+        if batch is None:
             return None
-        writer, receipt, limit = lane
+        writer, receipt, limit = batch
         first = writer.count
         timestamp = self._clock() // 1_000_000
         for index in range(start, len(values)):
             value = values[index]
             size = self._size_of(value, None, ())
             before = writer.size_bytes
-            if lanes.sticky_left <= 0 or size < 0 or before + size > limit:
+            if topic_batches.sticky_left <= 0 or size < 0 or before + size > limit:
                 break
             if writer.try_append(timestamp, None, value) < 0:  # type: ignore[arg-type]  # _size_of checked its type
                 break
-            self._took(lanes, writer.size_bytes - before, is_sticky=True)
+            self._took(topic_batches, writer.size_bytes - before, is_sticky=True)
         if writer.count == first:
             return None
         receipt.count = writer.count
@@ -309,22 +314,22 @@ class Lanes:
         places: Places,
         most: int,
     ) -> int:
-        """Append rows until the accumulator has to handle one.
+        """Take rows in, for as long as a batch is open for the next row.
 
         Args:
             topic: the topic.
-            partition: the partition; None for that of the key, or the sticky one.
-            rows: the rows, which ``Rows.check`` has found valid and not larger than the
+            partition: the partition; by key, else the sticky one, if None.
+            rows: the rows; ``Rows.check`` accepted them, and none of them exceeds the
                 largest record.
-            start: the first row to append.
-            places: gets the place of each row.
-            most: stop when ``taken`` has reached it.
+            start: the first row to take.
+            places: where each row went is added here.
+            most: no row is taken while ``taken`` is at least this.
 
         Returns:
-            The number of rows appended.
+            How many were taken.
 
         Raises:
-            UsageError: there are no such rows, or ``places`` is too short for them.
+            UsageError: there are no such rows.
         """
         if (
             not 0 <= start <= rows.length
@@ -343,17 +348,19 @@ class Lanes:
         return rows.length - start
 
     def are_plain(self, values: list[object]) -> bool:
-        """Whether all values are bytes or None, and none of them is too large."""
+        """Whether an open batch could take each of these values."""
         return all(self._size_of(value, None, ()) >= 0 for value in values)
 
-    def _took(self, lanes: _Topic, size: int, *, is_sticky: bool) -> None:
+    def _took(
+        self, topic_batches: _TopicBatches, size: int, *, is_sticky: bool
+    ) -> None:
         self.taken += size
         if is_sticky:
-            lanes.sticky_left -= size
-            lanes.sticky_taken += size
+            topic_batches.sticky_left -= size
+            topic_batches.sticky_taken += size
 
     def _size_of(self, value: object, key: object, headers: tuple[Header, ...]) -> int:
-        """The size by `BatchBuilder.size_of`; -1 if it is too large or not bytes."""
+        """`BatchBuilder.size_of`; -1 if that is too large, or an argument not plain."""
         size = ONE_RECORD
         if type(value) is bytes:
             size += len(value)
@@ -368,26 +375,25 @@ class Lanes:
         return size if size <= self._largest else -1
 
 
-class Enqueuer:
-    """The implementation of `kafkaio.Producer.enqueue_nowait`: one call per record.
+class _HasIntake(Protocol):
+    _intake: OpenBatches | None
 
-    It refers to the producer by ``otherwise``. `Lanes` does not, because background
-    tasks refer to it, and an abandoned producer has to be freed.
 
-    Args:
-        lanes: tried first.
-        otherwise: called for a record that `Lanes.take` leaves to the accumulator, with
-            the same arguments.
+def open_batch_first(method: EnqueueT) -> EnqueueT:
+    """Decorate a producer's ``enqueue_nowait``: try the open batches first.
+
+    The method itself runs only for a record that no open batch takes. In the compiled
+    codec that saves a frame of Python per record. The object that the method belongs to
+    has ``_intake``: its open batches, or None while each record needs the method.
+
+    The result is a method like any other: it binds to instances, subclasses override
+    it and call it through ``super()``, and name, docstring and signature are those of
+    ``method``.
     """
 
-    __slots__ = ("_lanes", "_otherwise")
-
-    def __init__(self, lanes: Lanes, otherwise: Callable[..., Delivery]) -> None:
-        self._lanes = lanes
-        self._otherwise = otherwise
-
-    def enqueue(
-        self,
+    @wraps(method)
+    def enqueue_nowait(  # noqa: PLR0913 - as the method has them
+        self: _HasIntake,
         topic: object,
         value: object,
         *,
@@ -396,18 +402,29 @@ class Enqueuer:
         timestamp: object = None,
         partition: object = None,
     ) -> Delivery:
-        """Do what `kafkaio.Producer.enqueue_nowait` does."""
-        delivery = self._lanes.take(topic, value, key, headers, timestamp, partition)
-        if delivery is not None:
-            return delivery
-        return self._otherwise(topic, value, key, headers, timestamp, partition)
+        intake = self._intake
+        if intake is not None:
+            delivery = intake.take(topic, value, key, headers, timestamp, partition)
+            if delivery is not None:
+                return delivery
+        return method(
+            self,
+            topic,
+            value,
+            key=key,
+            headers=headers,
+            timestamp=timestamp,
+            partition=partition,
+        )
+
+    return enqueue_nowait  # type: ignore[return-value]  # the same to its callers
 
 
 def _plain_headers(headers: object) -> tuple[Header, ...] | None:
-    """The headers in the form that the writer expects; None if they are not plain.
+    """The headers as the writer takes them; None if they are not plain.
 
-    Plain headers are a list, a tuple or a dict (no subclass), with names that UTF-8 can
-    encode and values that are bytes, bytearray or None.
+    Plain are a list, a tuple or a dict, nothing derived from these, of names that
+    UTF-8 can express and values that are bytes, bytearray or None.
     """
     if headers is None:
         return ()

@@ -27,7 +27,7 @@ from kafkaio._records._layout import (
 )
 from kafkaio._records._murmur2 import key_partition
 from kafkaio._records._pure import RecordWriter, decode_records
-from kafkaio.errors import UsageError
+from kafkaio.errors import ArgumentValueError, UsageError
 from kafkaio.types import Header
 
 __all__ = [
@@ -294,7 +294,7 @@ class Rows:
                 size += HEADER_OVERHEAD + len(name.encode()) + len(content or b"")
             largest = max(largest, size)
             if time < 0:
-                raise UsageError(f"a record cannot have the timestamp {time}")
+                raise ArgumentValueError(f"a record cannot have the timestamp {time}")
         return largest
 
     def record(self, row: int) -> PlainRecord:
@@ -330,7 +330,7 @@ class Rows:
 
 def _possible(timestamp: int) -> int:
     if not -1 <= timestamp < _MAX_INT64:
-        raise UsageError(f"a record cannot have the timestamp {timestamp}")
+        raise ArgumentValueError(f"a record cannot have the timestamp {timestamp}")
     return timestamp
 
 

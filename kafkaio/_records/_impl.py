@@ -22,9 +22,8 @@ __all__ = [
     "BatchHeader",
     "ColumnsBuilder",
     "Delivery",
-    "Enqueuer",
     "Handout",
-    "Lanes",
+    "OpenBatches",
     "Places",
     "Receipt",
     "Record",
@@ -41,6 +40,7 @@ __all__ = [
     "key_partition",
     "metadata_run",
     "murmur2",
+    "open_batch_first",
     "restore_record",
 ]
 
@@ -67,7 +67,7 @@ ACCELERATED: bool = _is_compiled_wanted(
 )
 
 if TYPE_CHECKING or not ACCELERATED:
-    from kafkaio._records._append import Enqueuer, Lanes, Places
+    from kafkaio._records._append import OpenBatches, Places, open_batch_first
     from kafkaio._records._columns import (
         ColumnsBuilder,
         Rows,
@@ -92,9 +92,8 @@ else:
         BatchHeader,
         ColumnsBuilder,
         Delivery,
-        Enqueuer,
         Handout,
-        Lanes,
+        OpenBatches,
         Places,
         Receipt,
         Record,
@@ -110,9 +109,10 @@ else:
         key_partition,
         metadata_run,
         murmur2,
+        open_batch_first,
     )
     from kafkaio._records._speedups import (
-        RecordStream as RecordStream,  # for kafkaio.consumer.reading.stream
+        RecordStream as RecordStream,  # for kafkaio.consumer.reading.iterators
     )
 
 

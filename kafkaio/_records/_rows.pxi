@@ -99,7 +99,7 @@ cdef class Rows:
         if self._times is not None:
             self._time = int64_at(self._times.start() + row * 8)
             if self._time < -1 or self._time == MAX_INT64:
-                raise UsageError(f"a record cannot have the timestamp {self._time}")
+                raise ArgumentValueError(f"a record cannot have the timestamp {self._time}")
         return 0
 
     cdef inline Py_ssize_t put(self, RecordWriter writer) except -2:
@@ -158,7 +158,7 @@ cdef class Rows:
         for row in range(self.length):
             largest = max(largest, self.most_bytes(row))
             if self._time < 0:
-                raise UsageError(f"a record cannot have the timestamp {self._time}")
+                raise ArgumentValueError(f"a record cannot have the timestamp {self._time}")
         return largest
 
     def record(self, Py_ssize_t row):

@@ -34,13 +34,13 @@ from libc.string cimport memcpy, memset
 from kafkaio._records._layout import BATCH_HEADER_SIZE, MIN_RECORD_SIZE
 from kafkaio._records._layout import HEADER_OVERHEAD as MOST_OF_HEADER
 from kafkaio._records._layout import ONE_RECORD as MOST_OF_RECORD
-from kafkaio.errors import CorruptRecord, UsageError
+from kafkaio.errors import ArgumentValueError, CorruptRecord, UsageError
 from kafkaio.types import Record as TypedRecord
 from kafkaio.types import TimestampType, TopicPartition
 
 __all__ = [
     "Delivery",
-    "Lanes",
+    "OpenBatches",
     "Places",
     "Receipt",
     "BatchHeader",
@@ -60,6 +60,7 @@ __all__ = [
     "key_partition",
     "metadata_run",
     "murmur2",
+    "open_batch_first",
 ]
 
 cdef extern from "Python.h":

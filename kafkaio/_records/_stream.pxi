@@ -109,8 +109,8 @@ cdef class Handout:
 cdef class RecordStream:
     """The asynchronous iterator over the records of a `Handout`.
 
-    See `kafkaio.consumer.reading.stream.PlainStream`. One task at a time can drive it. A
-    second ``__anext__`` before the first one was awaited returns a coroutine of
+    See `kafkaio.consumer.reading.iterators.PlainStream`. One task at a time can drive
+    it. A second ``__anext__`` before the first one was awaited returns a coroutine of
     ``wait`` instead of the stream.
     """
 

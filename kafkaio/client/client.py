@@ -173,7 +173,7 @@ class Client(Closeable):
         at the same time have no order among each other.
 
         Args:
-            request: a message of `kafkaio.messages`.
+            request: a request of ``kafkaio.messages``.
             to: ``ANY``, ``Broker(3)``, ``Controller``, ``Leader(tp)``,
                 ``GroupCoordinator("g")`` or ``TransactionCoordinator("t")``.
             timeout: seconds for all attempts together; ``default_api_timeout_ms``

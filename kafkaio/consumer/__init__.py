@@ -1,25 +1,23 @@
-"""ExclusiveReading records: the consumer and what it hands out."""
+"""Reading records: the consumer, and what it hands out."""
 
 from __future__ import annotations
 
-import kafkaio.consumer.threaded.core  # noqa: F401  (it makes itself known to Consumer)
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import Assignor, Subscription
 from kafkaio.consumer.batch import Batch
-from kafkaio.consumer.consumer import Consumer
+from kafkaio.consumer.commit import ToCommit
+from kafkaio.consumer.consumer import Consumer, RewindTo
 from kafkaio.consumer.parallel import DeadLetter, Lane, LaneBatches, LaneIterator
-from kafkaio.consumer.places import RewindTo, ToCommit
-from kafkaio.consumer.poll import Poll
-from kafkaio.consumer.reading.iterators import BatchIterator, TableIterator
+from kafkaio.consumer.reading.iterators import BatchIterator, Poll, TableIterator
 from kafkaio.consumer.rebalance.events import (
     Assigned,
     Hold,
     Lost,
     Rebalance,
-    Rebalances,
     Revoked,
     RevokeRequested,
 )
+from kafkaio.consumer.rebalance.feed import Rebalances
 from kafkaio.consumer.statistics import ConsumerStatistics
 
 __all__ = [

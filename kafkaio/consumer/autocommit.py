@@ -1,114 +1,220 @@
-"""The task that commits finished records, and shows the group signs of life."""
+"""Automatic commits, and the signs of life that the group gets.
+
+With ``enable_auto_commit``, and while `Consumer.run` is at work, the offsets of
+finished records are committed every ``auto_commit_interval_ms``, before a partition is
+released, and when the consumer closes. What `Consumer.run` has finished when it ends is
+committed at once, and tried again with each interval until that succeeds.
+
+The same task notices whether the user reads on. Only then it tells the member, which
+leaves the group if it hears nothing for ``max_poll_interval_ms``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final, Protocol
 
 import anyio
 
+from kafkaio._machines.offsets import Commit
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.observer import Observer
+from kafkaio._runtime.supervisor import Child
+from kafkaio.config import ConsumerConfig
+from kafkaio.consumer.reading.exclusive import ExclusiveReading
+from kafkaio.consumer.reading.reader import Reader
 from kafkaio.errors import (
     BrokerError,
+    ClosedError,
     Fenced,
     GroupError,
     KafkaError,
     OffsetStoreError,
 )
-
-if TYPE_CHECKING:
-    from kafkaio.consumer.core import Core
+from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 __all__ = ["AutoCommitter"]
 
-#: Seconds between two looks at whether the user reads on.
+#: Most seconds between two looks at whether the user reads on.
 _LOOK_EVERY: Final = 1.0
-#: Looks within one poll interval, at least.
+#: Fewest looks within ``max_poll_interval_ms``.
 _LOOKS: Final = 10
 
 
+class Cluster(Protocol):
+    """What this uses of the cluster."""
+
+    @property
+    def observer(self) -> Observer:
+        """Hears of failed commits."""
+        ...
+
+    def report_late_timer(self, seconds: float) -> None:
+        """Note by how much a timer of the event loop was late."""
+
+
+class Member(Protocol):
+    """What this uses of the membership in the group."""
+
+    @property
+    def revoke_due(self) -> float | None:
+        """When partitions with a requested revocation are lost; None without any."""
+        ...
+
+    def polled(self, moment: float) -> None:
+        """Note that the user reads on."""
+
+
 class AutoCommitter:
-    """Looks after the consumer while the user works.
+    """Commits finished records in the background, and shows signs of life.
 
     Args:
-        core: the consumer's inner works.
+        config: the consumer's options.
+        cluster: see `Cluster`.
+        reader: what is read.
+        reading: whether a task reads.
+        member: the membership in the group; None without a group.
+        commit: commits offsets within so many seconds.
+        start_soon: starts a background task.
+
+    Attributes:
+        is_enabled: whether finished records are committed automatically.
     """
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(  # noqa: PLR0913
+        self,
+        config: ConsumerConfig,
+        cluster: Cluster,
+        reader: Reader,
+        reading: ExclusiveReading,
+        member: Member | None,
+        commit: Callable[[Commit, float], Awaitable[None]],
+        start_soon: Callable[[Child, str], None],
+    ) -> None:
+        self.is_enabled = config.enable_auto_commit and member is not None
+        self._group_id = config.group_id or ""
+        self._cluster = cluster
+        self._reader = reader
+        self._reading = reading
+        self._member = member
+        self._commit = commit
+        self._start_soon = start_soon
         self._progress = 0
-        self._is_awaited = False
-        config = core.config
+        self._is_starting = False
+        # Offsets that `Consumer.run` had finished when it ended, each with the number
+        # of the partition's assignment.
+        self._left_over: dict[TopicPartition, tuple[int, OffsetAndMetadata]] = {}
         self._commit_every = config.auto_commit_interval_ms / 1000
         self._tick = min(
             _LOOK_EVERY, self._commit_every, config.max_poll_interval_ms / 1000 / _LOOKS
         )
-        # A commit that takes longer would be overtaken by the next one.
+        # A commit that took longer would be overtaken by the next one.
         self._timeout = max(1.0, self._commit_every)
 
     @contextmanager
-    def awaited(self) -> Iterator[None]:
-        """Somebody waits for the start, and so is alive, within the block."""
-        self._is_awaited = True
+    def starting(self) -> Iterator[None]:
+        """Within the block the user waits for the start, which is a sign of life."""
+        self._is_starting = True
         try:
             yield
         finally:
-            self._is_awaited = False
+            self._is_starting = False
+
+    @contextmanager
+    def enabled(self) -> Iterator[None]:
+        """Commit automatically within the block; at its end, what was finished in it.
+
+        Nothing changes if automatic commits are enabled anyway, or without a group.
+        """
+        if self.is_enabled or self._member is None:
+            yield
+            return
+        self.is_enabled = True
+        try:
+            yield
+        finally:
+            self.is_enabled = False
+            self._reader.sync()
+            due = self._reader.ledger.due()
+            self._left_over = {
+                tp: (due.numbers[tp], offset) for tp, offset in due.offsets.items()
+            }
+            if self._left_over:
+                with suppress(ClosedError):  # then closing commits it
+                    self._start_soon(self.commit_quietly, "commit after run")
+
+    def superseded(self, partitions: Collection[TopicPartition]) -> None:
+        """Leave these partitions to a commit of the user's."""
+        for tp in partitions:
+            self._left_over.pop(tp, None)
 
     async def run(self) -> None:
-        """Look after the consumer until cancelled."""
-        core = self._core
+        """Commit and show signs of life until cancelled."""
         next_commit = now() + self._commit_every
         while True:
             due = now() + self._tick
             await anyio.sleep(self._tick)
-            core.cluster.report_late_timer(now() - due)
-            if core.member is not None and self._shows_life():
-                core.member.polled(now())
+            self._cluster.report_late_timer(now() - due)
+            if self._member is not None and self._user_is_alive():
+                self._member.polled(now())
             if now() >= next_commit or self._is_loss_near():
                 await self.commit_quietly()
                 next_commit = now() + self._commit_every
 
     def _is_loss_near(self) -> bool:
-        # What is finished of partitions that are held past their deadline is ours to
-        # commit until then, and nobody's afterwards.
-        group = self._core.member
-        due = None if group is None else group.revoke_due
+        # Partitions that are held past their deadline are lost then. Until then this
+        # member can commit what is finished of them, and afterwards nobody can.
+        due = None if self._member is None else self._member.revoke_due
         return due is not None and due - now() < 2 * self._tick
 
-    def _shows_life(self) -> bool:
-        # Whoever takes records, or waits for one, is alive: the clock need not be read
-        # with every record for that.
-        reader = self._core.reader
-        if self._is_awaited:
+    def _user_is_alive(self) -> bool:
+        # A user who takes records, or waits for one, is alive. This compares a counter,
+        # so that taking a record need not read the clock.
+        if self._is_starting:
             return True
-        if reader.divider is not None:
-            return reader.divider.shows_life()
-        before, self._progress = self._progress, reader.progress
-        return self._core.reading.is_on or before != self._progress
+        if (divider := self._reader.divider) is not None:
+            return divider.shows_life()
+        before, self._progress = self._progress, self._reader.progress
+        return self._reading.is_on or before != self._progress
+
+    def due(self, partitions: Collection[TopicPartition] | None = None) -> Commit:
+        """Return what is to be committed automatically, of some or all partitions."""
+        self._reader.sync()
+        ledger = self._reader.ledger
+        if self.is_enabled:
+            return ledger.due(partitions)
+        return ledger.commit_of(
+            {
+                tp: offset
+                for tp, (number, offset) in self._left_over.items()
+                if ledger.number(tp) == number
+                and (partitions is None or tp in partitions)
+            }
+        )
 
     async def commit_quietly(self) -> None:
-        """Commit what is finished; what fails is tried again with the next commit.
+        """Commit what is due. If that fails, the next commit tries again.
 
-        Only a refusal for good, such as a missing permission, and a store
-        that fails reach the user.
+        Only errors that last are raised from the user's next call: a refusal such as a
+        missing permission, and a failure of the offset store.
         """
-        core = self._core
-        if not core.auto_commits:
+        if not (self.is_enabled or self._left_over):
             return
+        observer = self._cluster.observer
+        commit = self.due()
         try:
-            await core.commit_finished(self._timeout)
+            await self._commit(commit, self._timeout)
+            self.superseded(commit.offsets)
         except KafkaError as error:
-            core.cluster.observer.commit_failed(core.config.group_id or "", error)
-            for_good = (
+            observer.commit_failed(self._group_id, error)
+            lasts = (
                 isinstance(error, BrokerError | OffsetStoreError)
                 and not error.retriable
             )
-            # What the group says about the member is the coordinator's business.
-            if for_good and not isinstance(error, Fenced | GroupError):
-                core.reader.fail(error)
+            # Errors about the membership are for the member to react to.
+            if lasts and not isinstance(error, Fenced | GroupError):
+                self._left_over.clear()
+                self._reader.fail(error)
             else:
-                core.cluster.observer.retrying(
-                    "auto-commit", 1, self._commit_every, error
-                )
+                observer.retrying("auto-commit", 1, self._commit_every, error)

@@ -1,4 +1,10 @@
-"""Batches of one partition, as a consumer hands them out."""
+"""Batches of records of one partition, as a consumer hands them out.
+
+A batch keeps cursors into decompressed record batches, and makes records when they are
+asked for. Its memory is that of the bytes behind the cursors: often all records of a
+fetch response. `detach` copies the batch's own bytes out of it, so that a batch that
+is kept for long keeps nothing else.
+"""
 
 from __future__ import annotations
 
@@ -7,42 +13,64 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from kafkaio._records.batch import RecordCursor
-from kafkaio.consumer.reading.buffers import Frame
 from kafkaio.types import Record, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Batch", "Piece", "first_of", "size_of", "to_table"]
+__all__ = [
+    "Batch",
+    "Frame",
+    "Piece",
+    "detach",
+    "detach_if_alone",
+    "first_of",
+    "size_of",
+    "to_table",
+]
 
-#: A part of a batch: records to be made when asked for, or made already.
+#: A part of a batch: a cursor that makes its records, or the records themselves.
 Piece: TypeAlias = RecordCursor | list[Record]
 
 
-class Batch:
-    """Consecutive records of one partition; at least one. Not to be changed.
+class Frame:
+    """The bytes of one fetch response, which every record batch of it keeps in memory.
 
-    The records are made when they are asked for: iterate to have one at a time,
-    ``values()`` to have no records at all. While the batch is kept, so are its
-    bytes, decompressed; a record keeps only itself.
+    Attributes:
+        size: bytes of it that are records.
+        in_use: record batches of it that were not read to their end.
+    """
+
+    __slots__ = ("in_use", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.in_use = 0
+
+
+class Batch:
+    """Consecutive records of one partition, at least one. A batch is immutable.
+
+    Records are made when they are asked for: iterate to have one at a time, or call
+    `values` or `keys` to make no records at all. A batch that is kept also keeps the
+    decompressed bytes of its records; a record keeps only its own bytes.
 
     Attributes:
         topic: name of the topic.
         partition: number of the partition.
-        assignment: number of the assignment that they were read under: a commit of
-            the batch after the partition was lost is refused, even if the partition
+        assignment: number of the assignment under which the records were read. If the
+            partition was lost, a commit of the batch is refused, even if the partition
             was assigned again since.
-        pieces: what the records are made of; for kafkaio itself.
     """
 
     __slots__ = (
         "__weakref__",
         "_count",
         "_frames",
+        "_pieces",
         "_records",
         "assignment",
         "partition",
-        "pieces",
         "topic",
     )
 
@@ -55,8 +83,8 @@ class Batch:
     ) -> None:
         self.topic, self.partition = tp
         self.assignment = assignment
-        self.pieces = pieces
-        # What the pieces are in.
+        self._pieces = pieces
+        # The fetch responses that the pieces are in.
         self._frames = frames
         self._count = sum(map(size_of, pieces))
         self._records: list[Record] | None = None
@@ -73,22 +101,22 @@ class Batch:
     def __iter__(self) -> Iterator[Record]:
         if self._records is not None:
             return iter(self._records)
-        pieces = self.pieces
+        pieces = self._pieces
         if len(pieces) == 1:
-            return _begin(pieces[0])
-        return chain.from_iterable(map(_begin, pieces))
+            return _iterate(pieces[0])
+        return chain.from_iterable(map(_iterate, pieces))
 
     @property
     def records(self) -> list[Record]:
-        """The records in the order of their offsets, all made at once and kept."""
+        """The records in the order of their offsets, made at once and then kept."""
         if self._records is None:
             self._records = [*self]
         return self._records
 
     def values(self) -> list[bytes | None]:
-        """The records' values, made without the records."""
+        """Return the values of the records, without making the records."""
         values: list[bytes | None] = []
-        for piece in self.pieces:
+        for piece in self._pieces:
             if isinstance(piece, list):
                 values += [record.value for record in piece]
             else:
@@ -96,9 +124,9 @@ class Batch:
         return values
 
     def keys(self) -> list[bytes | None]:
-        """The records' keys, made without the records."""
+        """Return the keys of the records, without making the records."""
         keys: list[bytes | None] = []
-        for piece in self.pieces:
+        for piece in self._pieces:
             if isinstance(piece, list):
                 keys += [record.key for record in piece]
             else:
@@ -106,35 +134,24 @@ class Batch:
         return keys
 
     def to_arrow(self, *, headers: bool = False) -> pa.Table:
-        """The records as a table of pyarrow, made without the records.
+        """Return the records as a pyarrow table, without making the records.
 
-        `kafkaio.arrow` tells its columns. With deserializers, key and value have the
-        types that Arrow finds for their objects.
+        `kafkaio.arrow` describes the columns. With deserializers, key and value have
+        the types that Arrow infers for the deserialized objects.
 
         Args:
-            headers: whether the table has the records' headers.
+            headers: whether the table has a column with the headers.
 
         Raises:
             ImportError: pyarrow is not installed: ``pip install 'kafkaio[arrow]'``.
         """
         tp = self.topic_partition
-        pieces = [(tp, piece) for piece in self.pieces]
+        pieces = [(tp, piece) for piece in self._pieces]
         return to_table(pieces, self._count, headers=headers)
-
-    def detach_from_ended(self) -> None:
-        """Detach it if nothing else keeps what it came in, which counts no more."""
-        if any(frame is not None and not frame.in_use for frame in self._frames):
-            self.detach()
-
-    def detach(self) -> None:
-        """Keep the bytes of these records, and nothing around them."""
-        for piece in self.pieces:
-            if not isinstance(piece, list):
-                piece.detach()
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The partition that the records came from."""
+        """The partition of the records."""
         return TopicPartition(self.topic, self.partition)
 
     @property
@@ -150,12 +167,12 @@ class Batch:
     @property
     def first(self) -> Record:
         """The first record."""
-        return first_of(self.pieces[0])
+        return first_of(self._pieces[0])
 
     @property
     def last(self) -> Record:
         """The last record."""
-        piece = self.pieces[-1]
+        piece = self._pieces[-1]
         if isinstance(piece, list):
             return piece[-1]
         cursor = piece.copy()
@@ -163,15 +180,33 @@ class Batch:
         return next(cursor)
 
 
+def detach(batch: Batch) -> None:
+    """Copy the bytes of a batch's records, so that it keeps no fetch response."""
+    for piece in batch._pieces:
+        if not isinstance(piece, list):
+            piece.detach()
+
+
+def detach_if_alone(batch: Batch) -> None:
+    """Detach a batch if nothing else keeps one of its fetch responses.
+
+    Such a response is not counted in the buffers any more.
+    """
+    if any(frame is not None and not frame.in_use for frame in batch._frames):
+        detach(batch)
+
+
 def to_table(
     pieces: Iterable[tuple[TopicPartition, Piece]], count: int, *, headers: bool = False
 ) -> pa.Table:
-    """The records of pieces as one table; each piece is done with before the next.
+    """Return the records of several pieces as one table.
+
+    Each piece is read to its end before the next is asked for.
 
     Args:
-        pieces: all with records that are made already, or none.
-        count: how many records there may be.
-        headers: whether the table has the records' headers.
+        pieces: either all are cursors, or all are records that were made.
+        count: the most records that there may be.
+        headers: whether the table has a column with the headers.
 
     Raises:
         ImportError: pyarrow is not installed.
@@ -191,14 +226,14 @@ def to_table(
 
 
 def first_of(piece: Piece) -> Record:
-    """A piece's first record."""
-    return next(_begin(piece))
-
-
-def _begin(piece: Piece) -> Iterator[Record]:
-    return iter(piece) if isinstance(piece, list) else piece.copy()
+    """Return the first record of a piece."""
+    return next(_iterate(piece))
 
 
 def size_of(piece: Piece) -> int:
-    """How many records a piece has."""
+    """Return the number of records of a piece."""
     return len(piece) if isinstance(piece, list) else piece.remaining
+
+
+def _iterate(piece: Piece) -> Iterator[Record]:
+    return iter(piece) if isinstance(piece, list) else piece.copy()

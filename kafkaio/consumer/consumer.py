@@ -1,4 +1,9 @@
-"""The consumer: records of topics, for a group or for one reader alone."""
+"""The consumer: records of topics, for a member of a group or for a lone reader.
+
+`Consumer` has every public method with its documentation. It checks arguments, and
+delegates to a core: a `Core` on the user's event loop or, with ``io_thread``, a
+`ThreadedCore`, which runs the same methods in a thread of its own.
+"""
 
 from __future__ import annotations
 
@@ -11,97 +16,102 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from types import TracebackType
-from typing import Any, ClassVar, Final, Self, Unpack
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Final, Self, TypeAlias, Unpack
 
+from kafkaio._arguments import (
+    check_topic,
+    count_of,
+    offset_of,
+    partition_of,
+    seconds_of,
+    type_name,
+)
+from kafkaio._machines.positions import Reset, ResetTo
+from kafkaio._machines.retries import Retry
+from kafkaio._machines.schedule import Ordering
 from kafkaio._net.transport import Dial
-from kafkaio._runtime.clock import now
+from kafkaio._runtime.lifecycle import Closeable
 from kafkaio.client.client import Client, cluster_of
 from kafkaio.client.cluster import Cluster
 from kafkaio.config import ConsumerConfig, ConsumerOptions
+from kafkaio.config.configs import iso_duration_ms
 from kafkaio.config.signature import OptionsSignature
-from kafkaio.consumer.arguments import most_of, seconds_of
+from kafkaio.consumer.commit import ToCommit
 from kafkaio.consumer.core import Core
-from kafkaio.consumer.parallel.offers import InParallel
-from kafkaio.consumer.places import Places, ToCommit
-from kafkaio.consumer.poll import Poll
-from kafkaio.consumer.reading.iterators import BatchIterator, TableIterator
-from kafkaio.consumer.reading.stream import RecordStream
+from kafkaio.consumer.fetch.lookup import EARLIEST, LATEST
+from kafkaio.consumer.parallel.lanes import LaneIterator
+from kafkaio.consumer.parallel.run import Handler, OnDead
+from kafkaio.consumer.reading.iterators import BatchIterator, Poll, TableIterator
 from kafkaio.consumer.rebalance.callbacks import HeldCallbacks, PartitionsCallback
-from kafkaio.consumer.rebalance.events import Rebalances, RevokeRequested
+from kafkaio.consumer.rebalance.events import RevokeRequested
+from kafkaio.consumer.rebalance.feed import Rebalances
 from kafkaio.consumer.statistics import ConsumerStatistics
+from kafkaio.consumer.threaded.core import ThreadedCore
 from kafkaio.consumer.wanted import Topics, Wanted
-from kafkaio.errors import UsageError
-from kafkaio.types import GroupMetadata, Record, TopicPartition
+from kafkaio.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    PartitionLost,
+)
+from kafkaio.types import (
+    GroupMetadata,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    Record,
+    TopicPartition,
+)
 
-__all__ = ["TABLE_ROWS", "Consumer", "ConsumerStatistics", "ToCommit"]
+__all__ = ["TABLE_ROWS", "Consumer", "ConsumerStatistics", "RewindTo", "ToCommit"]
 
-#: Rows of a table: what takes about a millisecond to make.
+#: Most rows of a table by default: making it takes about a millisecond.
 TABLE_ROWS: Final = 32_768
+#: Where a group can be rewound to.
+RewindTo: TypeAlias = int | OffsetAndMetadata | str
 
 
-class Consumer(Places, InParallel):
-    """Reads records, one at a time, in batches, or by polling.
+class Consumer(Closeable):
+    """Reads records one at a time, in batches, or by polling.
 
-    ``async with`` opens and closes it; `start` and `close` are the same by hand; one
-    that is forgotten open gives a ResourceWarning. Only one task may read at a time.
-    Records of a partition come in the order of their offsets; there is no order
-    between partitions.
+    ``async with`` starts and closes it; `start` and `close` do the same by hand. A
+    consumer that is collected while it is open gives a ResourceWarning. Only one task
+    may read at a time. The records of a partition come in the order of their offsets;
+    there is no order between partitions.
 
-    A record is *finished* when the next one (or batch, or poll) is asked for: leaving
-    the loop, by an exception or cancellation too, does not finish the record that
-    was being worked on. Auto-commit commits finished records alone, so a crash
-    repeats records and never skips one. ``commit()``, without arguments, commits
-    everything that was handed out: calling it says that all of that is done.
+    A record is *finished* when the next record (or batch, or poll) is asked for. A loop
+    that is left, by an exception or a cancellation too, does not finish the record that
+    it was working on. Automatic commits commit finished records only, so a crash
+    repeats records and never skips one. ``commit()`` without arguments commits
+    everything that was handed out: the call says that all of it is done.
 
     Args:
-        bootstrap_servers: ``"host:port,host2:port"``, a sequence of such, or a started
-            `kafkaio.Client` to share, which `close` then leaves open.
-        topics: topics to subscribe to. With a ``group_id`` the group divides their
-            partitions among its members; without one this consumer reads all,
+        bootstrap_servers: ``"host:port,host2:port"``, a sequence of such strings, or a
+            started `kafkaio.Client` to share, which `close` then leaves open.
+        topics: topics to subscribe to. With a ``group_id``, the group divides their
+            partitions among its members. Without one, this consumer reads all of them,
             including partitions that are added later.
         assign: fixed partitions to read instead.
-        on_assigned: called with partitions that were assigned, once their records may
-            come. Like the other two it may be a coroutine function; what it raises
-            reaches the consumer's next call.
-        on_revoked: called with partitions about to be given up; commits still count.
-        on_lost: called with partitions that are gone already; without it
-            ``on_revoked`` is.
+        on_assigned: called with partitions that were assigned, before their records
+            are read. Like the other two, it may be a coroutine function, and the
+            consumer's next call raises what it raises.
+        on_revoked: called with partitions before they are released; commits of them
+            still count.
+        on_lost: called with partitions that were lost. Without it, ``on_revoked`` is
+            called with them.
         observer: an object with any of the methods of `kafkaio.Observer`, or a list of
-            such objects. A shared client has its own; none can be given beside it.
-        options: see `kafkaio.ConsumerConfig`. A shared client has the options of
-            `kafkaio.ClientConfig`; none of them can be given beside it.
+            such objects. Not allowed with a shared client, which has its own.
+        options: see `kafkaio.ConsumerConfig`. The options of `kafkaio.ClientConfig` are
+            not allowed with a shared client, which has them.
 
     Raises:
-        ConfigurationError: an option is unknown or impossible.
-        UsageError: both topics and partitions are given.
+        ConfigurationError: an option is unknown or invalid.
+        ArgumentTypeError: an argument has the wrong type.
+        ArgumentValueError: a topic has no name, or a partition a negative number.
+        UsageError: both topics and partitions are given, or a shared client and
+            ``io_thread``.
     """
 
     __signature__ = OptionsSignature(ConsumerOptions, ConsumerConfig)
-
-    #: The kind that runs in a thread.
-    _in_thread: ClassVar[type[Consumer]]
-
-    def __init_subclass__(cls, *, in_thread: bool = False, **more: object) -> None:
-        """Derive a class; one of them is the kind that runs in a thread."""
-        super().__init_subclass__(**more)
-        if in_thread:
-            Consumer._in_thread = cls
-
-    def __new__(cls, *_: object, io_thread: bool = False, **__: object) -> Self:
-        """Choose the kind that runs in a thread where the options ask for it."""
-        made: Any = super().__new__(cls._kind(io_thread=io_thread))
-        return made  # type: ignore[no-any-return]  # of this class, or one below
-
-    @classmethod
-    def _kind(cls, *, io_thread: bool) -> type[Consumer]:
-        if not io_thread:
-            return cls
-        if issubclass(cls, Consumer._in_thread):
-            return cls
-        if cls is not Consumer:
-            raise UsageError(f"io_thread=True is for Consumer itself, not {cls!r}")
-        return Consumer._in_thread
 
     def __init__(  # noqa: PLR0913
         self,
@@ -115,7 +125,7 @@ class Consumer(Places, InParallel):
         observer: object | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> None:
-        # A client that nobody refers to any more ends its cluster.
+        # A client that nobody refers to any more would end its cluster.
         self._client = client = (
             bootstrap_servers if isinstance(bootstrap_servers, Client) else None
         )
@@ -125,17 +135,9 @@ class Consumer(Places, InParallel):
         else:
             config = ConsumerConfig.of(bootstrap_servers, options)
             cluster = Cluster(config, observer)
-        held = HeldCallbacks(on_assigned, on_revoked, on_lost)
-        core = Core(
-            cluster,
-            config,
-            owns_cluster=client is None,
-            on_assigned=held.on_assigned,
-            on_revoked=held.on_revoked,
-            on_lost=held.on_lost,
-        )
-        self._set_up(core, Wanted.of(topics, assign))
-        self._held = held
+        wanted = Wanted.of(topics, assign)
+        callbacks = _callbacks(on_assigned, on_revoked, on_lost)
+        self._set_up(cluster, config, wanted, callbacks, owns_cluster=client is None)
 
     @classmethod
     def from_config(  # noqa: PLR0913
@@ -150,30 +152,29 @@ class Consumer(Places, InParallel):
         observer: object | None = None,
         dial: Dial | None = None,
     ) -> Self:
-        """Make a consumer of options that were checked before.
+        """Make a consumer from options that were checked before.
 
         Args:
             config: the options.
-            topics: as for the constructor, like all that follow.
+            topics: as for the constructor, like those that follow.
             assign: fixed partitions.
-            on_assigned: hears of partitions assigned.
-            on_revoked: hears of partitions about to be given up.
-            on_lost: hears of partitions that are gone.
-            observer: hears what happens.
-            dial: makes transports; None for TCP and TLS.
+            on_assigned: called with partitions that were assigned.
+            on_revoked: called with partitions before they are released.
+            on_lost: called with partitions that were lost.
+            observer: an object, or a list of objects, that hear what happens.
+            dial: opens connections; None for TCP and TLS.
+
+        Raises:
+            ArgumentTypeError: as for the constructor.
+            ArgumentValueError: as for the constructor.
+            UsageError: as for the constructor.
         """
-        consumer = cls.__new__(cls, io_thread=config.io_thread)
-        held = HeldCallbacks(on_assigned, on_revoked, on_lost)
-        core = Core(
-            Cluster(config, observer, dial),
-            config,
-            owns_cluster=True,
-            on_assigned=held.on_assigned,
-            on_revoked=held.on_revoked,
-            on_lost=held.on_lost,
-        )
-        consumer._set_up(core, Wanted.of(topics, assign))
-        consumer._held = held
+        consumer = cls.__new__(cls)
+        consumer._client = None
+        wanted = Wanted.of(topics, assign)
+        callbacks = _callbacks(on_assigned, on_revoked, on_lost)
+        cluster = Cluster(config, observer, dial)
+        consumer._set_up(cluster, config, wanted, callbacks, owns_cluster=True)
         return consumer
 
     @classmethod
@@ -185,21 +186,48 @@ class Consumer(Places, InParallel):
         assign: Iterable[TopicPartition] | None = None,
         observer: object | None = None,
     ) -> Self:
-        """Make a consumer of Kafka's dotted names, as Java and librdkafka use.
+        """Make a consumer from the dotted names of Java and librdkafka.
+
+        Args:
+            properties: options by names such as ``bootstrap.servers``.
+            topics: as for the constructor, like those that follow.
+            assign: fixed partitions.
+            observer: an object, or a list of objects, that hear what happens.
 
         Raises:
-            ConfigurationError: a name is unknown, or a value is impossible.
+            ConfigurationError: a name is unknown, or a value is invalid.
         """
         config = ConsumerConfig.from_properties(properties)
         return cls.from_config(config, topics=topics, assign=assign, observer=observer)
 
-    def _set_up(self, core: Core, wanted: Wanted) -> None:
-        Places.__init__(self, core)
-        core.apply(wanted)
+    def _set_up(
+        self,
+        cluster: Cluster,
+        config: ConsumerConfig,
+        wanted: Wanted,
+        callbacks: HeldCallbacks,
+        *,
+        owns_cluster: bool,
+    ) -> None:
+        kind = ThreadedCore if config.io_thread else Core
+        self._core: Core | ThreadedCore = kind(
+            cluster,
+            config,
+            owns_cluster=owns_cluster,
+            on_assigned=callbacks.on_assigned,
+            on_revoked=callbacks.on_revoked,
+            on_lost=callbacks.on_lost,
+        )
+        self._life = self._core.life
+        self._source = self._core.source
+        self._config = config
+        # The core refers to the callbacks weakly.
+        self._callbacks = callbacks
+        self._core.apply(wanted)
 
     def __repr__(self) -> str:
         numbers = self.statistics()
-        name = self._core.config.group_id or self._core.config.client_id
+        name = self._config.group_id or self._config.client_id
         group = ""
         if numbers.group is not None:
             protocol, at = numbers.group_protocol, numbers.generation
@@ -210,104 +238,98 @@ class Consumer(Places, InParallel):
             f"{numbers.buffered_bytes} bytes buffered>"
         )
 
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            await self.close()
-        except Exception as failure:
-            if error is None:
-                raise
-            error.add_note(f"and in closing: {failure!r}")
+    # Life
 
     async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Connect, join, and find every position; then records can be read.
+        """Connect, join the group, and find every position; then records can be read.
 
-        A record written after that is seen, also with ``auto_offset_reset="latest"``.
-        If the call fails or is cancelled, the consumer is closed: it leaves the group
-        and disconnects, within about a second.
+        A record that is written after that is read, also with
+        ``auto_offset_reset="latest"``. If the call fails or is cancelled, the consumer
+        is closed: it leaves the group and disconnects, within about a second.
 
         Args:
-            timeout: seconds; without it ``default_api_timeout_ms`` bounds every step
-                but the group's rebalance, which may take as long as its members do.
+            timeout: seconds. Without it, ``default_api_timeout_ms`` bounds every step
+                but the rebalance of the group, which may take as long as its members
+                take.
 
         Raises:
             BrokerNotAvailable: no broker can be reached.
             UnknownTopicOrPartition: there is no such topic or partition. In a group a
-                missing topic is no error, for it may come; the observer hears of it
-                (``topic_unavailable``).
-            InvalidTopic: no topic can have such a name.
-            AuthorizationError: a topic may not be described to us.
-            RequestTimeout: time ran out; the message says in which step.
+                missing topic is no error, because it may be created; the observer
+                hears of it (``topic_unavailable``).
+            InvalidTopic: the name of a topic is illegal.
+            AuthorizationError: the principal may not describe a topic.
+            RequestTimeout: time is up; the message names the step.
+            ArgumentTypeError: the timeout is no number.
+            ArgumentValueError: the timeout is negative.
             ClosedError: the consumer was started before.
         """
-        await self._core.start(timeout)
+        await self._core.start(_limit(timeout))
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Commit finished records (with auto-commit), leave the group, disconnect.
 
-        May be called again, by several, and in every state; it returns when all has
-        ended. Whoever reads gets a ClosedError.
+        May be called again, by several tasks, and in every state; each call returns
+        when everything has ended. A task that reads gets a ClosedError.
 
         If the call is cancelled, everything ends all the same: nothing is committed,
-        the partitions are lost, callbacks that run are cut off, and the group is told
-        that this member leaves. The call waits half a second at most for the group's
-        answer. If it is cancelled again, it returns at once, and the rest goes on in
-        the background; another call waits for that.
+        the partitions are lost, running callbacks are cancelled, and the member leaves
+        the group. The call waits at most half a second for the group's answer. If it is
+        cancelled again, it returns at once, and the rest goes on in the background;
+        another call waits for that.
 
-        Waits for holds and bodies of lanes, except those entered by the calling task:
-        calling `close` counts as leaving them. It does not wait for events of
-        `rebalances` that the calling task, or a task that has ended, did not look at.
+        Waits for open holds and running lane bodies, except those entered by the
+        calling task: calling `close` counts as leaving them. It does not wait for
+        events of `rebalances` that belong to the calling task, or to a task that has
+        ended.
 
         Args:
-            timeout: seconds that it takes at most; 30 by default. With 0 the group is
-                told that this member leaves, and its answer is waited for 0.04 s.
+            timeout: most seconds that it takes, 30 by default. With 0, the member
+                leaves the group and waits 0.04 s for the answer.
 
         Raises:
             UsageError: it is called in a callback or in a handler of `run`, and would
-                wait for that; start it in another task.
-            Exception: what a callback raised meanwhile; all has ended even so.
+                wait for that; call it in another task.
+            ArgumentTypeError: the timeout is no number.
+            ArgumentValueError: the timeout is negative.
+            ClosedError: the consumer belongs to another event loop or process.
+            Exception: what a callback raised meanwhile; everything has ended even so.
         """
-        await self._core.close(timeout)
-        self._core.assigned.raise_parting_failure()
+        await self._core.close(_limit(timeout))
 
-    # ExclusiveReading
+    def _abandon(self) -> None:
+        self._core.abandon()
+
+    # Reading
 
     def __aiter__(self) -> AsyncIterator[Record]:
-        """Iterate over records, as `__anext__` gives them.
+        """Return an iterator over records, which reads as `__anext__` does.
 
-        While records are at hand, a step costs no coroutine, future or task. The loop
-        gets a turn every millisecond all the same.
+        While fetched records are there, a step makes no coroutine, future or task. The
+        event loop gets a turn every millisecond all the same.
         """
-        return RecordStream(self._reader.handout, self._next_record)
+        return self._core.stream(self._next_record)
 
     def _next_record(self) -> Coroutine[Any, Any, Record]:
-        # A method of this, so that whoever iterates holds the consumer.
+        # A method of this object, so that the iterator keeps the consumer alive.
         return self._core.next_record()
 
     async def __anext__(self) -> Record:
-        """The next record. If cancelled, none was taken.
+        """Return the next record. If cancelled, none was taken.
 
         Raises:
             OffsetOutOfRange: a position is invalid and there is no reset policy.
-            CorruptRecord: fetched data fails its checks; seek past it to go on.
-            InvalidTopic: no topic can have a name that is subscribed to; raised once,
-                and the other topics are read on.
+            CorruptRecord: fetched data fails its checks; seek past it to continue.
+            InvalidTopic: the name of a subscribed topic is illegal. Raised once; the
+                other topics are read on.
             UsageError: another task reads at the same time, or nothing is to be read:
-                no topics are subscribed to and no partitions are assigned. That is
-                raised by a read that waits when `unsubscribe` is called, too.
+                no topics are subscribed to and no partitions are assigned. A read that
+                waits raises the latter when `unsubscribe` is called, too.
             ClosedError: the consumer is not running.
-            Exception: what a callback or a deserializer raised, or what ended a
+            Exception: what a callback or a deserializer raised, or the crash of a
                 background task.
         """
-        record = self._reader.handout.take()
+        record = self._source.take()
         return record if record is not None else await self._core.next_record()
 
     async def poll(
@@ -316,52 +338,45 @@ class Consumer(Places, InParallel):
         timeout: float | None = None,  # noqa: ASYNC109
         max_records: int | None = None,
     ) -> Poll:
-        """Take what is at hand; wait only where there is nothing.
+        """Take the records that are there; wait only if there are none.
 
-        Returns early and perhaps without records when the group asks for partitions
-        back, or has taken some. What a poll told to be asked back is given up by the
-        next one, unless `delay_revoke` or a hold keeps it; what was asked back between
-        two polls is told by the second first. If cancelled, nothing was taken or told.
+        Returns early, and perhaps without records, when the group requests a revocation
+        or partitions were lost. Partitions reported in ``to_be_revoked`` are released
+        by the next poll, unless delayed (`delay_revoke`) or held. A request that
+        arrives between two polls is first reported by the second, and released by the
+        third. If cancelled, nothing was taken and nothing counts as reported.
 
         Args:
-            timeout: seconds to wait at most; None waits as long as it takes.
+            timeout: most seconds to wait; None waits as long as it takes.
             max_records: most records to take, ``max_poll_records`` by default.
 
         Raises:
-            UsageError: the arguments leave nothing to take, or are no time to wait.
-            KafkaError: as iterating does.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: the timeout is negative, or ``max_records`` below 1.
+            KafkaError: as `__anext__` does.
         """
-        core, host = self._core, self._core.assigned
-        limit = most_of(max_records, core.config.max_poll_records)
-        wait = None if timeout is None else seconds_of("timeout", timeout)
-        core.check()
-        deadline = None if wait is None else now() + wait
-
-        def take() -> list[Record] | None:
-            records = self._reader.take(limit)
-            return records if records or host.has_news else None
-
-        records = await core.read(take, lambda: deadline, polls=True)
-        host.poll_ended()
-        return Poll(records or [], host.to_be_revoked, host.lost_now)
+        limit = count_of("max_records", max_records, self._config.max_poll_records)
+        return await self._core.poll(limit, _limit(timeout))
 
     def batches(
         self, *, max_records: int | None = None, max_wait: float = 0.0
     ) -> BatchIterator:
-        """Iterate over batches of one partition each.
+        """Return an iterator over batches of one partition each.
 
-        A batch comes when a partition has ``max_records`` at hand, or ``max_wait``
-        after there was something at hand. Asking for the next batch finishes the
-        one before. If cancelled, nothing was taken.
+        It returns a batch when a partition has ``max_records`` fetched records, or
+        ``max_wait`` after the first fetched record. Asking for the next batch finishes
+        the one before. If cancelled, nothing was taken.
 
         Args:
             max_records: most records of a batch, ``max_poll_records`` by default.
             max_wait: seconds to wait for a full batch.
+
+        Raises:
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: ``max_records`` is below 1, or ``max_wait`` negative.
         """
-        limit = most_of(max_records, self._core.config.max_poll_records)
-        iterator = BatchIterator(self._core, limit, max_wait)
-        iterator.consumer = self
-        return iterator
+        limit = count_of("max_records", max_records, self._config.max_poll_records)
+        return self._core.batches(self, limit, max_wait)
 
     def arrow_batches(
         self,
@@ -370,114 +385,138 @@ class Consumer(Places, InParallel):
         max_wait: float = 0.0,
         headers: bool = False,
     ) -> TableIterator:
-        """Iterate over tables of pyarrow, with what is at hand of all partitions.
+        """Return an iterator over pyarrow tables of all partitions.
 
-        A table comes when ``max_records`` are at hand, or ``max_wait`` after there was
-        something at hand; records of one partition stand together in it, in order.
-        Asking for the next table finishes the one before. If cancelled, nothing was
-        taken. `kafkaio.arrow` tells the columns; with deserializers, key and value
-        have the types that Arrow finds for their objects.
+        It returns a table when there are ``max_records`` fetched records, or
+        ``max_wait`` after the first one. The records of one partition are consecutive
+        in it, and in order. Asking for the next table finishes the one before. If
+        cancelled, nothing was taken. `kafkaio.arrow` describes the columns; with
+        deserializers, key and value have the types that Arrow infers for the objects.
 
         Args:
             max_records: most rows of a table, 32,768 by default.
             max_wait: seconds to wait for that many.
-            headers: whether the tables have the records' headers.
+            headers: whether the tables have a column with the headers.
 
         Raises:
             ImportError: pyarrow is not installed: ``pip install 'kafkaio[arrow]'``.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: ``max_records`` is below 1, or ``max_wait`` negative.
         """
-        limit = most_of(max_records, TABLE_ROWS)
-        iterator = TableIterator(self._core, limit, max_wait, headers=headers)
-        iterator.consumer = self
-        return iterator
+        limit = count_of("max_records", max_records, TABLE_ROWS)
+        return self._core.tables(self, limit, max_wait, headers=headers)
+
+    # Reading with several tasks
+
+    def partitions(self) -> LaneIterator:
+        """Return an iterator over lanes, one for each assignment of a partition.
+
+        Each lane is for a task of its own, at its own pace: a slow lane delays no
+        other. A lane ends when the revocation of its partition is requested, and the
+        partition is released when the lane's body has ended; or when the partition is
+        lost; see `Lane`. A partition that is assigned again has a new lane. The
+        iteration ends when the consumer closes: `close` asks every lane to end, and
+        waits for the bodies for 80 % of its timeout.
+
+        From the first lane on, records are read from lanes alone, until the consumer
+        closes. Lanes go on after this iteration was left, and another iteration
+        returns the lanes that were not returned.
+
+        If nothing is subscribed to or assigned, the iteration raises UsageError; if
+        that ends while lanes run, it does so when the last lane has ended.
+
+        With ``enable_auto_commit``, what lanes have finished is committed
+        automatically. Without it, `Lane.commit` commits, or `commit`, which without
+        arguments commits what all lanes have handed out.
+        """
+        return self._core.lanes(self)
+
+    async def run(
+        self,
+        handler: Handler,
+        *,
+        concurrency: int = 100,
+        ordering: Ordering = "key",
+        retry: Retry | None = None,
+        dead_letter: OnDead | None = None,
+    ) -> None:
+        """Call a coroutine function with each record, many at a time.
+
+        A record is finished when its handler returns. What this call finishes is
+        committed automatically and in order, whatever ``enable_auto_commit`` says: a
+        partition is committed up to its first record that is not finished, every
+        ``auto_commit_interval_ms``, before it is released, when this call ends, and by
+        `close`. ``commit()`` and ``commit(partitions)`` commit the same at once:
+        nothing whose handler still runs. After this call, ``enable_auto_commit``
+        decides again.
+
+        When the revocation of a partition is requested, everything up to its last
+        record that was begun is finished first, so that the next owner repeats none of
+        them; no further record of it is begun, and the other partitions run on at full
+        speed. Handlers of a partition that was lost are cancelled. A member counts as
+        alive (``max_poll_interval_ms``) as long as handlers end.
+
+        `close` does the same with all partitions, for 80 % of its timeout; then this
+        call returns. That is the clean way to stop. If this call is cancelled, so are
+        the handlers. A record whose handler was cancelled is not finished. What is not
+        finished at the end is read again, by this consumer or by the next owner.
+
+        Args:
+            handler: works on one record.
+            concurrency: most handlers that run at a time. Twice as many
+                records, but at least ``max_poll_records``, are taken at most.
+            ordering: what never runs at the same time, but in the order of offsets:
+                records of one ``key`` in one partition (those without a key are
+                independent), records of one ``partition``, or ``none``. Keys are
+                compared as bytes, before they are deserialized.
+            retry: which failed records are tried again, and when; None for none.
+            dead_letter: called with a record, not deserialized, and the exception of
+                its last attempt; a `DeadLetter`, or any coroutine function. The record
+                is finished when it returns.
+
+        Raises:
+            Exception: what a handler raised last without a ``dead_letter``, or what
+                that raised. Nothing of its partition from that record on is committed.
+            UsageError: another task reads, or nothing is subscribed to or assigned
+                (after `unsubscribe`, when what was begun is finished).
+            ArgumentTypeError: an argument has the wrong type. A handler that is no
+                coroutine function is found with the first record, which is not
+                finished, whatever ``retry`` and ``dead_letter`` are.
+            ArgumentValueError: ``concurrency`` is below 1, or there is no such
+                ``ordering``.
+            ClosedError: the consumer is not running.
+            KafkaError: as `__anext__` does.
+        """
+        limit = count_of("concurrency", concurrency, 100)
+        if not callable(handler):
+            raise ArgumentTypeError(
+                f"handler must be callable, not {type_name(handler)}"
+            )
+        _check_callable("dead_letter", dead_letter)
+        if not isinstance(retry, Retry | None):
+            raise ArgumentTypeError(
+                f"retry must be a kafkaio.Retry or None, not {type_name(retry)}"
+            )
+        await self._core.run(handler, limit, ordering, retry, dead_letter)
 
     # What to read
 
     @property
-    def to_be_revoked(self) -> frozenset[TopicPartition]:
-        """Partitions that the group asked back and that the next step gives up.
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that are assigned by the present subscription, or fixed.
 
-        One that is delayed is among them again after that step.
+        `unsubscribe` empties this at once, though ``on_revoked``, which is called a
+        little later, may still commit for the partitions.
         """
-        return self._core.assigned.to_be_revoked
-
-    @property
-    def lost(self) -> frozenset[TopicPartition]:
-        """Partitions that the last poll told to be lost, or that were lost since."""
-        return self._core.assigned.lost_now
-
-    def delay_revoke(self, partitions: Collection[TopicPartition]) -> bool:
-        """Keep partitions through the next poll: they are worked on (KIP-983).
-
-        Say so again after each poll that names them, until the work is done and
-        committed. Records of them that were handed out are not finished by that poll,
-        so automatic commits leave them out. The deadline is not put off: past it the
-        partitions are lost. One that nobody asked for is left alone. Made for `poll`;
-        beside an iterator, hold the partitions (`rebalances`).
-
-        Returns:
-            False if some of them were lost or given up; the others are kept even so.
-        """
-        return self._core.assigned.delay(partitions)
-
-    def rebalances(self) -> Rebalances:
-        """Iterate over what rebalances do, from this call on, before `start` too.
-
-        `Assigned`, `RevokeRequested`, `Revoked` and `Lost`, in order. Partitions whose
-        revocation is requested stay while the event waits in the iterator, until the
-        next event is asked for, and while ``event.hold()`` is entered; reading the
-        other partitions goes on. There may be several such iterators; all count. Events
-        are never dropped: a slow listener keeps partitions until their deadline, and
-        of its waiting events those of one kind that follow each other become one,
-        except requests. Ends when the consumer is closed. If cancelled, no event was
-        taken.
-
-        An iterator keeps partitions for the task that asked it for an event last. When
-        that task ends, by whatever way, the iterator keeps nothing any longer, after
-        half a second in which another task may go on with it; so does one that nobody
-        has iterated over yet. A task that leaves the loop by ``break`` and goes on has
-        not ended: unless nothing refers to the iterator any more, call ``aclose()``,
-        or it keeps the request that it returned last, and those after it, until their
-        deadlines. `asyncio.wait_for` before Python 3.12 runs each step in a task of its
-        own: enter the hold of what it returns at once.
-
-        Raises:
-            Exception: while iterating: what the consumer failed of.
-        """
-        return Rebalances(self._core.assigned.feed)
-
-    async def wait_for_revoke(self) -> RevokeRequested:
-        """Wait until the group asks partitions back.
-
-        A request that is pending and was not returned by this method yet is returned
-        at once. Hold it before you await anything else: nothing else keeps it. If
-        cancelled, no request was taken.
-
-        Raises:
-            UsageError: there is no group.
-            ClosedError: the consumer was closed.
-            Exception: what the consumer failed of.
-        """
-        self._core.group_committer()
-        return await self._core.assigned.feed.next_request()
-
-    @property
-    def group_metadata(self) -> GroupMetadata:
-        """Who this consumer is to its group, to fence transactional commits.
-
-        Raises:
-            UsageError: there is no group.
-        """
-        self._core.group_committer()
-        return self._core.identity()
+        return self._core.assignment()
 
     @property
     def subscription(self) -> frozenset[str] | re.Pattern[str]:
         """What is subscribed to: names of topics, or the pattern that was given.
 
-        Empty without a subscription, so also while fixed partitions are assigned. A
-        pattern is returned as such, since with KIP-848 it is the group coordinator
-        that matches it; `assignment` tells the topics that are read.
+        Empty without a subscription, and so also with fixed partitions. A pattern is
+        returned as such, because with KIP-848 the group coordinator matches it;
+        `assignment` has the topics that are read.
         """
         wanted = self._core.wanted
         return wanted.pattern or wanted.topics or frozenset()
@@ -485,33 +524,35 @@ class Consumer(Places, InParallel):
     def subscribe(self, topics: Topics) -> None:
         """Read these topics from now on, instead of those before.
 
-        A name that no topic can have, or that may not be described to us, is told by
-        the next read (InvalidTopic, AuthorizationError).
+        The next read raises an error for an illegal name (InvalidTopic), or for a
+        topic that the principal may not describe (AuthorizationError).
 
         Args:
-            topics: a name, names, or a pattern that matches whole names. No names at
-                all are the same as `unsubscribe`.
+            topics: a name, names, or a pattern that matches whole names. An empty
+                collection is the same as `unsubscribe`.
 
         Raises:
+            ArgumentTypeError: a topic has the wrong type.
+            ArgumentValueError: a topic has no name.
             UsageError: partitions are assigned; unsubscribe first.
             ClosedError: the consumer is closed.
         """
         self._core.apply(Wanted.of(topics, None))
 
     def unsubscribe(self) -> None:
-        """Read nothing any more: topics, pattern and fixed partitions are given up.
+        """Stop reading: release topics, pattern and fixed partitions.
 
-        From this call on `assignment` is empty and no record is handed out; what was
+        From this call on, `assignment` is empty and no record is handed out; what was
         buffered is dropped. The rest follows in the background: finished records are
         committed (with auto-commit), ``on_revoked`` is called, in which commits and
-        `position` still work, and the group is left. The record handed out last is
-        not finished by this call. Holds and lanes keep their partitions as long as in
-        any revocation, and the group waits for them.
+        `position` still work, and the member leaves the group. The record that was
+        handed out last is not finished by this call. Holds and lanes keep their
+        partitions as long as in any revocation, and the group waits for them.
 
-        A later `subscribe` joins the group anew when all that is done, even if it
-        names the same topics and nothing was awaited in between. Until then reading
-        raises UsageError, also a read that is already waiting; `run` and `partitions`
-        raise it when the work that was begun has ended.
+        A later `subscribe` joins the group anew after all of that, even if it names the
+        same topics and nothing was awaited in between. Until then reading raises
+        UsageError, also a read that waits already; `run` and `partitions` raise it
+        when the work that was begun has ended.
 
         Raises:
             ClosedError: the consumer is closed.
@@ -519,64 +560,550 @@ class Consumer(Places, InParallel):
         self._core.apply(Wanted())
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read exactly these partitions; those read already go on undisturbed.
+        """Read exactly these partitions; those that are read already are not touched.
 
-        No partitions at all are the same as `unsubscribe`. A partition that the cluster
-        does not have, or does not let us see, is told by the next read
-        (UnknownTopicOrPartition after ``default_api_timeout_ms`` where the topic is
-        missing, AuthorizationError), again and again while it is wanted; the others
-        are read meanwhile.
+        No partitions at all are the same as `unsubscribe`. The next read raises an
+        error for a partition that the cluster does not have
+        (UnknownTopicOrPartition, after ``default_api_timeout_ms`` if the topic is
+        missing), or that the principal may not describe (AuthorizationError). It is
+        raised again and again while the partition is assigned; the others are read
+        meanwhile.
 
         Raises:
+            ArgumentTypeError: a partition has the wrong type.
+            ArgumentValueError: a topic has no name, or a number is negative.
             UsageError: topics are subscribed to; unsubscribe first.
             ClosedError: the consumer is closed.
         """
         self._core.apply(Wanted.of(None, partitions))
 
-    def enforce_rebalance(self, reason: str = "") -> None:
-        """Make the group divide its partitions anew.
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Hand out no records of these partitions; what is buffered stays.
 
         Raises:
-            UsageError: this consumer is not a member of a group.
-            ClosedError: it is closed.
+            ArgumentTypeError: a partition has the wrong type.
+            UsageError: a partition is not assigned.
         """
-        self._core.check_open()
-        if self._core.member is None or not self._core.wanted.is_subscription:
-            raise UsageError("only a member of a group can ask for a rebalance")
-        self._core.member.enforce_rebalance(reason)
-
-    def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out no records of these partitions; what is buffered stays."""
-        for tp in self._assigned(partitions):
-            self._reader.pause(tp)
+        self._core.pause(_partitions_of(partitions))
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """End a pause."""
-        for tp in self._assigned(partitions):
-            self._reader.resume(tp)
+        """End a pause.
+
+        Raises:
+            ArgumentTypeError: a partition has the wrong type.
+            UsageError: a partition is not assigned.
+        """
+        self._core.resume(_partitions_of(partitions))
 
     @property
     def paused(self) -> frozenset[TopicPartition]:
         """The partitions that are paused."""
-        positions = self._reader.positions
-        return frozenset(tp for tp in positions if positions[tp].is_paused)
+        return self._core.paused()
+
+    # Positions and offsets of logs
+
+    async def position(
+        self,
+        partition: TopicPartition,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> int:
+        """Return the offset of the next record to be handed out, once it is known.
+
+        A partition whose revocation is requested has a position until it is released.
+
+        Args:
+            partition: an assigned partition.
+            timeout: seconds, ``default_api_timeout_ms`` by default.
+
+        Raises:
+            ArgumentTypeError: an argument has the wrong type.
+            UsageError: the partition is not assigned.
+            RequestTimeout: the position is not known in time.
+            OffsetOutOfRange: there is none, and no policy to find one.
+        """
+        return await self._core.position(partition_of(partition), self._within(timeout))
+
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Read a partition from an offset; the next record handed out is from there.
+
+        Raises:
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: the offset is negative.
+            UsageError: the partition is not assigned.
+        """
+        self._core.seek(partition_of(partition), _readable(offset))
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Read these, or all assigned partitions, from the first record kept.
+
+        Raises:
+            ArgumentTypeError: a partition has the wrong type.
+            UsageError: a partition is not assigned.
+        """
+        self._core.seek_to(_partitions_of(partitions), Reset(ResetTo.EARLIEST))
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Read these, or all assigned partitions, from after the last record.
+
+        Raises:
+            ArgumentTypeError: a partition has the wrong type.
+            UsageError: a partition is not assigned.
+        """
+        self._core.seek_to(_partitions_of(partitions), Reset(ResetTo.LATEST))
+
+    async def offsets_for_times(
+        self,
+        times: Mapping[TopicPartition, int],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """Return each partition's first offset whose record is not older than a time.
+
+        Args:
+            times: milliseconds since the Unix epoch, by partition; any partitions.
+            timeout: seconds, ``default_api_timeout_ms`` by default.
+
+        Returns:
+            An entry for each partition: None if every record is older.
+
+        Raises:
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: a time is negative.
+            UnknownTopicOrPartition: there is no such partition.
+            RequestTimeout: time is up.
+        """
+        within = self._within(timeout)
+        return await self._core.offsets(_times_of(times), within)
+
+    async def beginning_offsets(
+        self,
+        partitions: Collection[TopicPartition],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, int]:
+        """Return the offset of the first record kept, of any partitions.
+
+        Args:
+            partitions: the partitions.
+            timeout: seconds, ``default_api_timeout_ms`` by default.
+
+        Raises:
+            ArgumentTypeError: an argument has the wrong type.
+            UnknownTopicOrPartition: there is no such partition.
+            RequestTimeout: time is up.
+        """
+        within = self._within(timeout)
+        return await self._core.ends(_partitions_of(partitions), EARLIEST, within)
+
+    async def end_offsets(
+        self,
+        partitions: Collection[TopicPartition],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, int]:
+        """Return the offset after the last record that can be read, of any partitions.
+
+        With ``read_committed`` that is the last stable offset.
+
+        Args:
+            partitions: the partitions.
+            timeout: seconds, ``default_api_timeout_ms`` by default.
+
+        Raises:
+            ArgumentTypeError: an argument has the wrong type.
+            UnknownTopicOrPartition: there is no such partition.
+            RequestTimeout: time is up.
+        """
+        within = self._within(timeout)
+        return await self._core.ends(_partitions_of(partitions), LATEST, within)
+
+    async def lag(
+        self,
+        *partitions: TopicPartition,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, int]:
+        """Return how many offsets the position is behind the end; asks the leaders.
+
+        Args:
+            partitions: assigned partitions; all that are assigned by default.
+            timeout: seconds, ``default_api_timeout_ms`` by default.
+
+        Raises:
+            ArgumentTypeError: an argument has the wrong type.
+            UsageError: a partition is not assigned.
+            RequestTimeout: time is up.
+        """
+        within = self._within(timeout)
+        return await self._core.lag(_partitions_of(partitions), within)
+
+    def high_watermark(self, partition: TopicPartition) -> int | None:
+        """Return the offset after the last record that consumers may read.
+
+        It is what the last fetch of the partition reported, and so it is out of date
+        while the partition is not fetched (paused, or its revocation requested).
+        `end_offsets` asks the leader. None before the first fetch was answered.
+
+        Raises:
+            ArgumentTypeError: the partition has the wrong type.
+            UsageError: the partition is not assigned.
+        """
+        ends = self._core.log_ends(partition_of(partition))
+        return None if ends is None or ends.high_watermark < 0 else ends.high_watermark
+
+    def last_stable_offset(self, partition: TopicPartition) -> int | None:
+        """Return the offset of the first record of an open transaction.
+
+        Without one it is the high watermark. With ``read_committed`` nothing from there
+        on is handed out. It is what the last fetch reported, as `high_watermark`.
+
+        Raises:
+            ArgumentTypeError: the partition has the wrong type.
+            UsageError: the partition is not assigned.
+        """
+        ends = self._core.log_ends(partition_of(partition))
+        return None if ends is None or ends.last_stable < 0 else ends.last_stable
+
+    def current_lag(self, partition: TopicPartition) -> int | None:
+        """Return how many offsets the position is behind the end; asks no broker.
+
+        The end is the high watermark or, with ``read_committed``, the last stable
+        offset, as the last fetch reported; the position is that of `position`. None
+        before the first fetch was answered, and without a position. `lag` asks the
+        leaders.
+
+        Raises:
+            ArgumentTypeError: the partition has the wrong type.
+            UsageError: the partition is not assigned.
+        """
+        return self._core.current_lag(partition_of(partition))
+
+    # Topics of the cluster
+
+    async def topics(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> frozenset[str]:
+        """Return the names of all topics that the principal may see; asks a broker.
+
+        Internal topics are included with ``exclude_internal_topics=False``.
+
+        Args:
+            timeout: seconds, ``default_api_timeout_ms`` by default.
+
+        Raises:
+            RequestTimeout: no broker answered in time.
+            ClosedError: the consumer is not running.
+        """
+        return await self._core.topics(self._within(timeout))
+
+    async def partitions_for_topic(
+        self,
+        topic: str,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> frozenset[int]:
+        """Return the numbers of a topic's partitions; asks a broker, creates no topic.
+
+        Args:
+            topic: name of the topic.
+            timeout: seconds, ``default_api_timeout_ms`` by default.
+
+        Raises:
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: the name is empty.
+            UnknownTopicOrPartition: there is no such topic.
+            AuthorizationError: the principal may not describe the topic.
+            BrokerError: the name is illegal.
+            RequestTimeout: no broker answered in time.
+            ClosedError: the consumer is not running.
+        """
+        check_topic(topic)
+        return await self._core.partitions_for_topic(topic, self._within(timeout))
+
+    # Committed offsets
+
+    async def commit(
+        self,
+        what: ToCommit | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> None:
+        """Commit offsets for the group; return when the group coordinator has them.
+
+        Without arguments, everything that was handed out so far is committed, as by
+        Java's ``commitSync()``: the call says that all of it is done, and automatic
+        commits go on from there. A program that works on several partitions at once
+        names those that it is done with, ``commit(partitions)``. While `run` is at
+        work, its handlers decide what is done: both forms commit only up to the first
+        record of a partition whose handler has not ended. With lanes (`partitions`),
+        ``commit()`` commits what all lanes have handed out, and `Lane.commit` what one
+        lane has.
+
+        Commits take effect in the order of the calls. Those that are called while one
+        is on its way are sent together, and each call raises the errors of its own
+        partitions. If the call is cancelled, the offsets may be committed all the same.
+        A commit whose connection broke may arrive late, and overwrite what was
+        committed after it: Kafka tells the two apart by the generation of the group
+        only.
+
+        With ``enable_auto_commit``, a commit of a partition stands until something more
+        of it is finished.
+
+        Args:
+            what: None for everything that was handed out; or partitions of which
+                everything that was handed out is done, one or a collection; or a record
+                or batch that is done, which commits the offset after it; or offsets of
+                the next record by partition. A consumer that is not a member (for
+                example after `unsubscribe`) can commit offsets of any partition while
+                the group has no members.
+            timeout: seconds, ``default_api_timeout_ms`` by default.
+
+        Raises:
+            PartitionLost: a partition is not assigned to this consumer any more.
+            RebalanceInProgress: read on to take part in it, then commit again.
+            CommitFailed: the group has moved on without this member.
+            BrokerError: the coordinator refused for another reason.
+            RequestTimeout: time is up; the offsets may be committed all the same.
+            ArgumentTypeError: ``what`` is nothing that can be committed.
+            ArgumentValueError: an offset is negative.
+            UsageError: there is no group, or a partition is named without an offset and
+                is not assigned.
+        """
+        await self._core.commit_for_user(what, self._within(timeout))
+
+    async def committed(
+        self,
+        partitions: Collection[TopicPartition] | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return the group's committed offsets; None where there is none.
+
+        Args:
+            partitions: any partitions; those assigned by default.
+            timeout: seconds, ``default_api_timeout_ms`` by default.
+
+        Raises:
+            ArgumentTypeError: an argument has the wrong type.
+            BrokerError: the coordinator refused.
+            RequestTimeout: time is up.
+            UsageError: there is no group.
+        """
+        chosen = None if partitions is None else _partitions_of(partitions)
+        return await self._core.committed(chosen, self._within(timeout))
+
+    async def rewind(
+        self,
+        to: Mapping[TopicPartition, RewindTo],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> None:
+        """Move the whole running group to other offsets, back or ahead.
+
+        The owners release the partitions as in any rebalance: work on their records is
+        finished, holds and delays count, `RevokeRequested` and `Revoked` report it.
+        While no member has the partitions, the offsets are committed; then they are
+        assigned again. So when this returns, each record of them that any member is
+        handed comes from there on, and no commit of an old owner can follow. Paused
+        partitions are not paused afterwards. An ``offset_store`` has to be shared by
+        the members.
+
+        If the task that reads calls this, it is done with what it was handed, which is
+        not finished by that. Do not call it in a handler of `run` or in the body of a
+        lane of a partition to be moved: that work would wait for itself.
+
+        With KIP-848 a member can move what it owns. In a classic group, the member that
+        leads has to be a kafkaio consumer; the others may be of any client. If
+        cancelled, the offsets may be committed all the same.
+
+        Args:
+            to: by partition, the offset of the next record to read; or ``earliest``,
+                ``latest`` or ``by_duration:...``, as for ``auto_offset_reset``.
+            timeout: seconds, ``default_api_timeout_ms`` by default.
+
+        Raises:
+            RewindRefused: the owners cannot be asked.
+            UnknownTopicOrPartition: there is no such partition.
+            RequestTimeout: the owners did not release the partitions in time; nothing
+                was moved.
+            BrokerError: the coordinator refused the commit.
+            OffsetStoreError: the ``offset_store`` failed.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: an offset is negative, or there is no such place.
+            UsageError: the consumer is not subscribed as a member of a group.
+        """
+        places = {partition_of(tp): _place_of(place) for tp, place in to.items()}
+        await self._core.rewind(places, self._within(timeout))
+
+    # What rebalances do
+
+    @property
+    def to_be_revoked(self) -> frozenset[TopicPartition]:
+        """Partitions whose revocation is requested and that the next step releases.
+
+        A delayed partition is among them again after that step.
+        """
+        return self._core.to_be_revoked()
+
+    @property
+    def lost(self) -> frozenset[TopicPartition]:
+        """Partitions that the last poll reported as lost, or that were lost since."""
+        return self._core.lost()
+
+    def delay_revoke(self, partitions: Collection[TopicPartition]) -> bool:
+        """Keep partitions through the next poll, because they are worked on (KIP-983).
+
+        Call it after each poll that reports them, until the work is done and committed.
+        That poll does not finish the records of them that were handed out, so automatic
+        commits leave these out. The deadline stays: after it the partitions are lost.
+        A partition without a requested revocation is ignored. This is for `poll`; with
+        an iterator, hold the partitions (`rebalances`).
+
+        Returns:
+            False if some of them were lost or released; the others are kept even so.
+
+        Raises:
+            ArgumentTypeError: a partition has the wrong type.
+        """
+        return self._core.delay_revoke(_partitions_of(partitions))
+
+    def rebalances(self) -> Rebalances:
+        """Return an iterator over what rebalances do, from this call on.
+
+        It may be called before `start`. The events are `Assigned`, `RevokeRequested`,
+        `Revoked` and `Lost`, in order. Partitions with a requested revocation are kept
+        while the event waits in the iterator, until the next event is asked for, and
+        while ``event.hold()`` is entered; the other partitions are read on. There may
+        be several such iterators, and all of them count. Events are never dropped: a
+        slow listener keeps partitions until their deadline, and consecutive events of
+        one kind that wait for it become one, except requests. The iteration ends when
+        the consumer is closed. If cancelled, no event was taken.
+
+        An iterator keeps partitions for the task that asked it for an event last. When
+        that task has ended, in whatever way, the iterator keeps nothing any longer,
+        after half a second in which another task may continue with it; the same holds
+        for one that no task has iterated over. A task that leaves the loop by ``break``
+        and goes on has not ended: unless nothing refers to the iterator any more, call
+        ``aclose()``; else it keeps the request that it returned last, and those after
+        it, until their deadlines. `asyncio.wait_for` before Python 3.12 runs each step
+        in a task of its own: enter the hold of what it returns at once.
+
+        Raises:
+            Exception: while iterating: the crash of a background task.
+        """
+        return self._core.rebalances()
+
+    @asynccontextmanager
+    async def _held_request(self) -> AsyncIterator[RevokeRequested]:
+        while True:
+            request, hold = await self._core.next_revoke()
+            held = hold.another()
+            try:
+                held.take()
+            except PartitionLost:  # all of them, since the request
+                hold.release()
+                continue
+            try:
+                yield request
+            finally:
+                held.release()
+            return
+
+    def wait_for_revoke(self) -> AbstractAsyncContextManager[RevokeRequested]:
+        """Wait for the next requested revocation, and hold its partitions.
+
+        For use as ``async with consumer.wait_for_revoke() as event:``. Entering waits
+        until the group requests a revocation, or returns a pending request at once if
+        this method did not return it before. The partitions are held while the block
+        runs, at most until ``event.deadline``, and released after it as after any hold
+        (`RevokeRequested.hold`). If entering is cancelled, no request was taken.
+
+        Raises:
+            UsageError: on entering: there is no group.
+            ClosedError: on entering: the consumer was closed.
+            Exception: on entering: the crash of a background task.
+        """
+        return self._held_request()
+
+    @property
+    def group_metadata(self) -> GroupMetadata:
+        """Who this consumer is in its group, to fence transactional commits.
+
+        Raises:
+            UsageError: there is no group.
+        """
+        return self._core.group_metadata()
+
+    def enforce_rebalance(self, reason: str = "") -> None:
+        """Make the group divide its partitions anew.
+
+        Args:
+            reason: for the broker's log.
+
+        Raises:
+            UsageError: this consumer is not a member of a group.
+            ClosedError: the consumer is closed.
+        """
+        self._core.enforce_rebalance(reason)
 
     # Looking inside
 
     def statistics(self) -> ConsumerStatistics:
-        """A snapshot of the consumer."""
-        core = self._core
-        coordinator = core.member
-        group = None if coordinator is None else coordinator.statistics()
-        return ConsumerStatistics(
-            state=core.state,
-            group=None if group is None else group.state,
-            group_protocol=None if group is None else group.protocol,
-            generation=-1 if group is None else group.generation,
-            assigned=len(core.assigned.assignment),
-            paused=len(self.paused),
-            to_be_revoked=0 if group is None else group.to_be_revoked,
-            fetches_in_flight=core.fetcher.in_flight,
-            buffered_bytes=self._reader.buffers.unread,
-            stale_answers=core.fetcher.stale_answers,
+        """Return a snapshot of the consumer."""
+        return self._core.statistics()
+
+    def _within(self, timeout: float | None) -> float:
+        if timeout is None:
+            return self._config.default_api_timeout_ms / 1000
+        return seconds_of("timeout", timeout)
+
+
+def _limit(timeout: float | None) -> float | None:
+    return None if timeout is None else seconds_of("timeout", timeout)
+
+
+def _callbacks(
+    on_assigned: PartitionsCallback | None,
+    on_revoked: PartitionsCallback | None,
+    on_lost: PartitionsCallback | None,
+) -> HeldCallbacks:
+    _check_callable("on_assigned", on_assigned)
+    _check_callable("on_revoked", on_revoked)
+    _check_callable("on_lost", on_lost)
+    return HeldCallbacks(on_assigned, on_revoked, on_lost)
+
+
+def _check_callable(name: str, function: object) -> None:
+    if function is not None and not callable(function):
+        raise ArgumentTypeError(f"{name} must be callable, not {type_name(function)}")
+
+
+def _partitions_of(partitions: Collection[TopicPartition]) -> list[TopicPartition]:
+    if not isinstance(partitions, Iterable):
+        raise ArgumentTypeError(
+            "partitions must be a collection of TopicPartition, not "
+            f"{type_name(partitions)}"
         )
+    return [partition_of(tp) for tp in partitions]
+
+
+def _times_of(times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    for time in times.values():
+        if type(time) is not int:
+            raise ArgumentTypeError(
+                f"times must be int milliseconds, not {type_name(time)}"
+            )
+        if time < 0:
+            raise ArgumentValueError(f"times must not be negative: {time}")
+    return {partition_of(tp): time for tp, time in times.items()}
+
+
+def _place_of(place: RewindTo) -> OffsetAndMetadata | Reset:
+    if not isinstance(place, str):
+        return _readable(place)
+    kind, _, duration = place.partition(":")
+    is_invalid = kind == "by_duration" and iso_duration_ms(duration) is None
+    reset = None if is_invalid else Reset.of(place)
+    if reset is None:
+        raise ArgumentValueError(f"{place!r} is no place to rewind to")
+    return reset
+
+
+def _readable(offset: int | OffsetAndMetadata) -> OffsetAndMetadata:
+    where = offset_of(offset)
+    if where.offset < 0:
+        raise ArgumentValueError(f"there is no offset {where.offset} to read at")
+    return where

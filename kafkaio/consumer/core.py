@@ -1,90 +1,133 @@
-"""The consumer's inner works: its tasks, and the calls that wait for them.
+"""The consumer's core: its parts, wired, and the calls that wait for them.
 
-Tasks, all owned by one supervisor: a fetch loop per broker, the positioner, the
-keeper (auto-commit, signs of life), and either the group coordinator's loop or, when
-topics are read without a group, the assigner. They meet in the reader, which is
-synchronous. A crash of any of them fails whoever waits, at once and with the cause.
+One supervisor owns all background tasks: a fetch loop per broker, the positioner (which
+looks positions up), the auto-committer (which also shows signs of life), and either the
+membership in the group or, without a group, the assigner. They meet in the reader,
+which is synchronous. If one of them crashes, every call that waits fails at once, with
+the cause, and so does every later call.
+
+`threaded.core.ThreadedCore` has the same methods as `Core` and runs them in a thread of
+its own; `Consumer` works on either.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio
 
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.offsets import Commit
+from kafkaio._machines.positions import Reset
+from kafkaio._machines.retries import Retry
+from kafkaio._machines.schedule import Ordering, Schedule
+from kafkaio._records.batch import Handout
 from kafkaio._runtime.clock import now
-from kafkaio._runtime.ending import Ending
+from kafkaio._runtime.lifecycle import Lifecycle, State
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.thread import caller
 from kafkaio._runtime.time_slice import TimeSlice
-from kafkaio._runtime.unclosed import Home
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.broadcast import Broadcast
 from kafkaio.client.cluster import Cluster
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.autocommit import AutoCommitter
+from kafkaio.consumer.commit import (
+    ToCommit,
+    commit_of,
+    partitions_alone,
+    partitions_with_offsets,
+)
 from kafkaio.consumer.commits.committer import OffsetCommitter
+from kafkaio.consumer.fetch.answers import LogEnds
 from kafkaio.consumer.fetch.fetcher import Fetcher
-from kafkaio.consumer.fetch.lookup import OffsetLookup
+from kafkaio.consumer.fetch.lookup import LATEST, OffsetLookup
 from kafkaio.consumer.fetch.positioner import Positioner
 from kafkaio.consumer.group.member import GroupMember
 from kafkaio.consumer.group.rewind import Rewinder
+from kafkaio.consumer.parallel.lanes import LaneIterator, Lanes
+from kafkaio.consumer.parallel.run import Handler, OnDead, Runner
 from kafkaio.consumer.reading.divider import Divider
-from kafkaio.consumer.reading.exclusive import ExclusiveReading, Insiders
+from kafkaio.consumer.reading.exclusive import ExclusiveReading, UserCode
+from kafkaio.consumer.reading.iterators import (
+    BatchIterator,
+    Poll,
+    RecordStream,
+    TableIterator,
+)
+from kafkaio.consumer.reading.progress import HandedOut
 from kafkaio.consumer.reading.reader import Reader
-from kafkaio.consumer.rebalance.assignment import GrouplessAssigner, PartitionAssignment
+from kafkaio.consumer.rebalance.assignment import PartitionAssignment
 from kafkaio.consumer.rebalance.callbacks import Callbacks, PartitionsCallback
+from kafkaio.consumer.rebalance.events import Hold, RevokeRequested
+from kafkaio.consumer.rebalance.feed import Rebalances
+from kafkaio.consumer.rebalance.fence import CommitFence
+from kafkaio.consumer.rebalance.groupless import GrouplessAssigner
+from kafkaio.consumer.statistics import ConsumerStatistics
 from kafkaio.consumer.wanted import Wanted
 from kafkaio.errors import ClosedError, RequestTimeout, UsageError
-from kafkaio.types import GroupMetadata, OffsetAndMetadata, Record, TopicPartition
-
-if TYPE_CHECKING:
-    from kafkaio.consumer.threaded.handoff import Moment
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafkaio.types import (
+    GroupMetadata,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    Record,
+    TopicPartition,
+)
 
 __all__ = ["CLOSE_TIMEOUT", "Core"]
 
 T = TypeVar("T")
 
-#: Seconds that closing may take unless the caller says otherwise.
+#: Seconds that closing may take, unless the caller sets another limit.
 CLOSE_TIMEOUT: Final = 30.0
-#: Seconds that cancelled tasks have to end, at least.
-_ENDING: Final = 0.1
-#: Seconds of these that are kept for telling the group.
+#: Fewest seconds that cancelled tasks get to end.
+_CANCELLED: Final = 0.1
+#: Seconds of the time to close that are reserved for leaving the group.
 _LEAVING: Final = 1.0
-#: Seconds for telling the group that a cancelled start has ended, with all the rest.
+#: Seconds for closing after a start that failed.
 _AFTER_START: Final = 1.0
-#: Seconds that a cancelled close has for telling the group.
+#: Most seconds for leaving the group in a cancelled close.
 _LEAVING_AT_ONCE: Final = 0.5
-#: Seconds that one without time has for it. Without any, brokers may not read what was
+#: Fewest seconds for leaving the group. Without any, brokers may not read what was
 #: written before the connection was closed (Kafka 2.1: every second time).
 _LEAVING_AT_LEAST: Final = 0.04
-#: How much of the time to close may be spent on work that was begun.
+#: How much of the time to close may be spent on work that several tasks began.
 _DRAINING: Final = 0.8
-#: Records handed out before the iterator looks at the clock.
-_CREDIT: Final = 64
+#: Records that are handed out between two looks at the clock.
+_ALLOWANCE: Final = 64
 
 
 class Core:
-    """Everything behind one consumer.
+    """Everything behind one consumer, on one event loop.
 
     Args:
-        cluster: the way to the cluster.
-        owns_cluster: whether to start and close it.
+        cluster: the cluster.
         config: the consumer's options.
+        owns_cluster: whether to start and close the cluster.
         on_assigned, on_revoked, on_lost: the user's callbacks, or None.
-    """
 
-    #: Where it was started; None before.
-    home: Home | None = None
-    # Whether holds, commits and callbacks had their time when this closed.
-    _has_parted = False
+    Attributes:
+        life: the lifecycle.
+        wanted: what is to be read.
+        reader: what is read.
+        assigned: the assignment.
+        member: the membership in the group; None without a group, like the next two.
+        committer: commits and fetches offsets.
+        rewinder: moves the whole group to other offsets.
+        fetcher: fetches records.
+        reading: lets one task read at a time.
+        user_code: the tasks that run code of the user's.
+        time_slice: when the event loop is to get a turn.
+        polls: whether the last read was a poll; None before the first read.
+    """
 
     def __init__(
         self,
@@ -99,115 +142,103 @@ class Core:
         self.cluster = cluster
         self.config = config
         self.wanted = Wanted()
-        self._owns_cluster = owns_cluster
+        self.life = Lifecycle("consumer", config.group_id or config.client_id)
+        self.life.add_crash_listener(self._on_crash)
+        self.owns_cluster = owns_cluster
+        self._supervisor = Supervisor("kafkaio consumer", self.life.crashed)
         self._news = Wakeup()
         self._positioned = Broadcast()
-        self.reader = Reader(config, on_change=self.look, on_news=self._news.notify)
-        self.reader.more_credit = self._more_credit
-        self._supervisor = Supervisor("kafkaio consumer", self._crashed)
-        self.fetcher = Fetcher(
-            cluster, config, self.reader, self._supervisor.start_soon
-        )
-        isolation = int(config.isolation_level == "read_committed")
-        self.lookup = OffsetLookup(cluster, isolation)
-        #: Who runs the user's callbacks and handlers.
-        self.insiders = Insiders()
-        callbacks = Callbacks(
-            on_assigned, on_revoked, on_lost, self.reader.fail, self.insiders
-        )
-        self.assigned = PartitionAssignment(self, callbacks)
-        #: Whether the user polled when it read last: None before it ever read.
+        self._is_looking = False
+        self.time_slice = TimeSlice()
+        self.reading = ExclusiveReading()
+        self.user_code = UserCode()
         self.polls: bool | None = None
+        self.reader = Reader(config, on_change=self.look, on_news=self._news.notify)
+        self.reader.allowance = self._allowance
+        self._lanes: Lanes | None = None
+        # Removes what this added to the cluster.
+        self._undo: list[Callable[[], None]] = []
+        # Whether commits, holds and callbacks had their time when this closed.
+        self._has_parted = False
+        self._make_fetch_parts()
+        self._make_assignment(
+            Callbacks(
+                on_assigned, on_revoked, on_lost, self.reader.fail, self.user_code
+            )
+        )
+        self._make_group_parts()
+
+    def _make_fetch_parts(self) -> None:
+        config, spawn = self.config, self._supervisor.start_soon
+        isolation_level = int(config.isolation_level == "read_committed")
+        self.fetcher = Fetcher(self.cluster, config, self.reader, spawn)
+        self._lookup = OffsetLookup(self.cluster, isolation_level)
+        self._positioner = Positioner(
+            self.cluster,
+            config,
+            self.reader,
+            self._lookup,
+            None if config.group_id is None else self._fetch_committed,
+            self.positions_changed,
+            spawn,
+        )
+
+    def _make_assignment(self, callbacks: Callbacks) -> None:
+        cluster, config, reader = self.cluster, self.config, self.reader
+        self.assigned = PartitionAssignment(
+            self, reader, cluster, config, callbacks, self.fetcher.forget
+        )
+        self._fence = CommitFence(reader.ledger, self.assigned)
+        self._assigner = GrouplessAssigner(
+            lambda: self.wanted, self.assigned, reader, cluster, config
+        )
+
+    def _make_group_parts(self) -> None:
         self.committer: OffsetCommitter | None = None
         self.member: GroupMember | None = None
         self.rewinder: Rewinder | None = None
-        if config.group_id is not None:
-            self._make_group_parts()
-        self._assigner = GrouplessAssigner(self.assigned)
-        self._positioner = Positioner(
-            cluster,
-            config,
+        # Whether the member was started, and not left since.
+        self._takes_part = False
+        if self.config.group_id is not None:
+            committer = OffsetCommitter(self.cluster, self.config, self.identity)
+            member = GroupMember(self.cluster, self.config, self.assigned)
+            committer.attach(member)
+            self.committer, self.member = committer, member
+            self.rewinder = Rewinder(member, committer)
+            self.assigned.attach(member)
+        self._autocommit = AutoCommitter(
+            self.config,
+            self.cluster,
             self.reader,
-            self.lookup,
-            None if config.group_id is None else self._fetch_committed,
-            self.positions_changed,
+            self.reading,
+            self.member,
+            self._commit,
             self._supervisor.start_soon,
         )
-        self._autocommit = AutoCommitter(self)
-        self._state = "new"
-        self._fatal: BaseException | None = None
-        self.time_slice = TimeSlice()
-        self._takes_part = False
-        self._undo: list[Callable[[], None]] = []
-        self._is_looking = False
-        self.reading = ExclusiveReading()
-        self._ending = Ending("kafkaio consumer: close")
-        #: Whether finished records are committed without being asked to.
-        self.auto_commits = config.enable_auto_commit and config.group_id is not None
 
-    def _make_group_parts(self) -> None:
-        committer = OffsetCommitter(self.cluster, self.config, self.identity)
-        coordinator = GroupMember(self.cluster, self.config, self.assigned, committer)
-        self.committer, self.member = committer, coordinator
-        self.rewinder = Rewinder(coordinator, committer)
-        self.assigned.feed.attach(coordinator)
-
-    # Life
-
-    @property
-    def owns_cluster(self) -> bool:
-        """Whether the client lives and ends with this."""
-        return self._owns_cluster
-
-    @property
-    def has_word(self) -> bool:
-        """Whether something happened that the reader is to hear of before it reads on.
-
-        May be asked in any thread.
-        """
-        return (
-            self.assigned.has_news
-            or bool(self.reader.errors)
-            or self._fatal is not None
-            or self._state != "running"
-        )
+    # Start
 
     @property
     def state(self) -> str:
-        """``new``, ``starting``, ``running``, ``failed``, ``closing`` or ``closed``."""
-        return "failed" if self._fatal and self._state == "running" else self._state
-
-    @property
-    def left_open(self) -> str | None:
-        """What is open, in words: None where it is not, or is about to be closed."""
-        is_open = self._state in {"starting", "running"}
-        if not is_open or self.home is None or self.home.is_elsewhere:
-            return None
-        return f"the consumer {self._name!r}"
-
-    @property
-    def _name(self) -> str:
-        return self.config.group_id or self.config.client_id
+        """The state of the lifecycle, in small letters."""
+        return self.life.state.value
 
     async def start(self, within: float | None) -> None:
-        """Begin; return when there is an assignment and every position is known."""
-        if self._state != "new":
-            raise ClosedError(f"the consumer is {self._state}: it starts once")
-        self._state = "starting"
-        self.home = Home("the consumer")
+        """Start; return when there is an assignment and every position is known."""
+        self.life.begin()
         self.time_slice.start()
         try:
             limit = self.config.default_api_timeout_ms / 1000
             deadline = now() + (limit if within is None else within)
-            if self._owns_cluster:
+            if self.owns_cluster:
                 await self.cluster.start(within)
             self._undo = [
                 self.cluster.add_metadata_listener(self._on_metadata),
-                self.cluster.add_crash_listener(self._crashed),
+                self.cluster.add_crash_listener(self.life.crashed),
             ]
             self._supervisor.start(self._positioner.run, self._autocommit.run)
-            self._state = "running"
-            with self._autocommit.awaited():
+            self.life.started()
+            with self._autocommit.starting():
                 await self._begin(self.wanted, deadline, within)
                 self._supervisor.start_soon(self._assigner.run, "assign")
                 if within is None:  # the other members may have taken their time
@@ -215,7 +246,7 @@ class Core:
                 await self._wait_for_positions(deadline)
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await self.close(_AFTER_START)
+                await self._close(_AFTER_START)
             raise
         self.cluster.observer.started("consumer", self._name)
 
@@ -230,12 +261,11 @@ class Core:
         elif wanted.is_subscription:
             await self._assigner.look(deadline - now())
 
-    async def _wait_joined(
-        self, coordinator: GroupMember, within: float | None
-    ) -> None:
-        # Without a limit of the user's: the other members may take their time.
+    async def _wait_joined(self, member: GroupMember, within: float | None) -> None:
+        # A rebalance takes as long as the other members take, so only a time limit of
+        # the user's ends this.
         with anyio.move_on_after(within) as waiting:
-            await coordinator.wait_joined(self.reader.raise_errors)
+            await member.wait_joined(self.reader.raise_errors)
         if waiting.cancelled_caught:
             raise RequestTimeout(f"the group gave no assignment in {within} s")
 
@@ -244,111 +274,68 @@ class Core:
         while not positions.is_settled():
             self.reader.raise_errors()
             self.check()
-            if not await self.repositioned(deadline):
+            if not await self._repositioned(deadline):
                 raise RequestTimeout(f"no position was found in time: {positions}")
         self.reader.raise_errors()
 
-    async def repositioned(self, deadline: float) -> bool:
-        """Wait until positions are found or let go; False if none is in time."""
+    async def _repositioned(self, deadline: float) -> bool:
+        # Wait until positions are found or dropped; False if none is in time.
         with anyio.move_on_after(deadline - now()):
             await self._positioned.wait()
             return True
         return False
 
-    async def close(self, within: float | None = None) -> None:
-        """End, in bounded time and in every state. May be called again.
+    @property
+    def _name(self) -> str:
+        return self.config.group_id or self.config.client_id
 
-        If the call is cancelled, the group is told at once that the member leaves, and
-        everything ends; in the background if the call is cancelled again.
+    # Close
+
+    async def close(self, within: float | None) -> None:
+        """Close, in bounded time and in every state. May be called again.
+
+        If the call is cancelled, the member leaves the group at once, and everything
+        ends; in the background if the call is cancelled again.
 
         Raises:
-            UsageError: it would wait for its caller.
+            UsageError: it is called in a callback or handler, and would wait for it.
+            Exception: what a callback raised meanwhile.
         """
+        await self._close(within)
+        self.assigned.raise_close_failure()
+
+    async def _close(self, within: float | None) -> None:
         limit = CLOSE_TIMEOUT if within is None else within
-        if self._state in {"closing", "closed"}:
-            if not self.insiders.have_caller:
-                self._let_go(caller())
+        if self.life.state in {State.CLOSING, State.CLOSED}:
+            if not self.user_code.have_caller:
+                self._stop_waiting_for(caller())
                 with anyio.move_on_after(limit):
-                    await self._ending.wait()
+                    await self.life.closed()
             return
-        if self.insiders.have_caller:
+        if self.user_code.have_caller:
             raise UsageError(
                 "close() waits for handlers and callbacks to end, and for this one, "
                 "too: call it in another task"
             )
-        was_running = self._state == "running" and self._fatal is None
-        self._state = "closing"
-        self._let_go(caller())
+        was_running = self.life.begin_close() is State.RUNNING
+        self._stop_waiting_for(caller())
         if was_running and self.reader.divider is not None:
             self.reader.divider.begin_draining()
-        self.reader.must_look()
+        self.reader.interrupt()
         self._news.notify()
         self._positioned.fail(lambda: ClosedError("the consumer is closed"))
         deadline = now() + limit
         self._has_parted = not was_running
-        await self._ending.begin(
+        await self.life.close(
             partial(self._part, deadline) if was_running else None,
             partial(self._end, deadline),
         )
 
-    def abandon(self) -> None:
-        """Begin to end all, and wait for nothing; for a consumer that was forgotten.
-
-        The group is told that the member leaves, if a connection is open.
-        """
-        self._state = "closed"
-        if self.member is not None and self._takes_part:
-            self.member.say_goodbye()
-        for undo in self._undo:
-            undo()
-        self.cluster.watch_topics(self, None)
-        self._supervisor.cancel()
-        self.assigned.feed.end()
-        if self._owns_cluster:
-            self.cluster.abandon()
-        else:
-            self._end_connections()
-
-    def _let_go(self, closing: asyncio.Task[object] | None) -> None:
-        # It is in here, and not at work on what it holds.
+    def _stop_waiting_for(self, closing: asyncio.Task[object] | None) -> None:
+        # The task that closes is in here, so its holds and lanes have ended.
         self.assigned.feed.left(closing)
         if self.reader.divider is not None:
             self.reader.divider.left(closing)
-
-    async def _end(self, deadline: float) -> None:
-        try:
-            if not self._has_parted:
-                await self._part_at_once(deadline)
-        finally:
-            was_open = self._state != "closed" and self.home is not None
-            self._state = "closed"
-            for undo in self._undo:
-                undo()
-            self._undo.clear()
-            self.cluster.watch_topics(self, None)
-            await self._end_tasks(deadline)
-            if was_open:
-                self.cluster.observer.closed("consumer", self._name)
-
-    async def _end_tasks(self, deadline: float) -> None:
-        try:
-            # A callback of the user's that does not let itself be cancelled holds
-            # nobody up: its task ends when it does.
-            with anyio.CancelScope(deadline=max(deadline, now() + _ENDING)):
-                await self._supervisor.aclose()
-        finally:
-            self.assigned.feed.end()
-            for tp in list(self.reader.positions):  # no time was left for these
-                self.reader.unassign(tp)
-            if self._owns_cluster:
-                await self.cluster.close(max(0.0, deadline - now()))
-            else:
-                self._end_connections()
-
-    def _end_connections(self) -> None:
-        self.cluster.end_class(self.fetcher.connection_class)
-        if self.member is not None:
-            self.cluster.end_class(self.member.connection_class)
 
     async def _part(self, deadline: float) -> None:
         await self._drain(deadline - now())
@@ -356,125 +343,289 @@ class Core:
             self.fetcher.close_sessions()
             await self._autocommit.commit_quietly()
             if self.member is not None and self._takes_part:
-                # Leaving takes a moment too: who holds partitions has the rest.
+                # Leaving takes time, too; holds have the rest.
                 left = max(0.0, deadline - now())
                 await self.member.leave(left - min(_LEAVING, left / 4))
             await self.assigned.left()
             self._has_parted = True
 
+    async def _drain(self, within: float) -> None:
+        # Let the work that several tasks began be finished, as far as time allows.
+        divider = self.reader.divider
+        if divider is not None:
+            try:
+                with anyio.move_on_after(_DRAINING * within):
+                    await divider.drain()
+            finally:
+                divider.stop()
+
     async def _part_at_once(self, deadline: float) -> None:
-        # No time is left for commits, holds and callbacks. The group is told even so,
-        # or it would keep the partitions for this member until its session ends.
+        # There is no time left for commits, holds and callbacks. The member leaves all
+        # the same: else the group would keep its partitions until the session ends.
         left = min(deadline - now(), _LEAVING_AT_ONCE)
         if self.member is not None and self._takes_part:
             with anyio.move_on_after(max(left, _LEAVING_AT_LEAST)):
                 await self.member.leave_at_once()
 
-    def check_open(self) -> None:
-        """Raise ClosedError if it is closed; it need not have been started."""
-        if self._state in {"closing", "closed"}:
-            raise ClosedError(f"the consumer is {self._state}")
+    async def _end(self, deadline: float) -> None:
+        try:
+            if not self._has_parted:
+                await self._part_at_once(deadline)
+        finally:
+            is_news = self.life.ended()
+            self._leave_cluster()
+            await self._end_tasks(deadline)
+            if is_news:
+                self.cluster.observer.closed("consumer", self._name)
+
+    async def _end_tasks(self, deadline: float) -> None:
+        try:
+            # A callback that suppresses its cancellation delays nobody: its task ends
+            # when the callback does.
+            with anyio.CancelScope(deadline=max(deadline, now() + _CANCELLED)):
+                await self._supervisor.aclose()
+        finally:
+            self.assigned.feed.end()
+            for tp in list(self.reader.positions):  # no time was left for these
+                self.reader.unassign(tp)
+            if self.owns_cluster:
+                await self.cluster.close(max(0.0, deadline - now()))
+            else:
+                self._end_connections()
+
+    def _leave_cluster(self) -> None:
+        for undo in self._undo:
+            undo()
+        self._undo.clear()
+        self.assigned.watch_topics(None)
+
+    def _end_connections(self) -> None:
+        self.cluster.end_class(self.fetcher.connection_class)
+        if self.member is not None:
+            self.cluster.end_class(self.member.connection_class)
+
+    def abandon(self) -> None:
+        """End soon, and wait for nothing: the consumer was collected while open.
+
+        May be called in any thread. The member leaves the group if a connection is
+        open.
+        """
+        self.life.soon(self._abandon)
+
+    def _abandon(self) -> None:
+        self.life.abandon()
+        if self.member is not None and self._takes_part:
+            self.member.send_leave()
+        self._leave_cluster()
+        self._supervisor.cancel()
+        self.assigned.feed.end()
+        if self.owns_cluster:
+            self.cluster.abandon()
+        else:
+            self._end_connections()
+
+    # Whether it can be used
 
     def check(self, *, is_parting_ok: bool = False) -> None:
-        """Raise unless the consumer is running.
+        """Raise unless the consumer can be used.
 
         Args:
-            is_parting_ok: whether it will do that it is about to be closed.
+            is_parting_ok: whether it can be used while it closes.
 
         Raises:
-            ClosedError: it is not.
-            BaseException: the crash of a background task.
+            ClosedError: it was not started, is closed, or belongs to another event
+                loop or process.
+            KafkaError: a background task crashed.
         """
-        if self._fatal is not None and self._state == "running":
-            raise self._fatal
-        if self._state in {"running", "starting"}:
-            return
-        if is_parting_ok and self._state == "closing":
-            return
-        self.check_open()
-        raise ClosedError("the consumer was not started")
+        if is_parting_ok:
+            self.life.check(State.STARTING, State.CLOSING)
+        else:
+            self.life.check(State.STARTING)
+
+    def check_open(self) -> None:
+        """Raise ClosedError if it is closed; it need not have been started."""
+        if self.life.state in {State.CLOSING, State.CLOSED}:
+            raise self.life.why_unusable()
 
     def check_wanted(self) -> None:
-        """Raise UsageError if nothing is to be read: no record could ever come."""
+        """Raise UsageError if nothing is to be read, so that no record can come."""
         if self.wanted.is_nothing:
             raise UsageError(
                 "the consumer is not subscribed to any topics and has no partitions "
                 "assigned: call subscribe() or assign() before reading"
             )
 
-    def _crashed(self, cause: BaseException) -> None:
-        if self._fatal is None:
-            self._fatal = cause
-            self.assigned.feed.end(cause)
-        self.reader.must_look()
+    def is_interrupted(self) -> bool:
+        """Whether the user must hear of something before it gets another record.
+
+        May be read in any thread.
+        """
+        return (
+            self.assigned.has_news
+            or bool(self.reader.errors)
+            or self.life.state is not State.RUNNING
+        )
+
+    def _on_crash(self, cause: BaseException) -> None:
+        del cause  # the lifecycle has it
+        self.assigned.feed.end(self.life.why_unusable())
+        self.reader.interrupt()
         self._news.notify()
         self._positioned.tell()
 
-    # What is read
+    # What to read
 
     def apply(self, wanted: Wanted) -> None:
-        """Take up what the user wants to read; in the background if need be."""
+        """Read something else from now on; the work for that is in the background.
+
+        Raises:
+            UsageError: topics are subscribed to and partitions are given, or the other
+                way round.
+            ClosedError: the consumer is closed.
+        """
         self.check_open()
         if wanted.is_subscription and self.wanted.partitions is not None:
             raise UsageError("partitions are assigned: unsubscribe first")
         if wanted.partitions is not None and self.wanted.is_subscription:
             raise UsageError("topics are subscribed to: unsubscribe first")
         self.wanted = wanted
-        if self._state not in {"running", "starting"}:
+        if self.life.state not in {State.RUNNING, State.STARTING}:
             return
         if wanted.is_nothing:
-            self.reader.tell()  # whoever waits for a record would wait for ever
+            self.reader.tell()  # a read that waits would wait for ever
             self._assigner.start_over()
         if wanted.is_subscription and self.member is not None:
             self._subscribe(self.member)
             return
         if self._takes_part and self.member is not None:
-            self.assigned.part(self.member.assignment)
+            self.assigned.unsubscribed(self.member.assignment)
             self.member.unsubscribe()
         if not wanted.is_subscription:
             self.assigned.assign_fixed(wanted.partitions or ())
         self._assigner.wake()
 
-    def _subscribe(self, coordinator: GroupMember) -> None:
+    def _subscribe(self, member: GroupMember) -> None:
         wanted = self.wanted
-        coordinator.subscribe(wanted.pattern or wanted.topics or frozenset())
+        member.subscribe(wanted.pattern or wanted.topics or frozenset())
         if not self._takes_part:
             self._takes_part = True
-            self._supervisor.start_soon(coordinator.run, "group")
+            self._supervisor.start_soon(member.run, "group")
 
     def identity(self) -> GroupMetadata:
-        """Who commits: a member of the group, or nobody in particular."""
+        """Return who commits: the member, or only the group if there is no member."""
         if self.member is not None and self._takes_part:
             return self.member.metadata
         return GroupMetadata(group_id=self.config.group_id or "")
 
-    def look(self) -> None:
-        """Something changed: every task looks again soon at what it has to do.
+    def assignment(self) -> frozenset[TopicPartition]:
+        """Return the partitions that are assigned."""
+        return self.assigned.assignment
 
-        Many changes in one turn of the loop cost one look.
+    def paused(self) -> frozenset[TopicPartition]:
+        """Return the partitions that are paused."""
+        positions = self.reader.positions
+        return frozenset(tp for tp in positions if positions[tp].is_paused)
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None:
+        """Pause partitions."""
+        for tp in self._chosen(partitions):
+            self.reader.pause(tp)
+
+    def resume(self, partitions: Collection[TopicPartition]) -> None:
+        """End the pause of partitions."""
+        for tp in self._chosen(partitions):
+            self.reader.resume(tp)
+
+    def _chosen(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
+        for tp in partitions:
+            if tp not in self.reader.positions:
+                raise _not_assigned(tp)
+        return list(partitions)
+
+    def statistics(self) -> ConsumerStatistics:
+        """Return a snapshot of the consumer."""
+        group = None if self.member is None else self.member.statistics()
+        return ConsumerStatistics(
+            state=self.state,
+            group=None if group is None else group.state,
+            group_protocol=None if group is None else group.protocol,
+            generation=-1 if group is None else group.generation,
+            assigned=len(self.assigned.assignment),
+            paused=len(self.paused()),
+            to_be_revoked=0 if group is None else group.to_be_revoked,
+            fetches_in_flight=self.fetcher.in_flight,
+            buffered_bytes=self.reader.buffers.unread,
+            stale_answers=self.fetcher.stale_answers,
+        )
+
+    def look(self) -> None:
+        """Let every task look soon at what it has to do, because something changed.
+
+        Many changes in one turn of the event loop cause one look.
         """
-        if self._state == "running" and not self._is_looking:
+        if self.life.state is State.RUNNING and not self._is_looking:
             self._is_looking = True
             self._supervisor.call_soon(self._look)
 
     def _look(self) -> None:
         self._is_looking = False
-        if self._state == "running" and self._fatal is None:
+        if self.life.state is State.RUNNING:
             self.fetcher.update()
             self._positioner.wake()
 
     def positions_changed(self) -> None:
-        """Positions were found or let go: whoever waits for them looks again."""
+        """Let those who wait for positions look again."""
         self._positioned.tell()
         self._news.notify()
         self.look()
 
-    def _on_metadata(self, cluster: ClusterView) -> None:
-        del cluster  # the fetcher reads the cluster's view
+    def _on_metadata(self, view: ClusterView) -> None:
+        del view  # the fetcher reads the cluster's
         self.look()
         self._assigner.wake()
 
-    # ExclusiveReading
+    # Reading
+
+    @property
+    def source(self) -> Handout:
+        """What records are taken from without waiting."""
+        return self.reader.handout
+
+    def stream(self, wait: Callable[[], Coroutine[Any, Any, Record]]) -> RecordStream:
+        """Return an iterator over records, which calls ``wait`` if there is none."""
+        return RecordStream(self.reader.handout, wait)
+
+    async def next_record(self) -> Record:
+        """Return the next record; wait for it as long as it takes."""
+        record = await self.read(self.reader.take_one, _never)
+        assert record is not None  # without a time limit
+        return record
+
+    async def poll(self, limit: int, wait: float | None) -> Poll:
+        """Take the records that are there; wait only if there are none."""
+        self.check()
+        deadline = None if wait is None else now() + wait
+        reader, assigned = self.reader, self.assigned
+
+        def take() -> list[Record] | None:
+            records = reader.take(limit)
+            return records if records or assigned.has_news else None
+
+        records = await self.read(take, lambda: deadline, polls=True)
+        assigned.poll_ended()
+        return Poll(records or [], assigned.to_be_revoked, assigned.lost_now)
+
+    def batches(self, owner: object, limit: int, wait: float) -> BatchIterator:
+        """Return an iterator over batches, which keeps ``owner`` alive."""
+        return BatchIterator(self, self.reader, limit, wait, owner)
+
+    def tables(
+        self, owner: object, limit: int, wait: float, *, headers: bool
+    ) -> TableIterator:
+        """Return an iterator over tables, which keeps ``owner`` alive."""
+        return TableIterator(
+            self, self.reader, limit, wait, headers=headers, owner=owner
+        )
 
     async def read(
         self,
@@ -483,22 +634,23 @@ class Core:
         *,
         polls: bool = False,
     ) -> T | None:
-        """Wait until ``take`` brings something; None when time is up.
+        """Wait until ``take`` returns something; None when time is up.
 
-        Every await comes before the taking: a cancelled call has taken nothing.
+        Every await comes before the taking, so a cancelled call has taken nothing.
 
         Args:
-            take: takes what is at hand; None for nothing.
-            until: when to stop waiting; asked after each time nothing was taken.
-            polls: whether the caller tells the user what the group asks for.
+            take: takes what is there; None for nothing.
+            until: when to stop waiting; called after each time that nothing was taken.
+            polls: whether the caller reports requested revocations to the user.
         """
         with self.reading:
-            self.reader.must_look()  # nobody else may take a record meanwhile
+            self.reader.interrupt()  # nobody else may take a record meanwhile
             if self.time_slice.is_over:
                 await self.time_slice.give_way()
             self.step(polls=polls)
             while True:
-                self.check()
+                if self.life.state is not State.RUNNING:
+                    self.check()
                 self.reader.look()
                 self.check_wanted()
                 taken = take()
@@ -508,43 +660,71 @@ class Core:
                     return None
 
     async def wait_for_news(self, until: float | None) -> bool:
-        """Wait until there is something to look at; returns whether time is up."""
+        """Wait until there is something to look at; return whether time is up."""
         has_news = await self._news.wait(until)
         moment = self.time_slice.renew()
         return not has_news and until is not None and moment >= until
 
     def step(self, *, polls: bool) -> None:
-        """The user asks for more: what was handed out before is finished.
+        """Finish what was handed out: the user asks for more.
 
-        What the group asked back before may go.
+        Partitions whose revocation was reported before are released.
         """
         self.check()
-        if self.home is not None:
-            self.home.check()
         self.polls = polls
         self.reader.finish()
         self.assigned.step_taken(polls=polls)
 
-    async def next_record(self) -> Record:
-        """The next record, waiting for it as long as it takes."""
-        record = await self.read(self.reader.take_one, _never)
-        assert record is not None  # without a time limit
-        return record
+    def _allowance(self) -> int:
+        return 0 if self.time_slice.is_over else _ALLOWANCE
 
-    def _more_credit(self) -> int:
-        return 0 if self.time_slice.is_over else _CREDIT
+    # Dividing the records among several tasks
 
-    # For what divides the records
+    def lanes(self, owner: object) -> LaneIterator:
+        """Return an iterator over lanes, which keeps ``owner`` alive."""
+        return LaneIterator(self.all_lanes(), owner)
+
+    def all_lanes(self) -> Lanes:
+        """Return the lanes of this consumer."""
+        if self._lanes is None:
+            self._lanes = Lanes(
+                self,
+                max_records=self.config.max_poll_records,
+                timeout=self.config.default_api_timeout_ms / 1000,
+            )
+        return self._lanes
+
+    async def run(
+        self,
+        handler: Handler,
+        concurrency: int,
+        ordering: Ordering,
+        retry: Retry | None,
+        dead_letter: OnDead | None,
+    ) -> None:
+        """Call a handler with each record, as ``Consumer.run`` describes."""
+        self.check()
+        limit = max(2 * concurrency, self.config.max_poll_records)
+        runner = Runner(
+            self,
+            handler,
+            Schedule(ordering, limit),
+            concurrency=concurrency,
+            retry=retry,
+            on_dead=dead_letter,
+        )
+        with self._autocommit.enabled():
+            await runner.run()
 
     @contextmanager
     def dividing(self, divider: Divider) -> Iterator[None]:
-        """Let the records be divided within the block; nobody else may read.
+        """Let the records be divided within the block; no other task may read.
 
         What was handed out before counts as finished. What was handed out within the
         block and is not finished at its end is read again.
 
         Raises:
-            UsageError: another task reads already.
+            UsageError: another task reads.
         """
         with self.reading:
             reader = self.reader
@@ -561,19 +741,9 @@ class Core:
                 reader.take_back()
 
     def release(self, tp: TopicPartition) -> None:
-        """Release a partition that was requested back, unless the user holds it."""
+        """Release a partition with a requested revocation, unless the user holds it."""
         if self.member is not None:
             self.member.release(frozenset({tp}))
-
-    async def _drain(self, within: float) -> None:
-        # Let what several tasks work on be finished, as far as time allows.
-        divider = self.reader.divider
-        if divider is not None:
-            try:
-                with anyio.move_on_after(_DRAINING * within):
-                    await divider.drain()
-            finally:
-                divider.stop()
 
     @property
     def observer(self) -> Observer:
@@ -583,7 +753,7 @@ class Core:
     @property
     def may_read(self) -> bool:
         """Whether the consumer is running and something is to be read."""
-        return self.state == "running" and not self.wanted.is_nothing
+        return self.life.state is State.RUNNING and not self.wanted.is_nothing
 
     def awaits_commit(self, tp: TopicPartition) -> bool:
         """Whether finished records of a partition wait for the user to commit them."""
@@ -592,17 +762,167 @@ class Core:
         return self.reader.ledger.is_due(tp)
 
     def notify(self) -> None:
-        """Wake who waits for news."""
+        """Wake the task that waits for news."""
         self._news.notify()
 
     def spawn(self, child: Child, name: str) -> None:
-        """Run a task for as long as the consumer is open."""
+        """Run a task in the background until the consumer closes."""
         self._supervisor.start_soon(child, name)
 
-    # Offsets
+    # Positions and offsets of logs
+
+    async def position(self, tp: TopicPartition, within: float) -> int:
+        """Return the position of an assigned partition, when it is known."""
+        deadline = now() + within
+        while True:
+            if (at := self._position(tp)) >= 0:
+                return at
+            self.check()
+            self.reader.raise_without_position(tp)
+            if not await self._repositioned(deadline):
+                raise RequestTimeout(
+                    f"the position of {tp.topic}-{tp.partition} is not known yet"
+                )
+
+    def _position(self, tp: TopicPartition) -> int:
+        if (position := self.reader.position(tp)) is None:
+            raise _not_assigned(tp)
+        return position
+
+    def seek(self, tp: TopicPartition, where: OffsetAndMetadata) -> None:
+        """Read an assigned partition from an offset."""
+        self._chosen([tp])
+        self.reader.seek(tp, where.offset, where.leader_epoch)
+
+    def seek_to(self, partitions: Collection[TopicPartition], reset: Reset) -> None:
+        """Look up new positions of these partitions, or of all that are assigned."""
+        for tp in self._chosen(partitions or self.assignment()):
+            self.reader.seek_to(tp, reset)
+
+    async def offsets(
+        self, times: Mapping[TopicPartition, int], within: float
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """Return the offsets of times, of `EARLIEST` or of `LATEST`."""
+        self.check(is_parting_ok=True)
+        deadline = now() + within
+        await self.cluster.wait_for_partitions(times, within)
+        return await self._lookup.offsets(times, within=deadline - now())
+
+    async def ends(
+        self, partitions: Collection[TopicPartition], which: int, within: float
+    ) -> dict[TopicPartition, int]:
+        """Return the `EARLIEST` or `LATEST` offsets of partitions."""
+        found = await self.offsets(dict.fromkeys(partitions, which), within)
+        return {tp: end.offset for tp, end in found.items() if end is not None}
+
+    async def lag(
+        self, partitions: Collection[TopicPartition], within: float
+    ) -> dict[TopicPartition, int]:
+        """Return how far these or all assigned partitions are behind their ends."""
+        deadline = now() + within
+        chosen = self._chosen(partitions or self.assignment())
+        ends = await self.ends(chosen, LATEST, within)
+        return {
+            tp: max(0, ends[tp] - await self.position(tp, deadline - now()))
+            for tp in chosen
+            if tp in self.reader.positions
+        }
+
+    def log_ends(self, tp: TopicPartition) -> LogEnds | None:
+        """Return what the last fetch reported of an assigned partition's log."""
+        self._chosen([tp])
+        return self.fetcher.ends_of(tp)
+
+    def current_lag(self, tp: TopicPartition) -> int | None:
+        """Return how far a partition is behind its end, as the last fetch reported."""
+        ends, at = self.log_ends(tp), self._position(tp)
+        if ends is None or at < 0:
+            return None
+        reads_committed = self.config.isolation_level == "read_committed"
+        end = ends.last_stable if reads_committed else ends.high_watermark
+        return None if end < 0 else max(0, end - at)
+
+    # Topics of the cluster
+
+    async def topics(self, within: float) -> frozenset[str]:
+        """Return the names of all topics, as a broker knows them now."""
+        self.check(is_parting_ok=True)
+        answer = await self.cluster.request(
+            MetadataRequest(topics=None), timeout=within
+        )
+        hides_internal = self.config.exclude_internal_topics
+        return frozenset(
+            topic.name
+            for topic in answer.topics
+            if topic.name is not None and not (topic.is_internal and hides_internal)
+        )
+
+    async def partitions_for_topic(self, topic: str, within: float) -> frozenset[int]:
+        """Return the numbers of a topic's partitions, as a broker knows them now."""
+        self.check(is_parting_ok=True)
+        wanted = [MetadataRequestTopic(name=topic)]
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        answer = await self.cluster.request(request, timeout=within)
+        for found in answer.topics:
+            if found.error_code not in {0, ErrorCode.LEADER_NOT_AVAILABLE}:
+                raise broker_error(found.error_code, f"partitions of topic {topic!r}")
+        return frozenset(p.partition_index for t in answer.topics for p in t.partitions)
+
+    # Committed offsets
+
+    @property
+    def auto_commits(self) -> bool:
+        """Whether finished records are committed automatically."""
+        return self._autocommit.is_enabled
+
+    def group_committer(self) -> OffsetCommitter:
+        """Return what commits for the group.
+
+        Raises:
+            UsageError: there is no group.
+        """
+        if self.committer is None:
+            raise UsageError("offsets are kept for a group: give a group_id")
+        return self.committer
+
+    async def commit_for_user(
+        self, what: ToCommit | None, within: float, mark: HandedOut | None = None
+    ) -> None:
+        """Commit as ``Consumer.commit`` describes.
+
+        Args:
+            what: what to commit.
+            within: seconds.
+            mark: the moment of the call, if the user is in another thread.
+        """
+        partitions = None if what is None else partitions_alone(what)
+        try:
+            self.check(is_parting_ok=True)
+        except ClosedError:
+            self._fence.check_closed(partitions or partitions_with_offsets(what))
+            raise
+        if what is not None and partitions is None:
+            commit = commit_of(what, self.reader, self._fence.check_record)
+            self._fence.check(commit.offsets)
+            await self.commit(commit, within)
+            return
+        self._fence.check_handed(partitions or ())
+        self.group_committer()
+        self.reader.acknowledge(partitions, mark)
+        await self.commit(self.reader.ledger.finished(partitions), within)
 
     async def commit(self, commit: Commit, within: float) -> None:
         """Commit offsets, in the order of the calls."""
+        self._autocommit.superseded(commit.offsets)
+        await self._commit(commit, within)
+
+    async def commit_finished(
+        self, within: float, partitions: Collection[TopicPartition] | None = None
+    ) -> None:
+        """Commit what is finished and was not committed."""
+        await self._commit(self._autocommit.due(partitions), within)
+
+    async def _commit(self, commit: Commit, within: float) -> None:
         committer = self.group_committer()
         if not commit.offsets:
             return
@@ -617,45 +937,92 @@ class Core:
         if self.reader.divider is not None:
             self.reader.divider.committed()
 
-    async def commit_finished(
-        self, within: float, partitions: Collection[TopicPartition] | None = None
-    ) -> None:
-        """Commit what is finished and not committed yet."""
-        self.reader.sync()
-        await self.commit(self.reader.ledger.due(partitions), within)
-
-    async def commit_handed(
-        self,
-        within: float,
-        partitions: Collection[TopicPartition] | None = None,
-        moment: Moment | None = None,
-    ) -> None:
-        """Commit what the user was handed: it says by that that it is done with it.
-
-        Args:
-            within: seconds.
-            partitions: assigned ones; None for all.
-            moment: when the user said so, where it is in another thread.
-        """
-        self.group_committer()
-        self.reader.acknowledge(partitions, moment)
-        await self.commit(self.reader.ledger.finished(partitions), within)
-
-    def group_committer(self) -> OffsetCommitter:
-        """What commits for the group.
-
-        Raises:
-            UsageError: there is no group.
-        """
-        if self.committer is None:
-            raise UsageError("offsets are kept for a group: give a group_id")
-        return self.committer
+    async def committed(
+        self, partitions: Collection[TopicPartition] | None, within: float
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return the committed offsets of these or of all assigned partitions."""
+        self.check(is_parting_ok=True)
+        chosen = self.assignment() if partitions is None else partitions
+        committer = self.group_committer()
+        return dict(await committer.fetch(chosen, timeout=within)) if chosen else {}
 
     async def _fetch_committed(
         self, partitions: Collection[TopicPartition], within: float
     ) -> Mapping[TopicPartition, OffsetAndMetadata | None]:
         return await self.group_committer().fetch(partitions, timeout=within)
 
+    async def rewind(
+        self, to: Mapping[TopicPartition, OffsetAndMetadata | Reset], within: float
+    ) -> None:
+        """Move the whole group to other offsets, as ``Consumer.rewind`` describes."""
+        self.check()
+        if self.rewinder is None or not self.wanted.is_subscription:
+            raise UsageError("only a group that is subscribed to topics can be rewound")
+        deadline = now() + within
+        await self.cluster.wait_for_partitions(to, within)
+        resets = {tp: place for tp, place in to.items() if isinstance(place, Reset)}
+        found = await self._lookup.places(resets, within=deadline - now())
+        offsets = {
+            tp: OffsetAndMetadata(found[tp]) if isinstance(place, Reset) else place
+            for tp, place in to.items()
+            if tp in found or not isinstance(place, Reset)
+        }
+        if offsets:
+            with self.assigned.rewinding():
+                await self.rewinder.rewind(offsets, deadline - now())
+
+    # What rebalances do
+
+    def group_metadata(self) -> GroupMetadata:
+        """Return who this consumer is in its group.
+
+        Raises:
+            UsageError: there is no group.
+        """
+        self.group_committer()
+        return self.identity()
+
+    def to_be_revoked(self) -> frozenset[TopicPartition]:
+        """Return the partitions that the next step releases."""
+        return self.assigned.to_be_revoked
+
+    def lost(self) -> frozenset[TopicPartition]:
+        """Return the partitions that the last poll reported as lost, or lost since."""
+        return self.assigned.lost_now
+
+    def delay_revoke(self, partitions: Collection[TopicPartition]) -> bool:
+        """Keep partitions through the next poll."""
+        return self.assigned.delay(partitions)
+
+    def enforce_rebalance(self, reason: str) -> None:
+        """Make the group divide its partitions anew.
+
+        Raises:
+            UsageError: this consumer is not a member of a group.
+            ClosedError: it is closed.
+        """
+        self.check_open()
+        if self.member is None or not self.wanted.is_subscription:
+            raise UsageError("only a member of a group can ask for a rebalance")
+        self.member.enforce_rebalance(reason)
+
+    def rebalances(self) -> Rebalances:
+        """Return an iterator over what rebalances do from now on."""
+        return Rebalances(self.assigned.feed)
+
+    async def next_revoke(self) -> tuple[RevokeRequested, Hold]:
+        """Return the next request of a revocation, and what keeps its partitions.
+
+        Raises:
+            UsageError: there is no group.
+        """
+        self.group_committer()
+        return await self.assigned.feed.next_request()
+
 
 def _never() -> None:
-    """No time limit."""
+    """There is no time limit."""
+
+
+def _not_assigned(tp: TopicPartition) -> UsageError:
+    return UsageError(f"{tp.topic}-{tp.partition} is not assigned to this consumer")

@@ -1,4 +1,4 @@
-"""What a consumer tells about itself."""
+"""A snapshot of a consumer."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ class ConsumerStatistics:
     """A snapshot of a consumer.
 
     Attributes:
-        state: ``new``, ``starting``, ``running``, ``failed``, ``closing``, ``closed``.
-        group: name of the member's state in the group, None without a group.
-        group_protocol: ``consumer`` (KIP-848) or ``classic``, None without a group.
-        generation: the member's epoch, or in the classic protocol the group's
-            generation; -1 while it is no member.
-        assigned: partitions assigned.
-        paused: of these, those paused.
-        to_be_revoked: of these, those that the group asked back.
-        fetches_in_flight: fetch requests without an answer.
-        buffered_bytes: bytes fetched and not handed out, without paused partitions.
-        stale_answers: fetched data that was dropped because of a seek or the like.
+        state: ``new``, ``starting``, ``running``, ``failed``, ``closing`` or
+            ``closed``.
+        group: state of the membership in the group; None without a group.
+        group_protocol: ``consumer`` (KIP-848) or ``classic``; None without a group.
+        generation: the member epoch, or the generation in the classic protocol; -1
+            while the consumer is no member.
+        assigned: number of assigned partitions.
+        paused: how many of these are paused.
+        to_be_revoked: how many of these have a requested revocation.
+        fetches_in_flight: number of fetch requests without an answer.
+        buffered_bytes: bytes that were fetched and not handed out, without those of
+            paused partitions.
+        stale_answers: number of fetched partitions whose data was dropped because the
+            position had changed, for example by a seek.
     """
 
     state: str

@@ -6,21 +6,21 @@ import re
 from collections.abc import Collection, Iterable
 from typing import TypeAlias
 
+from kafkaio._arguments import partition_of, topics_of, type_name
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.metadata import ClusterView
-from kafkaio.consumer.arguments import partition_of
-from kafkaio.errors import UsageError
+from kafkaio.errors import ArgumentTypeError, UsageError
 from kafkaio.types import TopicPartition
 
 __all__ = ["Topics", "Wanted"]
 
-#: One topic, several, or all whose whole name a pattern matches.
+#: One topic, several topics, or every topic whose whole name a pattern matches.
 Topics: TypeAlias = str | Collection[str] | re.Pattern[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Exactly one of the attributes is set, or none for nothing at all.
+    """What is to be read. One attribute is set at most; none stands for nothing.
 
     Attributes:
         topics: names of topics.
@@ -36,26 +36,24 @@ class Wanted:
     def of(
         cls, topics: Topics | None, partitions: Iterable[TopicPartition] | None
     ) -> Wanted:
-        """Read the arguments that users give.
+        """Check the arguments of a user, and return what they ask for.
 
-        No topics at all, or no partitions, is the wanted for nothing, as in Java.
+        An empty collection of topics or of partitions asks for nothing, as in Java.
 
         Raises:
-            UsageError: both are given, or a topic has no name.
+            ArgumentTypeError: an argument, or an item of it, has the wrong type.
+            ArgumentValueError: the name of a topic is empty, or a number negative.
+            UsageError: both are given.
         """
         if topics is not None and partitions is not None:
             raise UsageError("give topics to subscribe to, or partitions, not both")
         if partitions is not None:
-            chosen = tuple(dict.fromkeys(partition_of(p) for p in partitions))
-            return cls(partitions=chosen or None)
+            return cls(partitions=_partitions_of(partitions) or None)
         if topics is None:
             return cls()
         if isinstance(topics, re.Pattern):
             return cls(pattern=topics)
-        names = frozenset([topics] if isinstance(topics, str) else topics)
-        if not all(names) or not _are_names(names):
-            raise UsageError(f"a topic needs a name, not {sorted(map(repr, names))}")
-        return cls(topics=names or None)
+        return cls(topics=frozenset(topics_of(topics)) or None)
 
     @property
     def is_nothing(self) -> bool:
@@ -64,13 +62,18 @@ class Wanted:
 
     @property
     def is_subscription(self) -> bool:
-        """Whether topics are wanted, rather than fixed partitions."""
+        """Whether topics are to be read, rather than fixed partitions."""
         return self.topics is not None or self.pattern is not None
 
     def partitions_in(
         self, cluster: ClusterView, *, with_internal: bool
     ) -> set[TopicPartition]:
-        """Every partition of the topics wanted that the cluster has."""
+        """Return every partition that the cluster has of the topics.
+
+        Args:
+            cluster: the view of the cluster.
+            with_internal: whether a pattern matches internal topics, too.
+        """
         return {
             TopicPartition(name, number)
             for name in cluster.topics
@@ -80,11 +83,16 @@ class Wanted:
         }
 
     def matches(self, topic: str) -> bool:
-        """Whether a topic of that name is wanted."""
+        """Whether a topic of that name is to be read."""
         if self.pattern is not None:
             return self.pattern.fullmatch(topic) is not None
         return topic in (self.topics or ())
 
 
-def _are_names(names: Collection[object]) -> bool:
-    return all(isinstance(name, str) for name in names)
+def _partitions_of(partitions: object) -> tuple[TopicPartition, ...]:
+    if not isinstance(partitions, Iterable):
+        raise ArgumentTypeError(
+            "partitions must be a collection of TopicPartition, not "
+            f"{type_name(partitions)}"
+        )
+    return tuple(dict.fromkeys(map(partition_of, partitions)))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from kafkaio.producer.bulk import DeliveriesFailed
 from kafkaio.producer.delivery import Delivery
-from kafkaio.producer.life import ProducerStatistics
-from kafkaio.producer.many import DeliveriesFailed
-from kafkaio.producer.producer import Producer
+from kafkaio.producer.producer import Producer, ProducerStatistics
 
 __all__ = ["DeliveriesFailed", "Delivery", "Producer", "ProducerStatistics"]

@@ -1,4 +1,7 @@
-"""Waiting for records on their way; the handle itself is made by the codec."""
+"""Waiting for deliveries: until one record, or all of many, is settled.
+
+`Delivery` itself is part of the codec, which makes one for every record.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,19 @@ from collections.abc import Callable, Generator
 
 from kafkaio._machines.accumulator import Receipt
 from kafkaio._records._impl import Delivery
-from kafkaio._runtime.unclosed import Home
+from kafkaio._runtime.lifecycle import Home
 from kafkaio.types import RecordMetadata
 
-__all__ = ["Delivery", "settled", "waits_at"]
+__all__ = ["Delivery", "settled", "waiting_at"]
 
 
-def waits_at(
+def waiting_at(
     home: Home,
 ) -> Callable[[Delivery], Generator[object, None, RecordMetadata]]:
-    """What ``await delivery`` runs if the record is not acknowledged yet.
+    """Return what ``await delivery`` runs while the record is not settled.
 
     Args:
-        home: where the producer was started.
+        home: the loop and process in which the producer was started.
     """
 
     def until_done(delivery: Delivery) -> Generator[object, None, RecordMetadata]:
@@ -30,10 +33,11 @@ def waits_at(
 
         Raises:
             KafkaError: the record failed; see `Delivery`.
-            ClosedError: the wrong event loop runs; the record may still be written.
+            ClosedError: another event loop runs, or another process; the record may
+                still be written.
         """
         loop = asyncio.get_running_loop()
-        if loop is not home.loop or home.is_elsewhere:  # what `check` does, in line
+        if loop is not home.loop or home.is_elsewhere:  # as `check` does
             home.check()
         receipt = delivery.receipt()
         while not receipt.is_settled:
@@ -47,7 +51,7 @@ def waits_at(
 def _wait(
     receipt: Receipt, loop: asyncio.AbstractEventLoop
 ) -> Generator[object, None, None]:
-    # A future of its own for each waiter: cancelling a shared one would cancel all.
+    # Each waiter has a future of its own: to cancel a shared one would cancel all.
     waiter: asyncio.Future[None] = loop.create_future()
     receipt.when_settled(waiter)
     try:
@@ -58,7 +62,7 @@ def _wait(
 
 
 async def settled(receipts: list[Receipt]) -> None:
-    """Wait until all of ``receipts`` are settled, whatever became of the records."""
+    """Wait until all of ``receipts`` are settled, by success or failure."""
     pending = list(receipts)
     while pending:
         receipt = pending.pop()

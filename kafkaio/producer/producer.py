@@ -1,68 +1,116 @@
-"""The producer, as users see it."""
+"""The producer, as users see it: `Producer`, whole.
+
+A record passes through three stages. Taking it in is synchronous: `Producer` puts it
+into the open batch of its partition, directly (`kafkaio._records._append`) or through
+the accumulator (`kafkaio._machines.accumulator`), and returns a `Delivery`. The sender
+(`kafkaio.producer.sender`) writes batches to the brokers, and `outcomes` settles their
+deliveries by the answers. A call waits only where the buffer has no space
+(`kafkaio.producer.backpressure`), or for deliveries.
+
+Background tasks and callbacks hold the parts of a producer and never the producer, so
+that one that is forgotten open is collected, warns and ends its parts.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from threading import get_ident
 from typing import TYPE_CHECKING, Self, Unpack
 
 import anyio
 
-from kafkaio._machines.accumulator import PlainRecord
+from kafkaio._arguments import check_topic, seconds_of
+from kafkaio._dataclass import dataclass
+from kafkaio._machines.accumulator import (
+    Accumulator,
+    AccumulatorStatistics,
+    Chooser,
+    Limits,
+    PlainRecord,
+    ProduceBatch,
+    Receipt,
+)
+from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._net.transport import Dial
-from kafkaio._records._impl import Enqueuer
-from kafkaio._records.batch import Rows
-from kafkaio._runtime.clock import wall_ms
+from kafkaio._records._impl import OpenBatches, open_batch_first
+from kafkaio._records.batch import BatchBuilder, Compression, Rows
+from kafkaio._records.compression import Compressor
+from kafkaio._runtime.clock import now, roll, wall_clock, wall_ms
+from kafkaio._runtime.lifecycle import Closeable, Lifecycle, State, weakly
 from kafkaio.client.client import Client, cluster_of
 from kafkaio.client.cluster import Cluster
 from kafkaio.config import ProducerConfig, ProducerOptions
 from kafkaio.config.signature import OptionsSignature
-from kafkaio.errors import BufferFull, KafkaTimeout
-from kafkaio.producer.arguments import check_destination
-from kafkaio.producer.delivery import Delivery
-from kafkaio.producer.life import ProducerLife, ProducerStatistics
-from kafkaio.producer.many import Sent, plan
-from kafkaio.producer.table import SentRows, check_rows
-from kafkaio.types import Headers, RecordMetadata
+from kafkaio.errors import BufferFull, ClosedError, KafkaTimeout
+from kafkaio.producer.arguments import RecordMaker, check_destination
+from kafkaio.producer.backpressure import BufferSpace
+from kafkaio.producer.bulk import SentRows, SentValues, check_rows, plan
+from kafkaio.producer.delivery import Delivery, settled, waiting_at
+from kafkaio.producer.sender import Sender
+from kafkaio.types import Headers, RecordMetadata, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["Producer", "ProducerStatistics"]
 
-#: Bytes that may be taken in before the loop gets a turn, one record at a time, and
-#: many in one call: less than a millisecond's work.
+#: Bytes that are taken in before the event loop gets a turn, by calls with one record
+#: and by calls with many: less than a millisecond of work.
 _TURN_BYTES = 65_536
 _TURN_BYTES_MANY = 1_048_576
+#: Seconds that cancelled tasks have to end.
+_GRACE = 0.1
 
 
-class Producer(ProducerLife):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerStatistics:
+    """A snapshot of a producer.
+
+    Attributes:
+        state: ``new``, ``starting``, ``running``, ``failed`` (a background task
+            crashed), ``closing`` or ``closed``.
+        producer_id: the id that makes it idempotent (KIP-98), -1 while it has none.
+        producer_epoch: the epoch of that id, -1 while it has none.
+        waiting_for_room: calls that wait for buffer memory.
+        buffer: what is buffered and in flight.
+    """
+
+    state: str
+    producer_id: int
+    producer_epoch: int
+    waiting_for_room: int
+    buffer: AccumulatorStatistics
+
+
+class Producer(Closeable):
     """Writes records to Kafka.
 
     Records of one partition are written in the order of the calls that enqueued them,
-    and, with idempotence (the default), none of them twice, whatever fails on the
-    way. ``async with`` opens and closes it; `start` and `close` are the same by hand.
-    Who leaves by an exception waits ``request_timeout_ms`` at most for what is not
-    acknowledged.
+    and, with idempotence (the default), each at most once, also when requests are
+    retried. ``async with`` starts and closes the producer, as `start` and `close` do.
+    If the block is left by an exception, closing waits at most ``request_timeout_ms``
+    for acknowledgements.
 
-    It belongs to the event loop and the process that started it: in another thread, on
-    another loop and after a fork its methods raise ClosedError. While its own loop
-    stands still, another loop in the same thread may get up to 255 records into each
-    open batch before that; awaiting their deliveries there raises ClosedError, and
-    they are written when the producer's loop goes on. A producer that is forgotten open
-    gives a ResourceWarning; its tasks and connections end, and deliveries on their
-    way fail with ClosedError.
+    A producer belongs to the event loop and the process that started it. In another
+    thread, on another loop and after a fork, its methods raise ClosedError. There is
+    one limit: while its own loop is stopped, another loop in the same thread can get
+    up to 255 records into each open batch before that. To await their deliveries there
+    raises ClosedError, and the records are written when the producer's loop continues.
+    A producer that is garbage-collected before it is closed emits a ResourceWarning;
+    its tasks and connections end, and pending deliveries fail with ClosedError.
 
     Args:
-        bootstrap_servers: ``"host:port,host2:port"``, a sequence of such, or a started
-            `kafkaio.Client` to share, which `close` then leaves open.
+        bootstrap_servers: ``"host:port,host2:port"``, a sequence of such strings, or a
+            started `kafkaio.Client` to share. `close` leaves a shared client open.
         observer: an object with any of the methods of `kafkaio.Observer`, or a list of
-            such objects. A shared client has its own; none can be given beside it.
+            such objects. Not allowed with a shared client, which has its own.
         options: see `kafkaio.ProducerConfig`. A shared client has the options of
-            `kafkaio.ClientConfig`; none of them can be given beside it.
+            `kafkaio.ClientConfig` already; none of them is allowed with it.
 
     Raises:
-        ConfigurationError: an option is unknown or impossible.
+        ConfigurationError: an option is unknown or its value impossible.
     """
 
     __signature__ = OptionsSignature(ProducerOptions, ProducerConfig)
@@ -75,7 +123,7 @@ class Producer(ProducerLife):
         **options: Unpack[ProducerOptions],
     ) -> None:
         if isinstance(bootstrap_servers, Client):
-            # A client that nobody refers to any more ends its cluster.
+            # Keeps the shared client alive: a collected client ends its cluster.
             self._client = bootstrap_servers
             config = ProducerConfig.sharing(bootstrap_servers.config, options, observer)
             self._set_up(config, cluster_of(bootstrap_servers), owns_cluster=False)
@@ -87,17 +135,35 @@ class Producer(ProducerLife):
     def _set_up(
         self, config: ProducerConfig, cluster: Cluster, *, owns_cluster: bool
     ) -> None:
-        super()._set_up(config, cluster, owns_cluster=owns_cluster)
-        if self._is_plain and type(self).enqueue_nowait is _ENQUEUE_NOWAIT:
-            # The same without a frame of its own, which is a fifth of what it takes.
-            enqueuer = Enqueuer(self._lanes, self._enqueue_now)
-            vars(self)["enqueue_nowait"] = enqueuer.enqueue
+        self._life = Lifecycle("producer", config.client_id)
+        self._life.add_crash_listener(weakly(self._fail_records))
+        self.config = config
+        self._cluster = cluster
+        self._owns_cluster = owns_cluster
+        self._identity = ProducerIdentity() if config.enable_idempotence else None
+        self._accumulator = _make_accumulator(
+            config, self._identity, partial(_report_lost, cluster)
+        )
+        self._budget = self._accumulator.budget
+        self._space = BufferSpace(
+            self._budget, self._accumulator.gate, config.max_block_ms / 1000
+        )
+        self._make = RecordMaker(config).make
+        # A serializer must run first, so that nothing can be taken in as it is passed.
+        is_plain = not (config.key_serializer or config.value_serializer)
+        self._open_batches = self._budget.open_batches
+        self._intake = self._open_batches if is_plain else None
+        self._take = self._open_batches.take if is_plain else _take_nothing
+        self._largest = min(config.max_request_size, config.buffer_memory)
+        self._sender: Sender | None = None
+        self._now = now
+        self._undo: list[Callable[[], None]] = []
 
     @classmethod
     def from_properties(
         cls, properties: Mapping[str, object], *, observer: object | None = None
     ) -> Self:
-        """Make a producer of Kafka's dotted names, such as ``bootstrap.servers``.
+        """Make a producer from Kafka's dotted names, such as ``bootstrap.servers``.
 
         Raises:
             ConfigurationError: a name is unknown, or a value is impossible.
@@ -113,7 +179,7 @@ class Producer(ProducerLife):
         observer: object | None = None,
         dial: Dial | None = None,
     ) -> Self:
-        """Make a producer of options that were checked before.
+        """Make a producer from options that are checked already.
 
         Args:
             config: the options.
@@ -124,6 +190,108 @@ class Producer(ProducerLife):
         cluster = Cluster(config, observer, dial)
         producer._set_up(config, cluster, owns_cluster=True)
         return producer
+
+    def __repr__(self) -> str:
+        buffer = self._accumulator.statistics()
+        identity = self._identity and self._identity.current
+        who = f" id={identity.producer_id}/{identity.epoch}" if identity else ""
+        return (
+            f"<Producer {self.config.client_id!r} {self._life.state.value}{who} | "
+            f"{buffer.topics} topics | {buffer.waiting_batches} batches waiting, "
+            f"{buffer.batches_on_wire} on the wire, {buffer.used_bytes} bytes>"
+        )
+
+    def statistics(self) -> ProducerStatistics:
+        """Return a snapshot of the producer."""
+        identity = self._identity.current if self._identity is not None else None
+        return ProducerStatistics(
+            state=self._life.state.value,
+            producer_id=-1 if identity is None else identity.producer_id,
+            producer_epoch=-1 if identity is None else identity.epoch,
+            waiting_for_room=len(self._space),
+            buffer=self._accumulator.statistics(),
+        )
+
+    async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Connect to the cluster; returns when it has answered.
+
+        If the call fails or is cancelled, the producer is closed.
+
+        Args:
+            timeout: seconds; ``default_api_timeout_ms`` by default.
+
+        Raises:
+            ArgumentTypeError: the timeout is no number.
+            ArgumentValueError: the timeout is negative; nothing was started.
+            BrokerNotAvailable: no bootstrap server answered in time.
+            AuthenticationError: the brokers refuse the client.
+            ClosedError: the producer was started or closed before, or a shared client
+                is not running.
+        """
+        if timeout is not None:
+            seconds_of("timeout", timeout)
+        home = self._life.begin()
+        # A forked process has no sender: no record must go into an open batch there.
+        home.on_fork = self._open_batches.clear
+        self._open_batches.bind(get_ident, home.check)
+        self._accumulator.placement.wait = waiting_at(home)
+        cluster, life = self._cluster, self._life
+        # Bound once: to find the running loop costs more than to read its clock.
+        self._now = home.loop.time
+        try:
+            if self._owns_cluster:
+                await cluster.start(timeout)
+            sender = Sender(
+                cluster, self.config, self._accumulator, self._identity, self._space
+            )
+            sender.on_end = partial(
+                life.crashed, ClosedError("the producer's client was closed")
+            )
+            sender.start()
+            self._sender = sender
+            self._undo.append(cluster.add_metadata_listener(sender.metadata_changed))
+            self._undo.append(cluster.add_crash_listener(life.crashed))
+            sender.metadata_changed(cluster.view)
+            life.started()
+        except BaseException:
+            await self.close(timeout=0)
+            raise
+        cluster.observer.started("producer", self.config.client_id)
+
+    async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Send what was enqueued, then close.
+
+        From the call on, no record is taken in. When it returns, every delivery is
+        done and every connection of the producer's own client is closed. If the call
+        is cancelled, what is not acknowledged fails at once and the call waits for the
+        rest; cancelled again, it returns, and the rest is done in the background. It
+        may be called again, also by several tasks: all of them wait for the same end.
+
+        Args:
+            timeout: seconds to wait for acknowledgements. Records without one by then
+                fail with ClosedError, though they may have been written. By default
+                ``delivery_timeout_ms`` is the limit, as for every record.
+
+        Raises:
+            ArgumentTypeError: the timeout is no number.
+            ArgumentValueError: the timeout is negative; nothing was closed.
+            ClosedError: the producer belongs to another event loop or process.
+        """
+        if timeout is not None:
+            seconds_of("timeout", timeout)
+        before = self._life.begin_close()
+        if before is None:
+            await self._life.closed()
+            return
+        flushes = before is State.RUNNING and timeout != 0
+        deadline = None if timeout is None else now() + timeout
+        self._space.close(self._life.why_unusable())
+        await self._life.close(
+            partial(self._flush_within, timeout) if flushes else None,
+            partial(self._end, deadline),
+        )
+
+    # ---- records ---------------------------------------------------------------------
 
     async def send(
         self,
@@ -137,15 +305,16 @@ class Producer(ProducerLife):
     ) -> RecordMetadata:
         """Write a record and wait until it is acknowledged.
 
-        A lone record leaves at once. If the call is cancelled while it waits for
-        buffer room, nothing is written; afterwards the record may still be.
+        A record is sent at once if no request to its leader is in flight. If the call
+        is cancelled while it waits for buffer memory, nothing is written; if it is
+        cancelled later, the record may be written.
 
         Args:
             topic: name of the topic.
-            value: ``bytes``, or what ``value_serializer`` takes; None for a tombstone.
-            key: ``bytes``, or what ``key_serializer`` takes. Records with the same
-                key go to the same partition.
-            headers: pairs of name and value (``bytes`` or None), or a mapping.
+            value: bytes, None for a tombstone, or what ``value_serializer`` takes.
+            key: bytes, None for no key, or what ``key_serializer`` takes. Records with
+                the same key go to the same partition.
+            headers: pairs of name and bytes, or a mapping; a name may repeat in pairs.
             timestamp: milliseconds since the Unix epoch; now by default.
             partition: number of the partition; chosen by the partitioner by default.
 
@@ -153,23 +322,24 @@ class Producer(ProducerLife):
             Where the record was written.
 
         Raises:
-            TypeError: an argument is of the wrong type; nothing was enqueued.
-            ValueError: an argument is impossible; nothing was enqueued.
-            RecordTooLarge: the record can never fit the limits in force.
-            DeliveryTimeout: no acknowledgement within ``delivery_timeout_ms``.
-            UnknownTopicOrPartition: no such topic or partition.
+            ArgumentTypeError: an argument has the wrong type; nothing was enqueued.
+            ArgumentValueError: an argument has an impossible value; nothing was
+                enqueued.
+            RecordTooLarge: the record can never be sent with the limits that are set.
+            DeliveryTimeout: no acknowledgement came within ``delivery_timeout_ms``.
+            UnknownTopicOrPartition: there is no such topic or partition.
             BrokerError: the broker refused the record, for the reason given.
-            KafkaTimeout: no buffer room within ``max_block_ms``.
+            KafkaTimeout: there was no buffer memory within ``max_block_ms``.
             ClosedError: the producer is not started, or closed.
         """
         delivery = None
-        if self._lanes.taken < _TURN_BYTES:
+        if self._open_batches.taken < _TURN_BYTES:
             delivery = self._take(topic, value, key, headers, timestamp, partition)
         if delivery is None:
-            self._check_running()
+            self._life.check()
             check_destination(topic, partition)
             record = self._make(key, value, headers, timestamp)
-            if self._lanes.taken < _TURN_BYTES:
+            if self._open_batches.taken < _TURN_BYTES:
                 delivery = self._enqueue_at_once(topic, partition, record)
             if delivery is None:
                 delivery = await self._enqueue_later(topic, partition, record)
@@ -185,30 +355,31 @@ class Producer(ProducerLife):
         timestamp: int | None = None,
         partition: int | None = None,
     ) -> Delivery:
-        """Take a record in, waiting for buffer room only, first come, first served.
+        """Take a record in, waiting for buffer memory only.
 
-        If the call is cancelled, nothing was taken in.
+        Calls that wait are served in their order. If the call is cancelled, the record
+        was not taken in.
 
         Args:
-            topic: see `send`, as for the others.
-            value: likewise.
-            key: likewise.
-            headers: likewise.
-            timestamp: likewise.
-            partition: likewise.
+            topic: as for `send`.
+            value: as for `send`.
+            key: as for `send`.
+            headers: as for `send`.
+            timestamp: as for `send`.
+            partition: as for `send`.
 
         Returns:
-            A handle to await the acknowledgement with, which raises what `send`
-            raises for a record that failed on the way.
+            A handle to await the acknowledgement with. It raises what `send` raises for
+            a record that fails after it was taken in.
 
         Raises:
-            TypeError: an argument is of the wrong type.
-            ValueError: an argument is impossible.
-            RecordTooLarge: the record can never fit the limits in force.
-            KafkaTimeout: no buffer room within ``max_block_ms``.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: an argument has an impossible value.
+            RecordTooLarge: the record can never be sent with the limits that are set.
+            KafkaTimeout: there was no buffer memory within ``max_block_ms``.
             ClosedError: the producer is not started, or closed.
         """
-        if self._lanes.taken < _TURN_BYTES:
+        if self._open_batches.taken < _TURN_BYTES:
             delivery = self._take(topic, value, key, headers, timestamp, partition)
             if delivery is not None:
                 return delivery
@@ -219,8 +390,8 @@ class Producer(ProducerLife):
     async def _enqueue(
         self, topic: str, partition: int | None, record: PlainRecord, limit: int
     ) -> Delivery:
-        self._check_running()
-        if self._lanes.taken < limit:
+        self._life.check()
+        if self._open_batches.taken < limit:
             delivery = self._enqueue_at_once(topic, partition, record)
             if delivery is not None:
                 return delivery
@@ -229,35 +400,38 @@ class Producer(ProducerLife):
     def _enqueue_at_once(
         self, topic: str, partition: int | None, record: PlainRecord
     ) -> Delivery | None:
-        size = self._accumulator.size_of(record)
+        size = self._budget.size_of(record)
         timestamp, key, value, headers = record
-        delivery = self._lanes.take(topic, value, key, headers, timestamp, partition)
-        if delivery is None and self._room.try_reserve(size):
+        delivery = self._open_batches.take(
+            topic, value, key, headers, timestamp, partition
+        )
+        if delivery is None and self._space.try_reserve(size):
             delivery = self._take_in(topic, partition, record, size)
         return delivery
 
     async def _enqueue_later(
         self, topic: str, partition: int | None, record: PlainRecord
     ) -> Delivery:
-        size = self._accumulator.size_of(record)
-        if self._lanes.taken >= _TURN_BYTES:
-            # A loop that only enqueues would otherwise fill the buffer before the
-            # sender, or anybody else, gets a turn.
+        size = self._budget.size_of(record)
+        if self._open_batches.taken >= _TURN_BYTES:
+            # A task that only enqueues would otherwise fill the buffer before the
+            # sender, or any other task, runs.
             await asyncio.sleep(0)
-            self._lanes.taken = 0
-            self._check_running()
+            self._open_batches.taken = 0
+            self._life.check()
             delivery = self._enqueue_at_once(topic, partition, record)
             if delivery is not None:
                 return delivery
         self._wake()
-        await self._room.reserve(size)
+        await self._space.reserve(size)
         try:
-            self._check_running()
+            self._life.check()
         except BaseException:
-            self._accumulator.release(size)
+            self._budget.release(size)
             raise
         return self._take_in(topic, partition, record, size)
 
+    @open_batch_first
     def enqueue_nowait(
         self,
         topic: str,
@@ -271,47 +445,34 @@ class Producer(ProducerLife):
         """Take a record in, or raise BufferFull where `enqueue` would wait.
 
         Args:
-            topic: see `send`, as for the others.
-            value: likewise.
-            key: likewise.
-            headers: likewise.
-            timestamp: likewise.
-            partition: likewise.
+            topic: as for `send`.
+            value: as for `send`.
+            key: as for `send`.
+            headers: as for `send`.
+            timestamp: as for `send`.
+            partition: as for `send`.
 
         Returns:
-            A handle to await the acknowledgement with.
+            A handle to await the acknowledgement with, as `enqueue` returns.
 
         Raises:
-            TypeError: an argument is of the wrong type.
-            ValueError: an argument is impossible.
-            RecordTooLarge: the record can never fit the limits in force.
-            BufferFull: no room now, or others wait for room.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: an argument has an impossible value.
+            RecordTooLarge: the record can never be sent with the limits that are set.
+            BufferFull: there is not enough buffer memory now, or other calls wait for
+                it.
             ClosedError: the producer is not started, or closed.
         """
-        delivery = self._take(topic, value, key, headers, timestamp, partition)
-        if delivery is not None:
-            return delivery
-        return self._enqueue_now(topic, value, key, headers, timestamp, partition)
-
-    def _enqueue_now(
-        self,
-        topic: str,
-        value: object,
-        key: object,
-        headers: Headers,
-        timestamp: int | None,
-        partition: int | None,
-    ) -> Delivery:
-        self._check_running()
+        self._life.check()
         check_destination(topic, partition)
         record = self._make(key, value, headers, timestamp)
         delivery = self._enqueue_at_once(topic, partition, record)
         if delivery is None:
             self._wake()
             raise BufferFull(
-                f"no room for {self._accumulator.size_of(record)} bytes in "
+                f"no space for {self._budget.size_of(record)} bytes in "
                 f"buffer_memory={self.config.buffer_memory}; "
-                f"{len(self._room)} calls wait for room"
+                f"{len(self._space)} calls wait for it"
             )
         return delivery
 
@@ -320,8 +481,10 @@ class Producer(ProducerLife):
     ) -> Delivery:
         accumulator = self._accumulator
         at = self._now()
-        receipt = accumulator.append_reserved(topic, partition, record, at, size)
-        if accumulator.has_news and self._sender is not None:
+        receipt = accumulator.placement.append_reserved(
+            topic, partition, record, at, size
+        )
+        if accumulator.backlog.has_news and self._sender is not None:
             self._sender.batch_begun()
         return Delivery(receipt, receipt.count - 1, record[0])
 
@@ -330,8 +493,9 @@ class Producer(ProducerLife):
     ) -> Sequence[RecordMetadata]:
         """Write several records and wait until all of them are acknowledged.
 
-        All are checked before the first is taken in. If the call is cancelled, those
-        taken in may still be written.
+        All are checked before the first is taken in. Records of one partition are
+        written in the order of ``values``. If the call is cancelled, records that were
+        taken in may be written.
 
         Args:
             topic: name of the topic.
@@ -339,49 +503,50 @@ class Producer(ProducerLife):
 
         Returns:
             Where each record was written, in the order of ``values``: a read-only
-            sequence that makes each item when it is taken.
+            sequence that makes each item when it is used.
 
         Raises:
-            TypeError: a value is of the wrong type; nothing was enqueued.
-            ValueError: a value is impossible; nothing was enqueued.
-            RecordTooLarge: a record can never fit; nothing was enqueued.
-            DeliveriesFailed: an exception group of what befell the records that
-                failed; it tells which they are, and what became of the others.
+            ArgumentTypeError: a value has the wrong type; nothing was enqueued.
+            ArgumentValueError: a value is impossible; nothing was enqueued.
+            RecordTooLarge: a record can never be sent; nothing was enqueued.
+            DeliveriesFailed: some records failed: an exception group of their errors.
+                It has the error of each record that failed, and the place of each
+                other.
             ClosedError: the producer is not started, or closed.
         """
-        self._check_running()
-        check_destination(topic, None)
-        if self._is_plain and isinstance(values, list | tuple):
+        self._life.check()
+        check_topic(topic)
+        if self._intake is not None and isinstance(values, list | tuple):
             plain = list(values)
-            if self._lanes.are_plain(plain):
+            if self._open_batches.are_plain(plain):
                 return await self._send_values(topic, plain)
-        planned = plan(topic, values, self._make)
+        planned = plan(values, self._make)
         for _, record in planned:
-            self._accumulator.size_of(record)
-        sent = Sent()
+            self._budget.size_of(record)
+        sent = SentValues()
         try:
             for partition, record in planned:
                 sent.add(await self._enqueue(topic, partition, record, _TURN_BYTES))
-        except Exception as error:  # noqa: BLE001 - told with the others
+        except Exception as error:  # noqa: BLE001 - raised with the others
             sent.fail_rest(len(planned), error)
         return await sent.outcome()
 
     async def _send_values(
         self, topic: str, values: list[object]
     ) -> Sequence[RecordMetadata]:
-        lanes = self._lanes
-        sent = Sent()
+        open_batches = self._open_batches
+        sent = SentValues()
         try:
             while sent.count < len(values):
                 run = None
-                if lanes.taken < _TURN_BYTES_MANY:
-                    run = lanes.take_values(topic, values, sent.count)
+                if open_batches.taken < _TURN_BYTES_MANY:
+                    run = open_batches.take_values(topic, values, sent.count)
                 if run is None:
                     record = self._make(None, values[sent.count], (), None)
                     sent.add(await self._enqueue(topic, None, record, _TURN_BYTES_MANY))
                 else:
                     sent.add_run(run)
-        except Exception as error:  # noqa: BLE001 - told with the others
+        except Exception as error:  # noqa: BLE001 - raised with the others
             sent.fail_rest(len(values), error)
         return await sent.outcome()
 
@@ -398,22 +563,22 @@ class Producer(ProducerLife):
     ) -> pa.Table:
         """Write the rows of an Arrow table and wait until all are acknowledged.
 
-        Rows go from the table's memory into batches without a Python object for each;
-        the serializers are not asked. Rows of one partition keep their order. All are
-        checked before the first is taken in. If the call is cancelled, those taken in
-        may still be written.
+        Rows are copied from the table's memory into batches without a Python object for
+        each; serializers are not called. Rows of one partition keep their order. All
+        are checked before the first is taken in. If the call is cancelled, rows that
+        were taken in may be written.
 
         Args:
             topic: name of the topic.
-            table: the table; it must not change meanwhile.
+            table: the table; it must not change during the call.
             key: name of the column of keys, binary or text; None for records without
                 keys. Rows with the same key go to the same partition.
-            value: name of the column of values, likewise; None for tombstones, as is
-                a null in it.
+            value: name of the column of values, binary or text; None for tombstones, as
+                is a null in it.
             headers: name of the column of headers: lists of structs of name and
                 value, or maps; None for records without headers.
             timestamp: name of the column of timestamps, of Arrow's type or integers
-                that count milliseconds; None, as a null in it, for the present time.
+                in milliseconds; None, as a null in it, for the current time.
             partition: number of the partition of all rows; chosen by the partitioner,
                 row by row, by default.
 
@@ -423,18 +588,19 @@ class Producer(ProducerLife):
 
         Raises:
             ImportError: pyarrow is not installed: ``pip install 'kafkaio[arrow]'``.
-            KeyError: the table has no such column; nothing was enqueued.
-            UsageError: a column or a row cannot be sent; nothing was enqueued.
-            RecordTooLarge: a row can never fit; nothing was enqueued.
+            ArgumentTypeError: an argument has the wrong type; nothing was enqueued.
+            ArgumentValueError: there is no such column, or a column or a row cannot be
+                sent; nothing was enqueued.
+            RecordTooLarge: a row can never be sent; nothing was enqueued.
             UnknownTopicOrPartition: the cluster has no such topic; nothing was
                 enqueued.
-            DeliveriesFailed: an exception group of what befell the rows that failed;
-                it tells which they are, and what became of the others.
+            DeliveriesFailed: some rows failed: an exception group of their errors. It
+                has the error of each row that failed, and the place of each other.
             ClosedError: the producer is not started, or closed.
         """
         from kafkaio.arrow import rows_from_table
 
-        self._check_running()
+        self._life.check()
         check_destination(topic, partition)
         columns = {"key": key, "value": value, "headers": headers}
         now = wall_ms()
@@ -445,16 +611,16 @@ class Producer(ProducerLife):
         try:
             for rows in parts:
                 await self._enqueue_rows(topic, partition, rows, sent)
-        except Exception as error:  # noqa: BLE001 - told with the others
+        except Exception as error:  # noqa: BLE001 - raised with the others
             sent.fail_rest(error)
         return await sent.outcome()
 
     async def _enqueue_rows(
         self, topic: str, partition: int | None, rows: Rows, sent: SentRows
     ) -> None:
-        lanes, start = self._lanes, 0
+        open_batches, start = self._open_batches, 0
         while start < rows.length:
-            taken = lanes.take_rows(
+            taken = open_batches.take_rows(
                 topic, partition, rows, start, sent.places, _TURN_BYTES_MANY
             )
             if not taken:
@@ -464,19 +630,25 @@ class Producer(ProducerLife):
             start += taken
 
     async def flush(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Wait until every record taken in before the call is done, or has failed.
+        """Wait until every record that was taken in before is acknowledged or failed.
 
-        Batches leave at once instead of lingering. What failed is told by the
-        deliveries, not here.
+        Batches leave at once instead of lingering. Errors of records are raised by
+        their deliveries, not here. If the call is cancelled, the records stay on their
+        way.
 
         Args:
-            timeout: seconds; no limit but ``delivery_timeout_ms`` by default.
+            timeout: seconds; by default ``delivery_timeout_ms`` is the limit, as for
+                every record.
 
         Raises:
+            ArgumentTypeError: the timeout is no number.
+            ArgumentValueError: the timeout is negative.
             KafkaTimeout: some records were not done in time; they stay on their way.
             ClosedError: the producer is not started, or closed.
         """
-        self._check_running()
+        if timeout is not None:
+            seconds_of("timeout", timeout)
+        self._life.check()
         with anyio.move_on_after(timeout) as scope:
             await self._flush()
         if scope.cancelled_caught:
@@ -492,24 +664,146 @@ class Producer(ProducerLife):
         topic: str,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> tuple[int, ...]:
-        """Return the partitions of a topic, asking the cluster if need be.
+        """Return the partitions of a topic, from the metadata or from the cluster.
 
         Args:
             topic: name of the topic.
             timeout: seconds; ``max_block_ms`` by default.
 
         Raises:
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: the topic is empty, or the timeout negative.
             UnknownTopicOrPartition: the cluster has no such topic.
-            AuthorizationError: the topic may not be described to us.
+            AuthorizationError: the client is not allowed to describe the topic.
+            KafkaTimeout: the cluster did not answer in time.
             ClosedError: the producer is not started, or closed.
         """
-        self._check_running()
-        check_destination(topic, None)
+        self._life.check()
+        check_topic(topic)
         if timeout is None:
             timeout = self.config.max_block_ms / 1000
+        seconds_of("timeout", timeout)
         view = await self._cluster.wait_for_topics([topic], timeout)
         return tuple(found.partition for found in view.partitions(topic))
 
+    # ---- the end ---------------------------------------------------------------------
 
-#: To tell where a subclass, or a test, has put another in its place.
-_ENQUEUE_NOWAIT = Producer.enqueue_nowait
+    async def _flush_within(self, limit: float | None) -> None:
+        with anyio.move_on_after(limit):
+            await self._flush()
+
+    async def _end(self, deadline: float | None) -> None:
+        life, sender = self._life, self._sender
+        _stop(self._undo, self._accumulator, sender, self._cluster)
+        try:
+            if sender is not None:
+                with anyio.move_on_after(_GRACE):
+                    await sender.stopped()
+        finally:
+            is_news = life.ended()
+            if self._owns_cluster:
+                left = None if deadline is None else max(0.0, deadline - now())
+                await self._cluster.close(left)
+            if is_news:
+                self._cluster.observer.closed("producer", self.config.client_id)
+
+    async def _leave(self, error: BaseException | None) -> None:
+        # A program that leaves by an exception wants to end: it waits for records no
+        # longer than one attempt may take.
+        attempt = self.config.request_timeout_ms / 1000
+        await self.close(None if error is None else attempt)
+
+    def _fail_records(self, cause: BaseException) -> None:
+        del cause  # in why_unusable()
+        error = self._life.why_unusable()
+        self._space.close(error)
+        self._accumulator.fail_all(lambda _: error)
+
+    def _abandon(self) -> None:
+        life, cluster = self._life, self._cluster
+        parts = (self._undo, self._accumulator, self._sender, cluster)
+        life.soon(partial(_stop, *parts))
+        life.soon(partial(self._space.close, life.why_unusable()))
+        if self._owns_cluster:
+            life.soon(cluster.abandon)
+
+    async def _flush(self) -> None:
+        receipts = self._accumulator.seal()
+        self._wake()
+        await settled(receipts)
+
+    def _wake(self) -> None:
+        if self._sender is not None:
+            self._sender.wake()
+
+
+# The functions below take the parts of a producer, which may be collected already.
+
+
+def _stop(
+    undo: list[Callable[[], None]],
+    accumulator: Accumulator,
+    sender: Sender | None,
+    cluster: Cluster,
+) -> None:
+    for step in undo:
+        step()
+    undo.clear()
+    accumulator.fail_all(_not_sent)
+    if sender is not None:
+        sender.stop()
+        cluster.watch_topics(sender, None)
+
+
+def _not_sent(batch: ProduceBatch | None) -> Exception:
+    if batch is None or not batch.attempts:
+        how = "before the record was sent"
+    else:
+        how = "before the record was acknowledged; it may have been written"
+    error = ClosedError(f"the producer was closed {how}")
+    if batch is not None:
+        error.__cause__ = batch.cause
+    return error
+
+
+def _report_lost(cluster: Cluster, receipt: Receipt, count: int) -> None:
+    assert receipt.error is not None
+    tp = TopicPartition(receipt.topic, receipt.partition)
+    cluster.observer.delivery_lost(tp, receipt.error, count)
+
+
+def _take_nothing(*_: object) -> Delivery | None:
+    return None
+
+
+def _make_accumulator(
+    config: ProducerConfig,
+    identity: ProducerIdentity | None,
+    on_lost: Callable[[Receipt, int], None],
+) -> Accumulator:
+    codec = Compression[config.compression_type.upper()]
+    compressor = Compressor(codec, config.compression_level)
+
+    limits = Limits(
+        batch_size=min(config.batch_size, config.max_request_size),
+        buffer_memory=config.buffer_memory,
+        max_request_size=config.max_request_size,
+        linger=config.linger_ms / 1000,
+        delivery_timeout=config.delivery_timeout_ms / 1000,
+        max_block=config.max_block_ms / 1000,
+        max_in_flight=config.max_in_flight_requests_per_connection,
+        availability_timeout=config.partitioner_availability_timeout_ms / 1000,
+    )
+    chooser = Chooser(
+        roll,
+        custom=config.partitioner,
+        ignore_keys=config.partitioner_ignore_keys,
+        adaptive=config.partitioner_adaptive_partitioning_enable,
+    )
+    new_builder = partial(BatchBuilder, compressor=compressor)
+    open_batches = OpenBatches(
+        wall_clock(),
+        min(config.max_request_size, config.buffer_memory),
+        ignore_keys=config.partitioner_ignore_keys,
+    )
+    return Accumulator(limits, chooser, identity, new_builder, open_batches, on_lost)

@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from kafkaio.consumer.commits import kafka as kafka_commits
+from kafkaio.consumer.core import Core
 from kafkaio.consumer.rebalance.assignment import PartitionAssignment
 from kafkaio.types import TopicPartition
 
@@ -16,10 +17,11 @@ def a_commit_after_giving_up(patch: pytest.MonkeyPatch) -> None:
     async def revoking(
         self: PartitionAssignment, partitions: frozenset[TopicPartition]
     ) -> None:
-        core = self.core
+        core = self.consumer
+        assert isinstance(core, Core)
         due = core.reader.ledger.due(partitions)
         await self.callbacks.revoked(partitions & set(core.reader.positions))
-        self._let_go(partitions)
+        self.drop(partitions)
 
         async def late() -> None:
             await anyio.sleep(0.5)

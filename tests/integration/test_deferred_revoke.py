@@ -187,15 +187,12 @@ async def test_past_the_deadline_only_what_was_kept_is_lost(
         first = one.consumer
         reading = tasks.create_task(one.read())
         starting = tasks.create_task(two.consumer.start())
-        event = await first.wait_for_revoke()
-        hold = event.hold()
-        assert hold.take() == event.partitions
-        await until(lambda: one.lost)
-        assert one.lost == [event.partitions]
-        assert asyncio.get_running_loop().time() >= event.deadline
-        with pytest.raises(PartitionLost):
-            await first.commit(dict.fromkeys(event.partitions, 0))
-        hold.release()
+        async with first.wait_for_revoke() as event:
+            await until(lambda: one.lost)
+            assert one.lost == [event.partitions]
+            assert asyncio.get_running_loop().time() >= event.deadline
+            with pytest.raises(PartitionLost):
+                await first.commit(dict.fromkeys(event.partitions, 0))
         assert not first.delay_revoke(event.partitions)
         kept = first.assignment
         if assignor != EAGER:
@@ -233,15 +230,12 @@ async def test_what_is_finished_is_committed_before_it_is_lost(
         reading = tasks.create_task(one.read())
         await until(lambda: len(log.entries) == 10 * COUNT)
         starting = tasks.create_task(two.consumer.start())
-        event = await one.consumer.wait_for_revoke()
-        hold = event.hold()
-        assert hold.take() == event.partitions
-        before = await one.consumer.committed(event.partitions)
-        assert set(before.values()) == {None}
-        await until(lambda: one.lost)
-        after = await two.consumer.committed(event.partitions)
-        assert {at and at.offset for at in after.values()} == {10}
-        hold.release()
+        async with one.consumer.wait_for_revoke() as event:
+            before = await one.consumer.committed(event.partitions)
+            assert set(before.values()) == {None}
+            await until(lambda: one.lost)
+            after = await two.consumer.committed(event.partitions)
+            assert {at and at.offset for at in after.values()} == {10}
         await starting
         reading.cancel()
         await two.consumer.close()
@@ -324,8 +318,8 @@ async def test_closing_does_not_wait_for_what_its_own_task_is_in(
     began = loop.time()
     if where == "a hold":
         loop.call_later(0.1, one.unsubscribe)
-        async with (await one.wait_for_revoke()).hold() as held:
-            assert len(held) == COUNT
+        async with one.wait_for_revoke() as event:
+            assert len(event.partitions) == COUNT
             await one.close()
     else:
         async for lane in one.partitions():

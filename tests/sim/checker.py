@@ -301,8 +301,10 @@ class Checker:
     def commit_succeeded(self, session: Session, partitions: Collection[int]) -> None:
         """All finished records of these partitions are committed."""
         for partition in partitions:
-            if partition in session.held:
-                session.held[partition].is_commit_uncertain = False
+            held = session.held.get(partition)
+            # A commit after it was revoked does not cover it.
+            if held is not None and not held.is_revoked:
+                held.is_commit_uncertain = False
 
     def _excuse(self, partition: int) -> None:
         self._excused[partition] = self.frontier[partition]

@@ -218,9 +218,9 @@ async def _wait(user: User) -> None:
     async def listen() -> None:
         async with background() as start:
             while True:
-                event = await user.consumer.wait_for_revoke()
-                # While no task waits, nothing delays a revocation.
-                await _asked(user, event, start, is_patient=False)
+                async with user.consumer.wait_for_revoke() as event:
+                    # While no task waits, nothing delays a revocation.
+                    await _asked(user, event, start, is_patient=False)
 
     async with background() as start:
         start(listen)

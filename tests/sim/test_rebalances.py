@@ -17,7 +17,7 @@ from kafkaio.consumer.parallel.lane import Track
 from kafkaio.consumer.parallel.run import Runner
 from kafkaio.consumer.reading.reader import Reader
 from kafkaio.consumer.rebalance.assignment import PartitionAssignment
-from kafkaio.consumer.rebalance.events import RebalanceFeed
+from kafkaio.consumer.rebalance.feed import RebalanceFeed
 from kafkaio.types import TopicPartition
 from tests.sim import rebalancing, run, shrink, simulate_all
 
@@ -78,12 +78,12 @@ def a_deadline_that_passes(patch: pytest.MonkeyPatch) -> None:
 
 def a_world_that_is_stopped(patch: pytest.MonkeyPatch) -> None:
     """While some partitions are asked for, nothing at all is read."""
-    right = PartitionAssignment.withhold
+    right = PartitionAssignment.stop_handing_out
 
-    def withhold(self: PartitionAssignment, partitions: Partitions) -> None:
-        right(self, partitions | frozenset(self.core.reader.positions))
+    def stop(self: PartitionAssignment, partitions: Partitions) -> None:
+        right(self, partitions | frozenset(self.reader.positions))
 
-    patch.setattr(PartitionAssignment, "withhold", withhold)
+    patch.setattr(PartitionAssignment, "stop_handing_out", stop)
 
 
 def a_key_in_two_hands(patch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kafkaio._machines.accumulator.accumulator import Accumulator
-from kafkaio._machines.accumulator.batch import ProduceBatch
+from kafkaio._machines.accumulator.landing import Landing
+from kafkaio._machines.accumulator.queue import ProduceBatch
 from kafkaio._machines.positions import FetchPoint, Positions, Stage
 from tests.fakes.planted import a_commit_after_giving_up
 from tests.sim import Scenario, simulate
@@ -24,13 +24,13 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 def a_batch_resent_behind_the_next(patch: pytest.MonkeyPatch) -> None:
     """Two batches of a partition were refused: they change places, and numbers."""
-    right = Accumulator.refused
+    right = Landing.refused
 
     def refused(
-        self: Accumulator, batch: ProduceBatch, cause: Exception, retry_at: float
+        self: Landing, batch: ProduceBatch, cause: Exception, retry_at: float
     ) -> None:
         right(self, batch, cause, retry_at)
-        queue = self._active.get(batch.partition)
+        queue = self._backlog.active.get(batch.partition)
         both = [] if queue is None or queue.sequence is None else queue.waiting
         pair = [b for b in both if b.identity is not None][:2]
         if len(pair) < 2 or any(b.is_on_wire or b.is_uncertain for b in pair):
@@ -48,7 +48,7 @@ def a_batch_resent_behind_the_next(patch: pytest.MonkeyPatch) -> None:
             queue.waiting.remove(moved)
         queue.put_back(pair)
 
-    patch.setattr(Accumulator, "refused", refused)
+    patch.setattr(Landing, "refused", refused)
 
 
 def a_position_moved_by_a_stale_reply(patch: pytest.MonkeyPatch) -> None:

@@ -1,16 +1,21 @@
-"""The accumulator: records from the moment they are sent until they have landed."""
+"""The accumulator: a producer's records until they are acknowledged."""
 
 from __future__ import annotations
 
-from kafkaio._machines.accumulator.accumulator import Accumulator, Outlook
-from kafkaio._machines.accumulator.batch import PlainRecord, ProduceBatch, Receipt
-from kafkaio._machines.accumulator.limits import AccumulatorStatistics, Limits
-from kafkaio._machines.accumulator.topic import Chooser
+from kafkaio._machines.accumulator.accumulator import Accumulator, AccumulatorStatistics
+from kafkaio._machines.accumulator.gate import Barrier
+from kafkaio._machines.accumulator.landing import Landing
+from kafkaio._machines.accumulator.limits import Limits
+from kafkaio._machines.accumulator.outbox import Outlook
+from kafkaio._machines.accumulator.placement import Chooser
+from kafkaio._machines.accumulator.queue import PlainRecord, ProduceBatch, Receipt
 
 __all__ = [
     "Accumulator",
     "AccumulatorStatistics",
+    "Barrier",
     "Chooser",
+    "Landing",
     "Limits",
     "Outlook",
     "PlainRecord",

@@ -1,27 +1,149 @@
-"""The batches of one partition: those that wait and those on the wire."""
+"""The records that a producer holds: in batches, by partition, by topic, and all.
+
+A `ProduceBatch` is sent, and succeeds or fails, as one. `PartitionQueue` and
+`TopicQueues` keep the order of what waits and what is on the wire. `Backlog` is all of
+it, with the marks by which the parts of the accumulator inform the sender. Those parts
+share it. It decides nothing, and they change its documented attributes alone.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import field
 from operator import attrgetter
+from typing import TypeAlias
 
-from kafkaio._machines.accumulator.batch import ProduceBatch
-from kafkaio._machines.sequence import PartitionSequence
+from kafkaio._dataclass import dataclass
+from kafkaio._machines.metadata import ClusterView
+from kafkaio._machines.partitioner import StickyPartition
+from kafkaio._machines.sequence import UNNUMBERED, Identity, PartitionSequence
+from kafkaio._records._impl import Receipt
+from kafkaio._records.batch import BatchBuilder, PlainRecord
 from kafkaio.types import TopicPartition
 
-__all__ = ["PartitionQueue"]
+__all__ = [
+    "Backlog",
+    "PartitionQueue",
+    "PlainRecord",
+    "ProduceBatch",
+    "Rank",
+    "Receipt",
+    "TopicQueues",
+    "Undesignated",
+]
+
+_FOREVER = float("inf")
+
+#: A batch's place among those of its partition. The parts of a batch that was split
+#: take its place: (7,) < (7, 0) < (7, 1) < (8,).
+Rank: TypeAlias = tuple[int, ...]
 
 _by_rank = attrgetter("rank")
 
 
+class ProduceBatch:
+    """Records of one partition that are sent, and succeed or fail, together.
+
+    A batch is open, then sealed; it waits, then is on the wire. If an attempt does not
+    succeed, it waits again, until its receipt is settled. It may be leased only while
+    it is open and waits, and it has an identity from the moment it is first sent.
+
+    Attributes:
+        partition: the partition.
+        rank: its place among the batches of the partition.
+        builder: the records.
+        receipt: what the deliveries of its records refer to.
+        created: time of its first record, in seconds.
+        is_leased: whether records go into it past the accumulator, which has charged
+            it with all bytes that it may still use.
+        is_sealed: whether it takes no more records.
+        is_expired: whether its receipt failed while it was on the wire.
+        is_on_wire: whether it was sent, and neither answered nor lost.
+        is_uncertain: whether an earlier attempt was never answered, so that the batch
+            may be in the log.
+        identity: the producer identity it was numbered under, None before.
+        base_sequence: sequence number of its first record, -1 before.
+        attempts: how often it was sent.
+        retry_at: time before which it is not sent again.
+        sent_to: leader and leader epoch of the last attempt.
+        cause: why the last attempt did not succeed, or none could be made.
+        charged: bytes of buffer memory that it is charged with.
+    """
+
+    __slots__ = (
+        "attempts",
+        "base_sequence",
+        "builder",
+        "cause",
+        "charged",
+        "created",
+        "identity",
+        "is_expired",
+        "is_leased",
+        "is_on_wire",
+        "is_sealed",
+        "is_uncertain",
+        "partition",
+        "rank",
+        "receipt",
+        "retry_at",
+        "sent_to",
+    )
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        rank: Rank,
+        builder: BatchBuilder,
+        receipt: Receipt,
+        created: float,
+    ) -> None:
+        self.identity: Identity | None = None
+        self.base_sequence = UNNUMBERED
+        self.is_on_wire = False
+        self.is_uncertain = False
+        self.partition = partition
+        self.rank = rank
+        self.builder = builder
+        self.receipt = receipt
+        self.created = created
+        self.is_leased = False
+        self.is_sealed = False
+        self.is_expired = False
+        self.attempts = 0
+        self.retry_at = 0.0
+        self.sent_to = (-1, -1)
+        self.cause: Exception | None = None
+        self.charged = 0
+
+    @property
+    def count(self) -> int:
+        """Records in the batch."""
+        return self.builder.count
+
+    def encode(self) -> bytes:
+        """Return the bytes of the batch, with its current sequence numbers."""
+        if self.identity is None:
+            return self.builder.build()
+        return self.builder.build(
+            producer_id=self.identity.producer_id,
+            producer_epoch=self.identity.epoch,
+            base_sequence=self.base_sequence,
+        )
+
+    def __repr__(self) -> str:
+        topic, partition = self.partition
+        state = "on the wire" if self.is_on_wire else "waiting"
+        return (
+            f"<ProduceBatch {topic}-{partition} {state} | {self.count} records, "
+            f"sequence {self.base_sequence}, {self.attempts} attempts>"
+        )
+
+
 class PartitionQueue:
     """The batches of one partition, in the order in which they must be written.
-
-    With a sequence, several may be on the wire and the sequence says which goes next.
-    Without one, order can only be kept with one at a time: the partition is muted
-    while a batch is on the wire.
 
     Attributes:
         partition: the partition.
@@ -30,7 +152,7 @@ class PartitionQueue:
         waiting: batches to be sent, lowest rank first; the last one takes records
             until it is sealed.
         on_wire: batches sent and neither answered nor lost, lowest rank first.
-        sequence: the numbering, None without idempotence.
+        sequence: the sequence numbers, None without idempotence.
     """
 
     __slots__ = (
@@ -71,7 +193,7 @@ class PartitionQueue:
         return (self._next_rank,)
 
     def led_by(self, leader: int, leader_epoch: int) -> None:
-        """Note the leader. With a new one there is no reason to wait out a back-off."""
+        """Set the leader. A new one ends the back-off of all batches that wait."""
         if (leader, leader_epoch) == (self.leader, self.leader_epoch):
             return
         self.leader = leader
@@ -80,15 +202,8 @@ class PartitionQueue:
             for batch in self.waiting:
                 batch.retry_at = 0.0
 
-    def candidate(self) -> ProduceBatch | None:
-        """Return the batch that order allows to be sent now; time is not looked at."""
-        head = self.waiting[0] if self.waiting else None
-        if self.sequence is not None:
-            return self.sequence.sendable(head)
-        return None if self.on_wire else head
-
     def take(self, batch: ProduceBatch) -> None:
-        """Move ``batch``, the candidate, to the wire."""
+        """Move ``batch``, which the gate lets pass, to the wire."""
         self.waiting.remove(batch)
         batch.is_sealed = True
         batch.attempts += 1
@@ -102,13 +217,139 @@ class PartitionQueue:
             insort(self.on_wire, batch, key=_by_rank)
 
     def put_back(self, batches: Iterable[ProduceBatch]) -> None:
-        """Let batches wait (again), each where its rank says."""
+        """Let batches wait (again), each at the place of its rank."""
         for batch in batches:
             at = bisect_left(self.waiting, batch.rank, key=_by_rank)
             self.waiting.insert(at, batch)
 
-    def give_up(self, batch: ProduceBatch) -> None:
-        """Remove ``batch``, which waits."""
+    def drop(self, batch: ProduceBatch) -> None:
+        """Remove ``batch``, which waits and is not sent any more."""
         self.waiting.remove(batch)
         if self.sequence is not None and batch.identity is not None:
             self.sequence.failed(batch)
+
+
+@dataclass(frozen=True, slots=True)
+class Undesignated:
+    """A record without a partition, because its topic's metadata is not known yet."""
+
+    receipt: Receipt
+    partition: int | None
+    record: PlainRecord
+    created: float
+    charged: int
+
+
+@dataclass(slots=True)
+class TopicQueues:
+    """One topic: the queues of its partitions, and the records without a partition.
+
+    Attributes:
+        name: name of the topic.
+        sticky: the partition of records without a key.
+        batch_size: bytes that a new batch may reach. It is less than the option once
+            brokers have refused a larger batch.
+        partition_count: number of partitions, 0 while that is not known.
+        available: the partitions that have a leader.
+        queues: the queues so far, by partition number.
+        undesignated: records that wait for metadata, oldest first.
+        used_at: time when a record was last appended.
+    """
+
+    name: str
+    sticky: StickyPartition
+    batch_size: int
+    partition_count: int = 0
+    available: tuple[int, ...] = ()
+    queues: dict[int, PartitionQueue] = field(default_factory=dict)
+    undesignated: deque[Undesignated] = field(default_factory=deque)
+    used_at: float = 0.0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no record of the topic waits or is on the wire."""
+        return not self.undesignated and all(
+            queue.is_idle for queue in self.queues.values()
+        )
+
+    def learn(self, view: ClusterView) -> None:
+        """Take over new metadata."""
+        self.partition_count = view.partition_count(self.name) or 0
+        partitions = view.partitions(self.name)
+        self.available = tuple(p.partition for p in partitions if p.leader >= 0)
+        known = {p.partition: p for p in partitions}
+        for number, queue in self.queues.items():
+            partition = known.get(number)
+            if partition is None:
+                queue.led_by(-1, -1)
+            else:
+                queue.led_by(partition.leader, partition.leader_epoch)
+
+
+class Backlog:
+    """All records that a producer holds.
+
+    Attributes:
+        topics: the topics written to so far, by name.
+        active: the queues with a batch that waits or is on the wire, in the order in
+            which they became active.
+        has_news: set when something happened that the sender should look at; the sender
+            resets it.
+        has_new_topic: set when metadata of another topic is needed; the sender resets
+            it.
+        expires_at: before this time nothing expires. It is not postponed when what
+            would have expired is acknowledged: that would cost a look at every batch.
+    """
+
+    __slots__ = (
+        "_unknown",
+        "active",
+        "expires_at",
+        "has_new_topic",
+        "has_news",
+        "topics",
+    )
+
+    def __init__(self) -> None:
+        self.topics: dict[str, TopicQueues] = {}
+        self.active: dict[TopicPartition, PartitionQueue] = {}
+        # Invariant: it has every topic with undesignated records; some may have none
+        # left. The sender asks with every answer, and there may be thousands of topics.
+        self._unknown: dict[str, TopicQueues] = {}
+        self.has_news = False
+        self.has_new_topic = False
+        self.expires_at = _FOREVER
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no record waits and none is on the wire."""
+        return not self.active and not (self._unknown and self.unknown_topics())
+
+    @property
+    def is_all_sent(self) -> bool:
+        """Whether no record waits to be sent, or for its topic's metadata."""
+        for queue in self.active.values():
+            if queue.waiting:
+                return False
+        return not (self._unknown and self.unknown_topics())
+
+    def hold(self, topic: TopicQueues, entry: Undesignated) -> None:
+        """Keep a record until its topic's metadata is known."""
+        topic.undesignated.append(entry)
+        self._unknown[topic.name] = topic
+        self.has_new_topic = self.has_news = True
+
+    def unknown_topics(self) -> list[str]:
+        """The topics for whose metadata records wait."""
+        self._unknown = {
+            name: topic for name, topic in self._unknown.items() if topic.undesignated
+        }
+        return list(self._unknown)
+
+    def topics_in_use(self, since: float) -> frozenset[str]:
+        """The topics that records wait for, or were appended to after ``since``."""
+        return frozenset(
+            name
+            for name, topic in self.topics.items()
+            if topic.used_at > since or not topic.is_idle
+        )

@@ -2,7 +2,8 @@
 
 The driver passes in what happened (the transport opened, a frame came, the time), with
 the time, writes what `Pipeline.take_output` returns, and calls `expire` at
-`Pipeline.next_deadline`.
+`Pipeline.next_deadline`. To send a request it asks the machine for the version, and
+hands the request to the pipeline.
 
 Invariant: each request gets a ``Ticket``, and each ticket ends exactly once: it is
 answered, or it is among the failures of the one ``Closing``. A request that times out
@@ -17,7 +18,7 @@ from typing import Final, NamedTuple
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.connection.handshake import Handshake, HandshakeStep, Identity
-from kafkaio._machines.connection.pipeline import AnyTicket, Pipeline, Ticket
+from kafkaio._machines.connection.pipeline import AnyTicket, Pipeline
 from kafkaio._machines.connection.states import (
     TRANSITIONS,
     ConnectionEvent,
@@ -32,7 +33,7 @@ from kafkaio.errors import (
     RequestTimeout,
 )
 from kafkaio.protocol.headers import decode_response
-from kafkaio.protocol.message import Buffer, Request, Response, ResponseT
+from kafkaio.protocol.message import Buffer, Request, Response
 
 __all__ = ["Answer", "Closing", "ConnectionMachine"]
 
@@ -113,48 +114,22 @@ class ConnectionMachine:
 
     # ---- requests --------------------------------------------------------------------
 
-    def send(
-        self,
-        request: Request[ResponseT],
-        *,
-        now: float,
-        timeout: float,
-        max_version: int | None = None,
-    ) -> Ticket[ResponseT]:
-        """Encode a request that will be answered.
+    def version_for(
+        self, request: type[Request[Response]], max_version: int | None = None
+    ) -> int:
+        """Choose the version of a request, to be passed to `Pipeline.send`.
 
         Args:
-            request: the request.
-            now: the time.
-            timeout: seconds until it has failed; a throttle in force is added.
+            request: class of the request.
             max_version: the highest version to use.
 
         Raises:
             ConnectionLost: the connection is closed, or not ready yet.
-            UnsupportedVersion: no version fits, or none carries what is set.
+            UnsupportedVersion: no version fits.
         """
         if self.state is not _READY:
             raise self._not_ready()
-        version = self.versions.usable(type(request), max_version)
-        return self.pipeline.send(request, version, now=now, timeout=timeout)
-
-    def send_oneway(
-        self, request: Request[ResponseT], *, now: float, max_version: int | None = None
-    ) -> int:
-        """Encode a request that the broker will not answer: Produce with acks=0.
-
-        Returns:
-            The version used.
-
-        Raises:
-            ConnectionLost: the connection is closed, or not ready yet.
-            UnsupportedVersion: no version fits, or none carries what is set.
-        """
-        if self.state is not _READY:
-            raise self._not_ready()
-        version = self.versions.usable(type(request), max_version)
-        self.pipeline.send_oneway(request, version, now=now)
-        return version
+        return self.versions.usable(request, max_version)
 
     def retire(self) -> None:
         """Ask for the end as soon as nothing is in flight; see `is_finished`."""

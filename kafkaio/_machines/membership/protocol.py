@@ -128,9 +128,9 @@ class Membership(ABC):
 
     @property
     def is_joining(self) -> bool:
-        """Whether a JoinGroup is due or under way; its answer tells the generation.
+        """Whether the answer to a JoinGroup or SyncGroup decides on the generation.
 
-        A commit waits for it.
+        A commit whose generation was refused waits for it.
         """
         return False
 
@@ -280,6 +280,15 @@ class Membership(ABC):
             now: the time.
             roll: a random number in [0, 1).
         """
+
+    def restore_generation(self) -> bool:
+        """A commit under the present generation was refused: was it never completed?
+
+        Returns:
+            Whether the member is back at an older generation. The commit can be retried
+            under it.
+        """
+        return False
 
     def leave_ended(self, ticket: int, now: float) -> Effects:
         """The request that leaves the group was answered, or has failed."""

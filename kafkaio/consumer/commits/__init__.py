@@ -1,1 +1,1 @@
-"""Commits: the order of a group's commits, and what carries them out."""
+"""Committed offsets: their order, fencing, and the requests that carry them."""

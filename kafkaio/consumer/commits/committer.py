@@ -1,10 +1,13 @@
-"""Committed offsets: written in order, read when they are stable.
+"""The committed offsets of one group: what may be committed, and in which order.
 
-A commit is fenced on both sides. The coordinator refuses the member ids and the
-generations of the past, but within the current generation it accepts a commit of any
-partition, one that has moved to another member too. So each commit remembers the
-numbers of the assignments that it is for, and is checked against those in force each
-time before it is sent.
+A commit is fenced twice. The coordinator refuses member ids and generations that are
+out of date. But within the current generation it accepts a commit of any partition,
+also of one that has moved to another member. So each commit has the numbers of the
+assignments that it belongs to, and is checked against those in force each time before
+it is sent.
+
+Offsets are in Kafka (`kafkaio.consumer.commits.kafka`) unless there is an
+``offset_store``; then the committer keeps the order, and the store does the rest.
 """
 
 from __future__ import annotations
@@ -12,33 +15,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from typing import Protocol
 
 import anyio
 
-from kafkaio._machines.backoff import Backoff
-from kafkaio._machines.reactions import Step, reaction
-from kafkaio._net.connection_class import ConnectionClass
-from kafkaio._runtime.clock import now
+from kafkaio._runtime.observer import Observer
+from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.commits.kafka import CommitMember, KafkaCommits
-from kafkaio.consumer.commits.messages import (
-    MAX_VERSION,
-    Fetched,
-    fetch_request,
-    fetched,
-)
-from kafkaio.consumer.group.attempts import Attempts
-from kafkaio.consumer.group.rpc import GroupCluster, GroupRpc
+from kafkaio.consumer.commits.kafka import CommitMember, KafkaOffsets
+from kafkaio.consumer.group.ports import CoordinatorCluster
+from kafkaio.consumer.group.rpc import GroupRpc
 from kafkaio.consumer.stores.base import InKafka, bound, store_errors
 from kafkaio.errors import (
-    KafkaError,
-    UnsupportedVersion,
+    ArgumentValueError,
+    RebalanceInProgress,
     UsageError,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.messages.offset_fetch import OffsetFetchRequest
 from kafkaio.types import (
     GroupMetadata,
     OffsetAndMetadata,
@@ -46,26 +38,41 @@ from kafkaio.types import (
     TopicPartition,
 )
 
-__all__ = ["OffsetCommitter"]
+__all__ = ["CommitCluster", "OffsetCommitter"]
 
 _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
-_STALE = frozenset({Step.RESET_GENERATION, Step.RESET_MEMBER, Step.REFRESH_MEMBER})
+
+
+class CommitCluster(CoordinatorCluster, Protocol):
+    """What commits need of the cluster."""
+
+    @property
+    def observer(self) -> Observer:
+        """Hears of retries and commits."""
+        ...
 
 
 class OffsetCommitter:
     """Commits and fetches the offsets of one group.
 
-    One commit is in flight at a time, and they take effect in the order of the calls:
-    those called for meanwhile go out as one request, which carries what the last of
-    them wants of each partition (with an ``offset_store``, one after the other). But
-    nothing calls back what is under way on a connection that breaks. If the broker
-    still reads that, after the next commit came by another, it sets the offset back.
-    Works without a membership too, for partitions assigned by hand.
+    One commit is in flight at a time, and commits take effect in the order of the
+    calls. Calls made meanwhile are merged into one request, with the last call's offset
+    of each partition; with an ``offset_store`` they follow one another. A request that
+    is in flight on a connection that breaks cannot be taken back: if the broker reads
+    it after the next commit, which came by another connection, it sets the offset back.
+
+    Without a group member (`attach`) any partition can be committed, as long as the
+    group has no members.
+
+    Args:
+        cluster: finds the coordinator, and connects to it.
+        config: the consumer's options; they name a group.
+        identity: returns the identity under which to commit now.
     """
 
     def __init__(
         self,
-        cluster: GroupCluster,
+        cluster: CommitCluster,
         config: ConsumerConfig,
         identity: Callable[[], GroupMetadata],
     ) -> None:
@@ -74,14 +81,14 @@ class OffsetCommitter:
         self._rpc = GroupRpc(cluster, config.group_id)
         self._observer = cluster.observer
         self._identity = identity
-        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
-        self._request_timeout = config.request_timeout_ms / 1000
+        self._policy = RetryPolicy.from_config(config, cluster.observer)
         self._store = config.offset_store
-        self._kafka = KafkaCommits(self._rpc, config, identity, self._observer)
-        self._turn = asyncio.Lock()
+        self._kafka = KafkaOffsets(self._rpc, config, identity, self._observer)
+        # Commits to an ``offset_store`` follow one another.
+        self._lock = asyncio.Lock()
 
     def attach(self, member: CommitMember) -> None:
-        """From now on commit only what that member owns, and tell it of refusals."""
+        """Commit from now on only what that member owns; it hears of refusals."""
         self._kafka.member = member
 
     @property
@@ -99,36 +106,44 @@ class OffsetCommitter:
 
         Args:
             offsets: offsets of the next records to read.
-            timeout: seconds; what may pass is tried again until then.
+            timeout: seconds; failures that may pass are retried until then.
 
         Raises:
-            PartitionLost: one of the partitions is not ours, or not any more; nothing
-                of it is committed.
-            CommitFailed: the group went on without us.
+            PartitionLost: a partition is not assigned to this member (any more);
+                nothing is committed.
+            CommitFailed: the group began a new generation without this member, or has
+                members and this consumer is none of them.
             OffsetStoreError: the ``offset_store`` failed.
             RebalanceInProgress: the group is still rebalancing when time is up.
             RequestTimeout: the coordinator did not acknowledge it in time.
             BrokerError: it was refused for another reason.
-            UsageError: an offset is negative.
+            ArgumentValueError: an offset is negative.
         """
         for tp, at in offsets.items():
-            if at.offset < 0:  # a broker would take it, and have none from then on
-                raise UsageError(f"{tp.topic}-{tp.partition} has no offset {at.offset}")
+            if at.offset < 0:  # a broker would accept it, and then have no offset
+                raise ArgumentValueError(
+                    f"{tp.topic}-{tp.partition} has no offset {at.offset}"
+                )
         if not offsets:
             return
         numbers = self._numbers(offsets)
-        attempts = Attempts(f"a commit to group {self._rpc.group_id!r}", timeout)
+        attempts = Attempts(
+            f"a commit to group {self._rpc.group_id!r}",
+            self._policy,
+            timeout,
+            surfaced=(RebalanceInProgress,),
+        )
         if self._store is None:
             await self._kafka.commit(offsets, numbers, attempts)
             return
         with anyio.CancelScope(deadline=attempts.deadline) as waiting:
-            await self._turn.acquire()
+            await self._lock.acquire()
         if waiting.cancelled_caught:
             raise attempts.expired()
         try:
             await self._commit_in_store(self._store, offsets, numbers, attempts)
         finally:
-            self._turn.release()
+            self._lock.release()
 
     async def fetch(
         self,
@@ -140,27 +155,29 @@ class OffsetCommitter:
 
         Args:
             partitions: which ones; None for all that the group has.
-            timeout: seconds; what may pass is tried again until then.
+            timeout: seconds; failures that may pass are retried until then.
 
         Returns:
             An entry for each partition asked for: None where nothing is committed.
 
         Raises:
-            RequestTimeout: there was no answer in time, or offsets were not stable.
+            RequestTimeout: there was no answer in time, or a transaction stayed open.
             BrokerError: it was refused.
-            UnsupportedVersion: the broker cannot be asked for all.
+            UnsupportedVersion: the broker cannot return all offsets of a group.
             OffsetStoreError: the ``offset_store`` failed.
-            UsageError: an ``offset_store`` cannot be asked for all.
+            UsageError: an ``offset_store`` cannot return all offsets of a group.
         """
         wanted = None if partitions is None else frozenset(partitions)
         if wanted is not None and not wanted:
             return {}
         attempts = Attempts(
-            f"the look-up of offsets of group {self._rpc.group_id!r}", timeout
+            f"the look-up of offsets of group {self._rpc.group_id!r}",
+            self._policy,
+            timeout,
         )
         if self._store is not None:
             return await self._fetch_from_store(self._store, wanted, attempts)
-        return await self._fetch_from_kafka(wanted, attempts)
+        return await self._kafka.fetch(wanted, attempts)
 
     # ---- an offset store -------------------------------------------------------------
 
@@ -204,89 +221,19 @@ class OffsetCommitter:
         self, numbers: Mapping[TopicPartition, int] | None, attempts: Attempts
     ) -> InKafka:
         return InKafka(
-            partial(self._fetch_from_kafka, attempts=attempts),
+            partial(self._kafka.fetch, attempts=attempts),
             partial(self._kafka.commit, numbers=numbers, attempts=attempts),
         )
 
-    # ---- Kafka -----------------------------------------------------------------------
-
-    async def _fetch_from_kafka(
-        self, wanted: frozenset[TopicPartition] | None, attempts: Attempts
-    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        while True:
-            found, error = Fetched(), None
-            identity = self._asking()
-            try:
-                found = await self._fetch_once(identity, wanted, attempts)
-            except KafkaError as failure:
-                if not failure.retriable:
-                    raise
-                error = failure
-            error = error or self._fetch_error(found, identity)
-            if error is None:
-                result = dict.fromkeys(wanted or ()) | found.offsets
-                return {tp: result[tp] for tp in sorted(result)}
-            await attempts.pause(error, self._backoff, self._observer)
+    # ---- fencing ---------------------------------------------------------------------
 
     def _numbers(self, offsets: _Offsets) -> dict[TopicPartition, int] | None:
         if self._member is None:
             return None
-        ours = self._member.committable
-        # Who has unsubscribed has still to give back what there is.
-        if not self._member.is_subscribed and ours.keys().isdisjoint(offsets):
+        committable = self._member.committable
+        # A member that has unsubscribed owns its partitions until they are released.
+        if not self._member.is_subscribed and committable.keys().isdisjoint(offsets):
             return None
-        numbers = {tp: ours.get(tp, 0) for tp in offsets}
+        numbers = {tp: committable.get(tp, 0) for tp in offsets}
         self._kafka.check(numbers)
         return numbers
-
-    async def _fetch_once(
-        self,
-        identity: GroupMetadata,
-        partitions: frozenset[TopicPartition] | None,
-        attempts: Attempts,
-    ) -> Fetched:
-        timeout = attempts.within(self._request_timeout)
-        connection = await self._rpc.connection(ConnectionClass.SHARED, now() + timeout)
-        version = connection.versions.usable(
-            OffsetFetchRequest, max_version=MAX_VERSION
-        )
-        try:
-            request = fetch_request(identity, partitions, version)
-        except ValueError as error:
-            raise UnsupportedVersion(str(error)) from error
-        reply = await self._rpc.call_on(
-            connection, request, timeout=timeout, max_version=version
-        )
-        return fetched(reply)
-
-    def _asking(self) -> GroupMetadata:
-        # In other groups nobody asks in particular, and without an epoch nobody can.
-        identity = self._identity()
-        fences = self._member is not None and self._member.uses_member_epoch
-        if fences and identity.generation >= 0:
-            return identity
-        return GroupMetadata(group_id=self._rpc.group_id)
-
-    def _fetch_error(
-        self, found: Fetched, identity: GroupMetadata
-    ) -> KafkaError | None:
-        if found.error == ErrorCode.GROUP_ID_NOT_FOUND:
-            return None  # nobody has committed anything yet
-        errors = {"all partitions": found.error} if found.error else {}
-        errors |= {f"{tp.topic}-{tp.partition}": c for tp, c in found.errors.items()}
-        passing: KafkaError | None = None
-        for what, code in errors.items():
-            asked = reaction(ApiKey.OFFSET_FETCH, code)
-            error = self._error(f"the committed offset of {what}", code)
-            if asked.refind_coordinator:
-                self._rpc.forget()
-            if identity.member_id and asked.step in _STALE and self._member is not None:
-                # The member hears of it, and asks again as what it is by then.
-                self._member.commit_refused(code, identity)
-            elif not asked.retry:
-                raise error
-            passing = error
-        return passing
-
-    def _error(self, what: str, code: int) -> KafkaError:
-        return broker_error(code, f"group {self._rpc.group_id!r} refused {what}")

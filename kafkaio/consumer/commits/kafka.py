@@ -1,8 +1,27 @@
-"""Commits to the group's coordinator: merged, fenced, and tried again.
+"""Offsets at the group coordinator: commits are merged, fenced and retried.
 
-Nobody but the callers is at work here. The one that has waited longest sends for all
-of them; if it goes, because it has ended or was cancelled, the next one takes over.
-What was on its way then is sent again, but for what only the cancelled call wanted.
+Order. One commit is in flight at a time, and there is no task for it: the calls that
+wait send it themselves. The call that has waited longest is the *sender*. It sends one
+request for all that wait, until its own commit has ended. Then, or when it is
+cancelled, the next call becomes the sender. What a cancelled sender had in flight is
+sent again by the next one, except for offsets that only the cancelled call wanted.
+
+Fencing. Each call remembers the numbers of the assignments that its offsets belong to.
+They are compared with the assignments in force immediately before each request that
+carries them: a call whose assignment has ended fails with PartitionLost, and nothing of
+it is sent.
+
+Identity. A refusal of the member id or the generation does not always end a commit. It
+is retried, as long as the assignments are in force,
+
+- if the member has another identity by now;
+- if the answer to a JoinGroup or SyncGroup, which is under way, decides on the
+  generation;
+- if the generation was never completed, because the coordinator moved between JoinGroup
+  and SyncGroup: the member then returns to the generation before.
+
+Fetches are independent of commits, and of each other. They wait until no open
+transaction can change what they return.
 """
 
 from __future__ import annotations
@@ -13,51 +32,64 @@ from typing import Protocol, TypeAlias
 
 import anyio
 
-from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.commits import Answer, CallOutcome, CommitQueue, Merge
 from kafkaio._machines.reactions import Step, reaction
 from kafkaio._net.connection_class import ConnectionClass
-from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
+from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.commits.messages import MAX_VERSION, commit_codes, commit_request
-from kafkaio.consumer.group.attempts import Attempts
+from kafkaio.consumer.commits.messages import (
+    MAX_VERSION,
+    Fetched,
+    commit_codes,
+    commit_request,
+    fetch_request,
+    fetched,
+)
 from kafkaio.consumer.group.rpc import GroupRpc
-from kafkaio.errors import CommitFailed, KafkaError, PartitionLost, RebalanceInProgress
+from kafkaio.errors import (
+    CommitFailed,
+    KafkaError,
+    PartitionLost,
+    RebalanceInProgress,
+    UnsupportedVersion,
+)
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.offset_commit import OffsetCommitResponse
+from kafkaio.protocol.messages.offset_fetch import OffsetFetchRequest
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-__all__ = ["CommitMember", "KafkaCommits"]
+__all__ = ["CommitMember", "KafkaOffsets"]
 
 _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 _Numbers = Mapping[TopicPartition, int]
-#: What a caller is told of what the coordinator said: that itself, or the kind and
-#: words of something that it is the cause of.
-_Words: TypeAlias = tuple[type[KafkaError], str] | None
+#: The error that a caller gets for a refusal: its type and text, with the coordinator's
+#: error as its cause; None for the coordinator's error itself.
+_ErrorText: TypeAlias = tuple[type[KafkaError], str] | None
 _RESETS = frozenset({Step.RESET_GENERATION, Step.RESET_MEMBER})
-#: What other metadata, or less of it, would not be refused for.
+_STALE = _RESETS | {Step.REFRESH_MEMBER}
+#: Refusals of the metadata of a commit: other calls in the request are not to blame.
 _INVALID = frozenset(
     {ErrorCode.OFFSET_METADATA_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
 )
-_REBALANCING = RebalanceInProgress, "is rebalancing; the commit was not taken"
-_LEFT_BEHIND = (
+_REBALANCING = RebalanceInProgress, "is rebalancing; the commit was not accepted"
+_REMOVED = (
     CommitFailed,
     "went on without this member; its partitions may belong to others by now",
 )
-_UNWANTED = (
+_NO_MEMBER = (
     CommitFailed,
-    "has members of its own, so offsets of partitions assigned by hand cannot be "
-    "committed to it",
+    "has members, and this consumer is none of them: only members can commit to it",
 )
-#: Bytes of calls in one request: a quarter of what brokers take at once by default.
+#: Bytes of calls in one request: a quarter of what brokers accept by default.
 _LIMIT = 256 * 1024
 
 
 class CommitMember(Protocol):
-    """The membership that commits are made under."""
+    """The group member that commits are made for."""
 
     @property
     def is_subscribed(self) -> bool:
@@ -66,26 +98,30 @@ class CommitMember(Protocol):
 
     @property
     def committable(self) -> Mapping[TopicPartition, int]:
-        """What may be committed now, with numbers that no later claim has."""
+        """What may be committed now, with numbers that no later assignment has."""
         ...
 
     @property
     def uses_member_epoch(self) -> bool:
-        """Whether look-ups are fenced, too (KIP-848)."""
+        """Whether fetches of offsets are fenced, too (KIP-848)."""
         ...
 
     @property
     def is_joining(self) -> bool:
-        """Whether the answer to a JoinGroup will tell the generation."""
+        """Whether the answer to a JoinGroup or SyncGroup decides on the generation."""
+        ...
+
+    def restore_generation(self) -> bool:
+        """Return to the generation before, if the present one was never completed."""
         ...
 
     def commit_refused(self, code: int, identity: GroupMetadata) -> None:
-        """The coordinator does not accept us as that member."""
+        """The coordinator refused a commit under that identity."""
         ...
 
 
 class _Call:
-    """A caller that waits: for its end, or for its turn to send."""
+    """A call that waits: for its end, or until it is the sender."""
 
     __slots__ = ("attempts", "error", "has_ended", "numbers", "woken")
 
@@ -101,15 +137,15 @@ class _Call:
         self.woken.set()
 
 
-class KafkaCommits:
-    """Commits the offsets of one group, one request at a time.
+class KafkaOffsets:
+    """Commits and fetches the offsets of one group; one commit is in flight at a time.
 
     Args:
-        rpc: the way to the coordinator.
+        rpc: sends requests to the coordinator.
         config: the consumer's options.
-        identity: who we are to the group, now.
-        observer: hears what is tried again and, unless there is an ``offset_store``
-            that tells it, what was committed.
+        identity: returns the identity under which to commit now.
+        observer: hears of retries, and of what was committed unless there is an
+            ``offset_store``, for which the committer reports that.
     """
 
     def __init__(
@@ -122,20 +158,22 @@ class KafkaCommits:
         self._rpc = rpc
         self._identity = identity
         self._observer = observer
-        self._tells = config.offset_store is None
-        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self._reports = config.offset_store is None
         self._request_timeout = config.request_timeout_ms / 1000
-        #: The membership; None without one.
+        #: The group member; None if the consumer takes part in no group.
         self.member: CommitMember | None = None
         self._queue = CommitQueue(_LIMIT)
-        # Invariant: those of the queue, and those that have ended and not left yet.
+        # Invariant: the calls in the queue, and those that have ended and whose tasks
+        # have not noticed yet.
         self._calls: dict[int, _Call] = {}
-        # Invariant: None only where no call waits.
+        # Invariant: None only if no call waits.
         self._sender: _Call | None = None
-        # Requests that failed one after the other, and when the next may be sent.
-        self._failures = 0
-        self._not_before = 0.0
-        self._last: KafkaError | None = None
+        # The requests that failed one after the other, and when the next may be sent;
+        # it has no deadline, each call has one of its own.
+        self._requests = Attempts(
+            f"a commit to group {rpc.group_id!r}",
+            RetryPolicy.from_config(config, observer),
+        )
 
     async def commit(
         self, offsets: _Offsets, numbers: _Numbers | None, attempts: Attempts
@@ -144,16 +182,17 @@ class KafkaCommits:
 
         Args:
             offsets: what to commit: something.
-            numbers: the assignments that it is for; None checks none.
-            attempts: the time it has.
+            numbers: the numbers of the assignments that the offsets belong to; None
+                checks none.
+            attempts: the time that the call has.
         """
         call = _Call(numbers, attempts)
         number = self._queue.add(offsets)
         self._calls[number] = call
         try:
-            await self._turn(call)
+            await self._wait_turn(call)
             while not call.has_ended:
-                await self._pace(attempts)
+                await self._wait_backoff(attempts)
                 await self._send(call)
         finally:
             self._queue.withdraw(number)
@@ -162,7 +201,7 @@ class KafkaCommits:
         if call.error is not None:
             raise call.error
 
-    async def _turn(self, call: _Call) -> None:
+    async def _wait_turn(self, call: _Call) -> None:
         if self._sender is None:
             self._sender = call
             return
@@ -176,28 +215,23 @@ class KafkaCommits:
             return
         self._sender = next((self._calls[n] for n in self._queue.calls), None)
         if self._sender is None:
-            self._failures, self._not_before = 0, 0.0
+            self._requests.succeeded()
         else:
             self._sender.woken.set()
 
     # ---- a request -------------------------------------------------------------------
 
-    async def _pace(self, attempts: Attempts) -> None:
-        delay = self._not_before - now()
-        if delay <= 0 or self._last is None:
-            return
-        if self._not_before >= attempts.deadline:
+    async def _wait_backoff(self, attempts: Attempts) -> None:
+        if now() < self._requests.due >= attempts.deadline:
             raise attempts.expired()
-        what = f"a commit to group {self._rpc.group_id!r}"
-        self._observer.retrying(what, self._failures, delay, self._last)
-        await anyio.sleep(delay)
+        await self._requests.wait()
 
     async def _send(self, sender: _Call) -> None:
-        """Send what may go into one request.
+        """Send one request for the calls that wait.
 
         Raises:
-            KafkaError: it is final, and nobody's partitions are to blame: the others
-                hear it when they send.
+            KafkaError: a failure for good that concerns no partition in particular:
+                the other calls get it when they send.
         """
         if self._ends_lost(sender):
             return
@@ -206,7 +240,8 @@ class KafkaCommits:
             connection = await self._rpc.connection(
                 ConnectionClass.SHARED, now() + timeout
             )
-            # That may have taken long: what is ours and who we are is as of now.
+            # The connection may have taken long: assignments and identity count as
+            # they are now. There is no await between this and the request.
             if self._ends_lost(sender):
                 return
             identity, merge = self._identity(), self._queue.merge()
@@ -220,31 +255,30 @@ class KafkaCommits:
             if not error.retriable:
                 raise
             for number in self._queue.calls:
-                self._calls[number].attempts.failed(error)
-            self._failed(error)
+                self._calls[number].attempts.note(error)
+            self._requests.failed(error)
         else:
             self._settle(merge, reply, identity)
 
-    def _failed(self, error: KafkaError) -> None:
-        self._last = error
-        self._not_before = now() + self._backoff.delay(self._failures, roll())
-        self._failures += 1
-
     def _ends_lost(self, sender: _Call) -> bool:
-        """End the calls whose assignments have ended; whether the sender is one."""
+        """End the calls whose assignments have ended.
+
+        Returns:
+            Whether the sender is one of them.
+        """
         if self.member is None:
             return False
-        ours = self.member.committable
+        committable = self.member.committable
         for number in list(self._queue.calls):
             call = self._calls[number]
-            if (lost := _lost(call.numbers, ours)) is not None:
+            if (lost := _lost(call.numbers, committable)) is not None:
                 self._queue.withdraw(number)
                 call.error = lost
                 call.end()
         return sender.has_ended
 
     def check(self, numbers: _Numbers | None) -> None:
-        """Check that assignments are still in force.
+        """Check that the assignments with those numbers are still in force.
 
         Raises:
             PartitionLost: one is not.
@@ -259,13 +293,13 @@ class KafkaCommits:
     def _settle(
         self, merge: Merge, reply: OffsetCommitResponse, identity: GroupMetadata
     ) -> None:
-        told = commit_codes(reply)
+        answered = commit_codes(reply)
         codes = {
-            tp: told.get(tp, ErrorCode.UNKNOWN_SERVER_ERROR)
+            tp: answered.get(tp, ErrorCode.UNKNOWN_SERVER_ERROR)
             for tp in sorted(merge.offsets)
         }
         taken = {tp: merge.offsets[tp] for tp in codes if codes[tp] == ErrorCode.NONE}
-        if taken and self._tells:
+        if taken and self._reports:
             self._observer.offsets_committed(taken)
         verdicts = {
             code: self._verdict(code, identity)
@@ -276,7 +310,7 @@ class KafkaCommits:
             tp: verdicts[code][0] if code in verdicts else Answer.COMMITTED
             for tp, code in codes.items()
         }
-        waits: KafkaError | None = None
+        failure: KafkaError | None = None
         for outcome in self._queue.answered(merge, answers):
             call, error = (
                 self._calls[outcome.call],
@@ -285,78 +319,167 @@ class KafkaCommits:
             if outcome.answer is Answer.REFUSED:
                 call.error = call.error or error
             elif error is not None:
-                call.attempts.failed(error)
-                waits = error
+                call.attempts.note(error)
+                failure = error
             if outcome.has_ended:
                 call.end()
-        if waits is None:
-            self._failures, self._not_before = 0, 0.0
+        if failure is None:
+            self._requests.succeeded()
         else:
-            self._failed(waits)
+            self._requests.failed(failure)
 
     def _error(
         self,
         outcome: CallOutcome,
         codes: Mapping[TopicPartition, int],
-        verdicts: Mapping[int, tuple[Answer, _Words]],
+        verdicts: Mapping[int, tuple[Answer, _ErrorText]],
     ) -> KafkaError | None:
-        # One of its own for each caller: each is raised in another task.
+        # Each call gets an error of its own, because it is raised in another task.
         if (tp := outcome.partition) is None:
             return None
         what = f"the commit of {tp.topic}-{tp.partition}"
-        said = broker_error(codes[tp], f"group {self._rpc.group_id!r} refused {what}")
-        if (words := verdicts[codes[tp]][1]) is None:
-            return said
-        kind, what = words
+        refusal = broker_error(
+            codes[tp], f"group {self._rpc.group_id!r} refused {what}"
+        )
+        if (text := verdicts[codes[tp]][1]) is None:
+            return refusal
+        kind, what = text
         error = kind(f"group {self._rpc.group_id!r} {what}")
-        error.__cause__ = said
+        error.__cause__ = refusal
         return error
 
-    def _verdict(self, code: int, identity: GroupMetadata) -> tuple[Answer, _Words]:
+    def _verdict(self, code: int, identity: GroupMetadata) -> tuple[Answer, _ErrorText]:
         asked = reaction(ApiKey.OFFSET_COMMIT, code)
         if asked.refind_coordinator:
             self._rpc.forget()
         if asked.step in _RESETS or code == ErrorCode.FENCED_INSTANCE_ID:
-            return self._expelled(code, identity)
+            return self._identity_refused(code, identity)
         if asked.step is Step.REJOIN:
-            # Our own SyncGroup is on its way, and with it the end of this.
+            # The member's own SyncGroup ends this state of the group.
             passes = self.member is not None and self.member.is_subscribed
             return Answer.RETRY if passes else Answer.REFUSED, _REBALANCING
         if asked.step is Step.REFRESH_MEMBER and self.member is not None:
-            # The next heartbeat, which this brings about, tells the epoch.
+            # This causes a heartbeat, whose answer has the member's epoch.
             self.member.commit_refused(code, identity)
             return Answer.RETRY, None
         if asked.retry:
             return Answer.RETRY, None
         return Answer.INVALID if code in _INVALID else Answer.REFUSED, None
 
-    def _expelled(self, code: int, identity: GroupMetadata) -> tuple[Answer, _Words]:
+    def _identity_refused(
+        self, code: int, identity: GroupMetadata
+    ) -> tuple[Answer, _ErrorText]:
         current = self._identity()
         if (current.member_id, current.generation) != (
             identity.member_id,
             identity.generation,
         ):
-            # We joined a new generation while this was on its way. What we still own
-            # can be committed under the new name. A static member that has joined
-            # under a new id is the one that fenced its former self.
+            # The member joined a new generation while the request was in flight. What
+            # it still owns can be committed under the new identity. That holds for
+            # FENCED_INSTANCE_ID too: a static member that joined again under a new id
+            # has fenced its own old id.
             return Answer.RETRY, None
-        joins = self.member is not None and self.member.is_joining
-        if joins and code == ErrorCode.ILLEGAL_GENERATION:
-            # The new generation may have begun, and its number be on its way to us, on
-            # another connection than this answer came by.
+        member = self.member
+        if (
+            member is not None
+            and code == ErrorCode.ILLEGAL_GENERATION
+            and (member.restore_generation() or member.is_joining)
+        ):
+            # The coordinator has moved, and the new one does not know this generation.
+            # Or the next one has begun: its number comes with the answer to the
+            # JoinGroup, on another connection than this answer.
             return Answer.RETRY, None
         if code == ErrorCode.FENCED_INSTANCE_ID:
-            if self.member is not None:
-                self.member.commit_refused(code, identity)
+            if member is not None:
+                member.commit_refused(code, identity)
             return Answer.REFUSED, None
-        if self.member is not None and self.member.is_subscribed:
-            self.member.commit_refused(code, identity)
-            return Answer.REFUSED, _LEFT_BEHIND
-        return Answer.REFUSED, _UNWANTED
+        if member is not None and member.is_subscribed:
+            member.commit_refused(code, identity)
+            return Answer.REFUSED, _REMOVED
+        # A member that has unsubscribed has still an identity until it has left.
+        return Answer.REFUSED, _REMOVED if identity.generation >= 0 else _NO_MEMBER
+
+    # ---- fetching --------------------------------------------------------------------
+
+    async def fetch(
+        self, wanted: frozenset[TopicPartition] | None, attempts: Attempts
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Fetch committed offsets, as `OffsetCommitter.fetch` does.
+
+        Args:
+            wanted: which partitions; None for all that the group has.
+            attempts: the time that the call has.
+        """
+        while True:
+            found, error = Fetched(), None
+            identity = self._fetching_as()
+            try:
+                found = await self._fetch_once(identity, wanted, attempts)
+            except KafkaError as failure:
+                if not failure.retriable:
+                    raise
+                error = failure
+            error = error or self._fetch_error(found, identity)
+            if error is None:
+                result = dict.fromkeys(wanted or ()) | found.offsets
+                return {tp: result[tp] for tp in sorted(result)}
+            await attempts.pause(error)
+
+    async def _fetch_once(
+        self,
+        identity: GroupMetadata,
+        partitions: frozenset[TopicPartition] | None,
+        attempts: Attempts,
+    ) -> Fetched:
+        timeout = attempts.within(self._request_timeout)
+        connection = await self._rpc.connection(ConnectionClass.SHARED, now() + timeout)
+        version = connection.versions.usable(
+            OffsetFetchRequest, max_version=MAX_VERSION
+        )
+        try:
+            request = fetch_request(identity, partitions, version)
+        except ValueError as error:
+            raise UnsupportedVersion(str(error)) from error
+        reply = await self._rpc.call_on(
+            connection, request, timeout=timeout, max_version=version
+        )
+        return fetched(reply)
+
+    def _fetching_as(self) -> GroupMetadata:
+        # OffsetFetch is fenced by a member epoch alone. Without one it is anonymous.
+        identity = self._identity()
+        fences = self.member is not None and self.member.uses_member_epoch
+        if fences and identity.generation >= 0:
+            return identity
+        return GroupMetadata(group_id=self._rpc.group_id)
+
+    def _fetch_error(
+        self, found: Fetched, identity: GroupMetadata
+    ) -> KafkaError | None:
+        if found.error == ErrorCode.GROUP_ID_NOT_FOUND:
+            return None  # nothing has been committed yet
+        errors = {"all partitions": found.error} if found.error else {}
+        errors |= {f"{tp.topic}-{tp.partition}": c for tp, c in found.errors.items()}
+        group = self._rpc.group_id
+        passing: KafkaError | None = None
+        for what, code in errors.items():
+            asked = reaction(ApiKey.OFFSET_FETCH, code)
+            error = broker_error(
+                code, f"group {group!r} refused the committed offset of {what}"
+            )
+            if asked.refind_coordinator:
+                self._rpc.forget()
+            if identity.member_id and asked.step in _STALE and self.member is not None:
+                # The member finds its new identity; the next attempt uses that.
+                self.member.commit_refused(code, identity)
+            elif not asked.retry:
+                raise error
+            passing = error
+        return passing
 
 
-def _lost(numbers: _Numbers | None, ours: _Numbers) -> PartitionLost | None:
-    gone = sorted(tp for tp, n in (numbers or {}).items() if n != ours.get(tp))
+def _lost(numbers: _Numbers | None, committable: _Numbers) -> PartitionLost | None:
+    gone = sorted(tp for tp, n in (numbers or {}).items() if n != committable.get(tp))
     if not gone:
         return None
     names = ", ".join(f"{tp.topic}-{tp.partition}" for tp in gone)

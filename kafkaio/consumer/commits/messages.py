@@ -1,4 +1,4 @@
-"""OffsetCommit and OffsetFetch in all their versions: values to messages and back."""
+"""The messages OffsetCommit and OffsetFetch in all their versions."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ __all__ = [
     "fetched",
 ]
 
-#: The last versions that name topics; the next ones know them by id alone.
+#: The last version of both that has topic names; later ones have topic ids alone.
 MAX_VERSION: Final = 9
-# OffsetFetch asks for several groups from here on,
+# OffsetFetch: from this version on it has a list of groups.
 _GROUPS_FROM: Final = 8
-# is fenced by member epochs from here on (KIP-848),
+# From this version on it is fenced by member epochs (KIP-848).
 _MEMBER_FROM: Final = 9
-# waits for open transactions from here on (KIP-447),
+# From this version on it can wait for open transactions (KIP-447).
 _STABLE_FROM: Final = 7
-# and may ask for all partitions that have an offset from here on.
+# From this version on it can return all partitions that have an offset.
 _ALL_FROM: Final = 2
 
 _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
@@ -67,7 +67,7 @@ class Fetched:
 
 
 def commit_request(identity: GroupMetadata, offsets: _Offsets) -> OffsetCommitRequest:
-    """The request that commits ``offsets`` as that member."""
+    """The request that commits ``offsets`` under that identity."""
     return OffsetCommitRequest(
         group_id=identity.group_id,
         generation_id_or_member_epoch=identity.generation,
@@ -105,15 +105,15 @@ def fetch_request(
     partitions: Collection[TopicPartition] | None,
     version: int,
 ) -> OffsetFetchRequest:
-    """The request that asks for those partitions, or for all if None.
+    """The request for the offsets of those partitions, or of all if None.
 
-    Without a member id nobody in particular asks, whom nothing fences.
+    It is fenced by the member epoch only if the identity has a member id.
 
     Raises:
-        ValueError: the version cannot ask for all.
+        ValueError: the version cannot return all.
     """
     if partitions is None and version < _ALL_FROM:
-        raise ValueError("OffsetFetch 1 cannot ask for all partitions")
+        raise ValueError("OffsetFetch 1 cannot return the offsets of all partitions")
     request = OffsetFetchRequest(require_stable=version >= _STABLE_FROM)
     topics = None if partitions is None else list(_by_topic(partitions))
     if version >= _GROUPS_FROM:
@@ -139,7 +139,7 @@ def fetch_request(
 
 
 def fetched(reply: OffsetFetchResponse) -> Fetched:
-    """What the answer says, whatever its version."""
+    """The contents of an answer of any version."""
     found = Fetched(error=reply.error_code)
     for topic in reply.topics:
         for partition in topic.partitions:

@@ -27,8 +27,9 @@ from kafkaio._records.batch import (
 )
 from kafkaio._runtime.clock import now, roll
 from kafkaio.config import ConsumerConfig
+from kafkaio.consumer.batch import Frame
 from kafkaio.consumer.fetch.targets import FetchTargets, Records
-from kafkaio.consumer.reading.buffers import Failure, Fetched, Frame, Sieve
+from kafkaio.consumer.reading.buffers import Failure, Fetched, IsolationFilter
 from kafkaio.errors import CorruptRecord, KafkaError, RecordTooLarge
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
@@ -194,7 +195,7 @@ class FetchAnswers:
         elif batches:
             self._targets.shrink(point.tp)
         if batches or failure is not None:
-            fetched = Fetched(batches, self._sieve(data), frame, failure)
+            fetched = Fetched(batches, self._isolation_filter(data), frame, failure)
             self._records.add(point.tp, fetched)
 
     def _read(self, data: PartitionData) -> Iterable[RecordBatch | LegacyBatch]:
@@ -220,7 +221,7 @@ class FetchAnswers:
         )
         return Failure(error, point)
 
-    def _sieve(self, data: PartitionData) -> Sieve:
+    def _isolation_filter(self, data: PartitionData) -> IsolationFilter:
         if not self._reads_committed:
             return ReadUncommitted()
         return ReadCommitted(

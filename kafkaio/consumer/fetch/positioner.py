@@ -77,7 +77,7 @@ class Reader(Protocol):
     def fail(self, error: BaseException) -> None:
         """Raise an error from the user's next step."""
 
-    def must_look(self) -> None:
+    def interrupt(self) -> None:
         """Have the user's next step see a partition that nothing can be read of."""
 
     def truncated(self, tp: TopicPartition) -> None:
@@ -211,7 +211,7 @@ class Positioner:
         reader = self._reader
         if found is None:
             if reader.positions.committed_missing(tp, token):
-                reader.must_look()
+                reader.interrupt()
             return
         epoch = found.leader_epoch
         if epoch >= 0:

@@ -1,1 +1,1 @@
-"""The consumer's place in its group: membership, rebalances, commits."""
+"""Membership in a consumer group: the member's task, and its requests."""

@@ -1,4 +1,4 @@
-"""A member's requests: effects into messages, answers into the machine."""
+"""Sends the requests of a member of the classic protocol, and returns the answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from kafkaio._machines.membership.protocol import Effects
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now, roll
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.group.rpc import GroupConnection, GroupRpc
+from kafkaio.consumer.group.ports import CoordinatorConnection
+from kafkaio.consumer.group.rpc import GroupRpc
 from kafkaio.errors import InternalError, KafkaError, UnsupportedVersion
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -29,17 +30,23 @@ from kafkaio.protocol.messages.sync_group import (
 
 __all__ = ["ClassicRequests"]
 
-# From this version on JoinGroup knows static members (KIP-345); the broker of an older
-# one would take ours for a dynamic one, and two of a name for two members.
+# From this version on JoinGroup supports static members (KIP-345). An older broker
+# would take a static member for a dynamic one, and two of one name for two members.
 _STATIC_FROM = 5
-# From this version on LeaveGroup names members in a list.
+# From this version on LeaveGroup has a list of members.
 _LEAVE_LIST_FROM = 3
-# How much longer than the rebalance timeout a parked JoinGroup is waited for.
+# Seconds for which JoinGroup is waited for beyond the rebalance timeout.
 _JOIN_MARGIN = 5.0
 
 
 class ClassicRequests:
-    """Sends what the machine asks for, and gives it the answer or the failure."""
+    """Sends what the machine asks for, and passes it the answer or the failure.
+
+    Args:
+        rpc: sends requests to the coordinator.
+        config: the consumer's options.
+        member: the machine.
+    """
 
     def __init__(
         self, rpc: GroupRpc, config: ConsumerConfig, member: ClassicMembership
@@ -50,10 +57,13 @@ class ClassicRequests:
         self._timeout = config.request_timeout_ms / 1000
 
     async def perform(self, effect: fx.Send) -> Effects:
-        """Send one request; what is to be done about its answer.
+        """Send one request.
 
-        Whatever goes wrong with it is the machine's to decide. If the call is
-        cancelled, the request may still take effect.
+        If it fails, the machine decides what follows. If the call is cancelled, the
+        request may still take effect.
+
+        Returns:
+            What the machine decides.
         """
         try:
             match effect:
@@ -73,9 +83,10 @@ class ClassicRequests:
             return self._member.request_failed(effect.ticket, error, now(), roll())
 
     async def _join(self, effect: fx.SendJoin) -> Effects:
-        # JoinGroup is answered when all members are there or given up: the usual
-        # timeout would take a group that rebalances for a coordinator that hangs.
-        patience = self._config.max_poll_interval_ms / 1000 + _JOIN_MARGIN
+        # The coordinator answers when all members have joined, or the rebalance timeout
+        # is over. With the usual timeout, a group that rebalances would look like a
+        # coordinator that hangs.
+        answer_timeout = self._config.max_poll_interval_ms / 1000 + _JOIN_MARGIN
         connection = await self._rpc.connection(
             self._rpc.connection_class,
             now() + min(self._timeout, self._member.config.answer_timeout),
@@ -96,7 +107,7 @@ class ClassicRequests:
                 ],
                 reason=effect.reason,
             ),
-            timeout=max(self._timeout, patience),
+            timeout=max(self._timeout, answer_timeout),
             is_vital=True,
         )
         if reply.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
@@ -104,19 +115,19 @@ class ClassicRequests:
         return self._member.join_answered(effect.ticket, reply, now(), roll())
 
     async def _name_protocol(self, reply: JoinGroupResponse) -> None:
-        # A refusal does not say what would have been welcome.
+        # The refusal does not name the protocol of the group; the user needs it.
         request = DescribeGroupsRequest(groups=[self._rpc.group_id])
         try:
             answer = await self._rpc.call(
                 request, ConnectionClass.SHARED, timeout=self._timeout
             )
         except KafkaError:
-            return  # perhaps we may not ask: the refusal itself is what counts
+            return  # perhaps this is not authorized; the refusal itself is enough
         for group in answer.groups:
             reply.protocol_type = group.protocol_type or None
             reply.protocol_name = group.protocol_data or None
 
-    def _check_static(self, connection: GroupConnection) -> None:
+    def _check_static(self, connection: CoordinatorConnection) -> None:
         name = self._config.group_instance_id
         version = connection.versions.usable(JoinGroupRequest)
         if name is not None and version < _STATIC_FROM:
@@ -145,9 +156,9 @@ class ClassicRequests:
         return self._member.sync_answered(effect.ticket, reply, now(), roll())
 
     async def _probe(self, effect: fx.SendProbe) -> Effects:
-        lives = await self._rpc.gives_sign_of_life(effect.timeout)
+        is_alive = await self._rpc.probe(effect.timeout)
         return self._member.probe_ended(
-            effect.ticket, now(), roll(), is_silent=not lives
+            effect.ticket, now(), roll(), is_silent=not is_alive
         )
 
     async def _heartbeat(self, effect: fx.SendHeartbeat) -> Effects:
@@ -167,12 +178,12 @@ class ClassicRequests:
         )
 
     async def _leave(self, effect: fx.SendLeave) -> Effects:
-        # Not on the member's own connection: there it would wait behind a JoinGroup,
-        # which waits for this member.
+        # Not on the member's own connection: there LeaveGroup would wait behind a
+        # JoinGroup that is not answered before this member has left.
         deadline = now() + self._timeout
         connection = await self._rpc.connection(ConnectionClass.SHARED, deadline)
         request = self._leave_request(effect, connection)
-        self._rpc.sending(effect.ticket)
+        self._rpc.sending_leave(effect.ticket)
         await self._rpc.call_on(connection, request, timeout=self._timeout)
         return self._member.leave_ended(effect.ticket, now())
 
@@ -182,11 +193,11 @@ class ClassicRequests:
         connection = self._rpc.ready(ConnectionClass.SHARED, self._rpc.connection_class)
         if connection is not None:
             request = self._leave_request(leave, connection)
-            self._rpc.sending(leave.ticket)
+            self._rpc.sending_leave(leave.ticket)
             connection.submit(request, timeout=self._timeout).cancel()
 
     def _leave_request(
-        self, effect: fx.SendLeave, connection: GroupConnection
+        self, effect: fx.SendLeave, connection: CoordinatorConnection
     ) -> LeaveGroupRequest:
         request = LeaveGroupRequest(group_id=self._rpc.group_id)
         if connection.versions.usable(LeaveGroupRequest) < _LEAVE_LIST_FROM:

@@ -1,7 +1,8 @@
-"""What a membership has its consumer do, one thing after another.
+"""The queue of what a member has its consumer do: assign, revoke, lose.
 
-The consumer may take its time: it commits, and it awaits the user's callbacks. It is
-given its calls in the order in which the machine decided them, beside the heartbeats.
+A member's machine decides at once, but the consumer may take its time: it commits, and
+it awaits the user's callbacks. `CallbackQueue` makes the calls one after another, in
+the order of the machine's decisions, in a task beside the heartbeats.
 """
 
 from __future__ import annotations
@@ -20,59 +21,71 @@ from kafkaio.client.broadcast import Broadcast
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
 
-__all__ = ["CallbackQueue", "GroupHost"]
+__all__ = ["AssignmentListener", "CallbackQueue"]
 
 _Call: TypeAlias = fx.Revoke | fx.Assign | fx.Lose
 
 
-class GroupHost(Protocol):
-    """The consumer whose partitions a group decides about."""
+class AssignmentListener(Protocol):
+    """The consumer whose partitions the group assigns and revokes.
+
+    The synchronous methods are called as soon as the machine has decided. The others
+    are awaited in the order of its decisions.
+    """
 
     def revoke_requested(
         self, partitions: frozenset[TopicPartition], deadline: float
     ) -> None:
-        """The group asks for these: hand out no more; their commits stay valid."""
+        """The group requests these: stop handing them out; commits stay valid."""
         ...
 
-    def withhold(self, partitions: frozenset[TopicPartition]) -> None:
-        """These are gone, as will be told later: hand out no more."""
+    def stop_handing_out(self, partitions: frozenset[TopicPartition]) -> None:
+        """These are lost, and `lost` will follow: stop handing them out now."""
         ...
 
     def idle(self, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
-        """Those of these that need no further step of the user to be given up."""
+        """Those of these that can be released without a further step of the user."""
         ...
 
     def failed(self, error: KafkaError) -> None:
-        """Raise this where the user calls next; the membership goes on."""
+        """Raise this from the user's next call; the membership goes on."""
         ...
 
     async def revoking(self, partitions: frozenset[TopicPartition]) -> None:
-        """Commit what is finished of these and call back; then they are given up."""
+        """Commit what is finished of these and call back; then they are released."""
         ...
 
     async def lost(self, partitions: frozenset[TopicPartition]) -> None:
-        """These are gone; call back."""
+        """These are lost; call back."""
         ...
 
     async def assigned(
         self, added: frozenset[TopicPartition], owned: frozenset[TopicPartition]
     ) -> None:
-        """Start with the added ones, out of all that are owned now; call back."""
+        """``added`` are new among ``owned``: start with them, and call back."""
         ...
 
 
 class CallbackQueue:
-    """Calls the host in order, and tells the machine when a revoke has ended."""
+    """Calls the listener in order, and reports to the machine when a revoke has ended.
+
+    Args:
+        listener: the consumer.
+        member: the machine whose decisions are carried out.
+        feed: performs what the machine decides.
+        joined: called when an assignment was taken over, callback included.
+    """
 
     def __init__(
         self,
-        host: GroupHost,
+        listener: AssignmentListener,
         member: Membership,
         feed: Callable[[Effects], None],
         joined: Callable[[], None],
     ) -> None:
-        self._host = host
-        #: Whose decisions are carried out; replaced before it has made any.
+        self._listener = listener
+        #: The machine; a fallback to the other protocol replaces it before it has
+        #: decided anything.
         self.member = member
         self._feed = feed
         self._joined = joined
@@ -80,30 +93,31 @@ class CallbackQueue:
         self._wakeup = Wakeup()
         self._drained = Broadcast()
         self._is_calling = False
+        # Ends the revoke that is under way.
         self._revoking: anyio.CancelScope | None = None
 
     @property
     def is_busy(self) -> bool:
-        """Whether a call is under way or waits for its turn."""
+        """Whether a call is under way or queued."""
         return self._is_calling or bool(self._calls)
 
     def put(self, call: _Call) -> None:
-        """Have this done after all that was put before."""
+        """Make this call after all that were put before."""
         self._calls.append(call)
         self._wakeup.notify()
 
-    def hurry(self) -> None:
-        """Cut short a revoke that is under way."""
+    def cancel_revoke(self) -> None:
+        """Cancel the revoke that is under way, if one is."""
         if self._revoking is not None:
             self._revoking.cancel()
 
     async def drained(self) -> None:
-        """Wait until everything is done."""
+        """Wait until every call has been made."""
         while self.is_busy:
             await self._drained.wait()
 
     async def run(self) -> None:
-        """Do what there is to do, for ever."""
+        """Make the calls, until cancelled."""
         while True:
             while self._calls:
                 self._is_calling = True
@@ -119,18 +133,18 @@ class CallbackQueue:
             case fx.Revoke():
                 await self._revoke(call)
             case fx.Assign(added, owned):
-                await self._host.assigned(added, owned)
+                await self._listener.assigned(added, owned)
                 self._joined()
             case fx.Lose(partitions):
-                await self._host.lost(partitions)
+                await self._listener.lost(partitions)
 
     async def _revoke(self, call: fx.Revoke) -> None:
-        # What was lost while this waited for its turn is not ours to commit.
+        # What was lost while this call was queued must not be committed any more.
         numbers = self.member.ledger.numbers
         still = frozenset(tp for tp, n in call.claims if numbers.get(tp) == n)
         scope = self._revoking = anyio.CancelScope(deadline=call.deadline)
         if still:
             with scope:
-                await self._host.revoking(still)
+                await self._listener.revoking(still)
         in_time = not scope.cancelled_caught
         self._feed(self.member.revoke_ended(call.claims, now(), in_time=in_time))

@@ -1,4 +1,4 @@
-"""A KIP-848 member's heartbeats: effects into messages, answers into the machine."""
+"""Sends the heartbeats of a KIP-848 member, and returns the answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from kafkaio._machines.membership.kip848.membership import Kip848Membership
 from kafkaio._machines.membership.protocol import Effects
 from kafkaio._runtime.clock import now, roll
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.group.rpc import GroupConnection, GroupRpc
+from kafkaio.consumer.group.ports import CoordinatorConnection
+from kafkaio.consumer.group.rpc import GroupRpc
 from kafkaio.errors import KafkaError, UnsupportedVersion
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -21,15 +22,21 @@ from kafkaio.protocol.messages.consumer_group_heartbeat import (
 
 __all__ = ["Kip848Requests"]
 
-# The cluster's feature that says that the protocol is in force. Brokers of 3.7 to 3.9
-# know the request as a preview, whether they serve it or not.
+# The feature of the cluster that enables the protocol. Brokers from 3.7 to 3.9 list the
+# request as a preview, whether or not they serve it.
 _FEATURE: Final = "group.version"
-# From this version on members name themselves (KIP-1082), and brokers match topics.
+# From this version on members choose their ids (KIP-1082), and brokers match patterns.
 _COMPLETE_FROM: Final = 1
 
 
 class Kip848Requests:
-    """Sends what the machine asks for, and gives it the answer or the failure."""
+    """Sends what the machine asks for, and passes it the answer or the failure.
+
+    Args:
+        rpc: sends requests to the coordinator.
+        config: the consumer's options.
+        member: the machine.
+    """
 
     def __init__(
         self, rpc: GroupRpc, config: ConsumerConfig, member: Kip848Membership
@@ -40,10 +47,13 @@ class Kip848Requests:
         self._timeout = config.request_timeout_ms / 1000
 
     async def perform(self, effect: fx.Send) -> Effects:
-        """Send one request; what is to be done about its answer.
+        """Send one heartbeat.
 
-        Whatever goes wrong with it is the machine's to decide. If the call is
-        cancelled, the request may still take effect.
+        If it fails, the machine decides what follows. If the call is cancelled, the
+        request may still take effect.
+
+        Returns:
+            What the machine decides.
         """
         assert isinstance(effect, fx.SendConsumerGroupHeartbeat)
         try:
@@ -63,7 +73,7 @@ class Kip848Requests:
             return self._member.regex_refused(effect.ticket)
         request = self._request(effect, version)
         if effect.member_epoch < 0:
-            self._rpc.sending(effect.ticket)
+            self._rpc.sending_leave(effect.ticket)
         reply = await self._rpc.call_on(
             connection, request, timeout=timeout, is_vital=True
         )
@@ -76,14 +86,14 @@ class Kip848Requests:
         if connection is not None:
             version = connection.versions.usable(ConsumerGroupHeartbeatRequest)
             request = self._request(leave, version)
-            self._rpc.sending(leave.ticket)
+            self._rpc.sending_leave(leave.ticket)
             connection.submit(request, timeout=self._timeout).cancel()
 
-    def _check_offered(self, connection: GroupConnection) -> None:
+    def _check_offered(self, connection: CoordinatorConnection) -> None:
         in_force = connection.versions.finalized_features.get(_FEATURE, 0)
         if self._config.group_protocol == "auto" and in_force < 1:
             raise UnsupportedVersion(
-                "the cluster does not offer the consumer protocol: its feature "
+                "the cluster does not offer the KIP-848 group protocol: its feature "
                 f"{_FEATURE} is {in_force}"
             )
 

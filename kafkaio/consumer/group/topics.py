@@ -1,4 +1,8 @@
-"""What a member has to know of topics: which match, how large they are, their names."""
+"""What a member needs to know of topics: which it reads, their partitions, their names.
+
+The coordinator matches a pattern where it can. Otherwise the client matches it, against
+the names of all topics, each time it has new metadata.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from kafkaio._machines.reactions import reaction
 from kafkaio._machines.refresh import ALL_TOPICS, Topics
 from kafkaio._runtime.clock import now, roll
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.group.rpc import GroupCluster
+from kafkaio.consumer.group.ports import TopicCluster
 from kafkaio.errors import KafkaError
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
@@ -23,24 +27,27 @@ __all__ = ["GroupTopics"]
 
 
 class GroupTopics:
-    """Feeds a member with topics: the subscription, and what the cluster has.
+    """Passes topics to a member's machine: what the user wants, what the cluster has.
 
-    A pattern is matched by the coordinator where it can be, else here, against the
-    names of all topics.
+    Args:
+        cluster: has the metadata.
+        config: the consumer's options.
+        member: the machine.
     """
 
     def __init__(
-        self, cluster: GroupCluster, config: ConsumerConfig, member: Membership
+        self, cluster: TopicCluster, config: ConsumerConfig, member: Membership
     ) -> None:
         self._cluster = cluster
         self._config = config
-        #: Who is fed.
+        #: The machine.
         self.member = member
         #: The user's pattern, None where topics are named.
         self.pattern: re.Pattern[str] | None = None
-        self._matches = False
+        # Whether the client matches the pattern.
+        self._matches_here = False
         self._watched: Topics | None = None
-        # Topics named by the user that the brokers refuse to describe, as reported.
+        # Topics that the user named and the brokers refuse to describe, once reported.
         self._refused = set[str]()
 
     def subscribe(self, topics: frozenset[str] | re.Pattern[str]) -> Effects:
@@ -50,7 +57,7 @@ class GroupTopics:
         if isinstance(topics, frozenset):
             self.pattern = None
             if any(map(self._cluster.view.topic_error, topics)):
-                self._cluster.request_refresh()  # that may have been put right since
+                self._cluster.request_refresh()  # the error may be gone by now
             return self.member.subscribe(topics, now())
         self.pattern = topics
         effects = self.member.subscribe_pattern(
@@ -68,38 +75,38 @@ class GroupTopics:
         return self.member.unsubscribe(now())
 
     def match_here(self) -> None:
-        """Match the pattern against the names of all topics, now and later."""
+        """Match the pattern on the client, with this metadata and all later."""
         self._match(is_here=True)
         self._cluster.request_refresh()
 
     def _match(self, *, is_here: bool) -> None:
-        self._matches = is_here
+        self._matches_here = is_here
         self.member.matches_on_client = is_here
 
     def hand_over(self, member: Membership) -> Effects:
-        """Feed another member from now on, with the present subscription."""
+        """Pass topics to another machine from now on, and this subscription first."""
         before, self.member = self.member, member
         if self.pattern is not None:
             return self.subscribe(self.pattern)
         return () if before.topics is None else self.subscribe(before.topics)
 
     def watch(self) -> None:
-        """Keep metadata of what is needed fresh."""
+        """Keep the metadata fresh that the member needs."""
         named = self.member.topics or frozenset()
         named |= self.member.group_topics
-        topics: Topics = ALL_TOPICS if self._matches else named
+        topics: Topics = ALL_TOPICS if self._matches_here else named
         if topics != self._watched:
             self._watched = topics
             self._cluster.watch_topics(self, topics or None)
 
     def unwatch(self) -> None:
-        """Nothing is needed any more."""
+        """The member needs no metadata any longer."""
         self._cluster.watch_topics(self, None)
 
     def updated(self, view: ClusterView) -> Effects:
-        """The cluster has changed."""
+        """There is new metadata."""
         effects: Effects = ()
-        if self._matches:
+        if self._matches_here:
             effects = self.member.subscribe(self._matching(view), now())
         else:
             effects = tuple(self._refusals(view))
@@ -111,7 +118,11 @@ class GroupTopics:
     async def perform(
         self, effect: fx.ResolveTopics | fx.RefreshTopics | fx.NameTopics
     ) -> Effects:
-        """Learn what the member asks for; what is to be done about it."""
+        """Find what the machine asks for.
+
+        Returns:
+            What the machine decides.
+        """
         match effect:
             case fx.ResolveTopics():
                 return await self.resolve(effect)
@@ -123,8 +134,8 @@ class GroupTopics:
     async def refresh(self, effect: fx.RefreshTopics) -> Effects:
         """Fetch metadata, so that JoinGroup carries every topic that matches now.
 
-        The listener of new views subscribes to them. Without an answer the member
-        joins with what is known.
+        `updated` is called with the new metadata and subscribes to them. Without an
+        answer the member joins with what is known.
         """
         member = self.member
         try:
@@ -134,15 +145,16 @@ class GroupTopics:
         return member.topics_refreshed(effect.ticket, now())
 
     async def resolve(self, effect: fx.ResolveTopics) -> Effects:
-        """Learn what partitions the topics of the group have, and where."""
+        """Find the partitions of the group's topics, and where they are."""
         member = self.member
         self.watch()
         unknown = (
             effect.topics - _layout(effect.topics, self._cluster.view).counts.keys()
         )
         if unknown:
-            # Once: a topic that is not there yet makes the group rebalance when it
-            # comes. Heartbeats go on, but the members wait for us.
+            # One attempt: a topic that does not exist yet makes the group rebalance
+            # when it is created. Heartbeats go on, but the other members wait for the
+            # assignment, which this member computes.
             self._cluster.request_refresh(*unknown)
             limit = min(self._config.session_timeout_ms, 15_000) / 3000
             try:
@@ -166,7 +178,7 @@ class GroupTopics:
         return member.topics_named(found, now(), roll())
 
     def _refusals(self, view: ClusterView) -> Iterator[fx.Report]:
-        # A topic that is missing may come; one that is refused is the user's to see.
+        # A missing topic may be created. A refusal is reported to the user, once.
         for topic in sorted(self.member.topics or ()):
             error = view.topic_error(topic)
             if not error or reaction(ApiKey.METADATA, error).retry:

@@ -18,22 +18,24 @@ and is over by that.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
+from kafkaio._arguments import count_of, seconds_of
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.thread import caller
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.consumer.arguments import most_of, seconds_of
 from kafkaio.consumer.batch import Batch, Piece, size_of
 from kafkaio.consumer.parallel.ports import Dividing
-from kafkaio.errors import PartitionLost, UsageError
+from kafkaio.consumer.reading.progress import HandedOut
+from kafkaio.errors import ArgumentValueError, PartitionLost, UsageError
 from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
 
-if TYPE_CHECKING:
-    from kafkaio.consumer.threaded.handoff import Moment
+__all__ = ["Lane", "LaneBatches", "LaneCommit", "LaneCrossingPort", "Track"]
 
-__all__ = ["Lane", "LaneBatches", "LaneCommit", "Track"]
+T = TypeVar("T")
 
 #: What a lane may commit: a record or batch that is done, or the next offset to read.
 LaneCommit: TypeAlias = Record | Batch | int | OffsetAndMetadata
@@ -60,9 +62,27 @@ class LaneOwner(Protocol):
         track: Track,
         what: LaneCommit | None,
         within: float | None,
-        moment: Moment | None = None,
+        moment: HandedOut | None = None,
     ) -> None:
         """Commit for a lane, as `Lane.commit` says."""
+
+
+class LaneCrossingPort(Protocol):
+    """Takes the steps of a lane in the consumer's thread, if that is another one."""
+
+    def take(self, step: Callable[[], Awaitable[T]]) -> Coroutine[Any, Any, T]:
+        """Take a step there, and return what it returns."""
+        ...
+
+    def ask(self, work: Callable[[], object]) -> None:
+        """Call a function there, and block until it has returned."""
+
+    def another(self) -> LaneCrossingPort:
+        """Return a crossing for batches of the lane."""
+        ...
+
+    async def commit(self, commit: Callable[[HandedOut], Awaitable[None]]) -> None:
+        """Commit there what the user has been handed by now."""
 
 
 class Track:
@@ -181,7 +201,7 @@ class Track:
             OffsetOutOfRange: there is no position, and no policy to find one.
             UsageError: another task waits for it.
         """
-        self.reader.raise_stranded(self.tp)
+        self.reader.raise_without_position(self.tp)
         self.taker = caller()
         if self.is_waiting:
             raise UsageError("another task reads this lane")
@@ -214,10 +234,11 @@ class Lane:
     Only one task may read a lane at a time.
     """
 
-    __slots__ = ("_loop", "_track")
+    __slots__ = ("_crossing", "_loop", "_track")
 
-    def __init__(self, track: Track) -> None:
+    def __init__(self, track: Track, crossing: LaneCrossingPort | None = None) -> None:
         self._track = track
+        self._crossing = crossing
         self._loop = asyncio.get_running_loop()
 
     def __repr__(self) -> str:
@@ -253,7 +274,7 @@ class Lane:
         return self._track.is_lost
 
     async def __aenter__(self) -> Self:
-        self._track.enter(caller())
+        self._do(partial(self._track.enter, caller()))
         return self
 
     async def __aexit__(
@@ -262,23 +283,34 @@ class Lane:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._track.finish()
+        self._do(self._track.finish)
 
     async def close(self) -> None:
         """End the lane: the body is done with the partition. Waits for nothing."""
-        self._track.finish()
+        self._do(self._track.finish)
+
+    def _do(self, work: Callable[[], None]) -> None:
+        if self._crossing is None:
+            work()
+        else:
+            self._crossing.ask(work)
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Record:
-        """The next record. If cancelled, none was taken.
+    def __anext__(self) -> Coroutine[Any, Any, Record]:
+        """Return the next record. If cancelled, none was taken.
 
         Raises:
             KafkaError: as iterating over the consumer does, as far as it concerns this
                 partition.
             UsageError: another task reads this lane.
         """
+        return (
+            self._next() if self._crossing is None else self._crossing.take(self._next)
+        )
+
+    async def _next(self) -> Record:
         track = self._track
         if track.time_slice.is_over:
             await track.time_slice.give_way()
@@ -298,8 +330,9 @@ class Lane:
             max_records: most records of a batch, ``max_poll_records`` by default.
             max_wait: seconds to wait for that many, once there are any.
         """
-        most = most_of(max_records, self._track.owner.max_records)
-        return LaneBatches(self, self._track, most, max_wait)
+        most = count_of("max_records", max_records, self._track.owner.max_records)
+        crossing = None if self._crossing is None else self._crossing.another()
+        return LaneBatches(self, self._track, most, max_wait, crossing)
 
     async def commit(
         self,
@@ -316,11 +349,15 @@ class Lane:
 
         Raises:
             PartitionLost: the partition is not this lane's any more.
-            UsageError: the record or batch is of another partition; or no group.
+            ArgumentValueError: the record or batch is of another partition.
+            UsageError: there is no group.
             KafkaError: as ``Consumer.commit`` does.
         """
-        track = self._track
-        await track.owner.commit(track, what, timeout)
+        commit = partial(self._track.owner.commit, self._track, what, timeout)
+        if self._crossing is None:
+            await commit()
+        else:
+            await self._crossing.commit(commit)
 
 
 class LaneBatches:
@@ -331,11 +368,18 @@ class LaneBatches:
         track: what the consumer keeps of it.
         max_records: most records of a batch.
         max_wait: seconds to wait for that many, once there are any.
+        crossing: takes the steps, if the consumer is in another thread.
     """
 
     def __init__(
-        self, lane: Lane, track: Track, max_records: int, max_wait: float
+        self,
+        lane: Lane,
+        track: Track,
+        max_records: int,
+        max_wait: float,
+        crossing: LaneCrossingPort | None = None,
     ) -> None:
+        self._crossing = crossing
         self._lane = lane
         self._track = track
         self._max_records = max_records
@@ -344,8 +388,13 @@ class LaneBatches:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Batch:
-        """The next batch. If cancelled, nothing was taken."""
+    def __anext__(self) -> Coroutine[Any, Any, Batch]:
+        """Return the next batch. If cancelled, nothing was taken."""
+        return (
+            self._next() if self._crossing is None else self._crossing.take(self._next)
+        )
+
+    async def _next(self) -> Batch:
         track, until = self._track, None
         if track.time_slice.is_over:
             await track.time_slice.give_way()
@@ -383,14 +432,14 @@ def offset_after(tp: TopicPartition, what: LaneCommit) -> OffsetAndMetadata:
     """Return the offset to commit for what is done.
 
     Raises:
-        UsageError: it is of another partition.
+        ArgumentValueError: it is of another partition.
     """
     if isinstance(what, OffsetAndMetadata):
         return what
     if isinstance(what, int):
         return OffsetAndMetadata(what)
     if what.topic_partition != tp:
-        raise UsageError(f"{what!r} is not of {tp.topic}-{tp.partition}")
+        raise ArgumentValueError(f"{what!r} is not of {tp.topic}-{tp.partition}")
     record = what.last if isinstance(what, Batch) else what
     return OffsetAndMetadata(record.offset + 1, leader_epoch=record.leader_epoch)
 

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from kafkaio._runtime.thread import when_done
 from kafkaio.client.broadcast import Broadcast
 from kafkaio.consumer.parallel.lane import (
     Lane,
     LaneCommit,
+    LaneCrossingPort,
     Track,
     check_current,
     offset_after,
 )
 from kafkaio.consumer.parallel.ports import LanesPort
+from kafkaio.consumer.reading.progress import HandedOut
 from kafkaio.types import TopicPartition
 
-if TYPE_CHECKING:
-    from kafkaio.consumer.threaded.handoff import Moment
+__all__ = ["LaneCrossingsPort", "LaneIterator", "Lanes"]
 
-__all__ = ["LaneIterator", "Lanes"]
+T = TypeVar("T")
 
 
 class Lanes:
@@ -216,7 +218,7 @@ class Lanes:
         track: Track,
         what: LaneCommit | None,
         within: float | None,
-        moment: Moment | None = None,
+        moment: HandedOut | None = None,
     ) -> None:
         """Commit for a lane, as ``Lane.commit`` says."""
         ledger = self._reader.ledger
@@ -238,26 +240,44 @@ class Lanes:
             self._fresh.remove(track)
 
 
+class LaneCrossingsPort(Protocol):
+    """Takes the steps of a `LaneIterator` in the consumer's thread."""
+
+    def take(self, step: Callable[[], Awaitable[T]]) -> Coroutine[Any, Any, T]:
+        """Take a step there, and return what it returns."""
+        ...
+
+    def lane(self, track: Track) -> LaneCrossingPort:
+        """Return a crossing for a lane."""
+        ...
+
+
 class LaneIterator:
     """Iterates over lanes, as ``Consumer.partitions`` says.
 
     Args:
         lanes: the consumer's lanes.
+        owner: the consumer, which is not collected while it is iterated over.
+        crossings: takes the steps, if the consumer is in another thread.
     """
 
-    #: Held so that a consumer is not collected while it is iterated over.
-    consumer: object = None
-
-    def __init__(self, lanes: Lanes) -> None:
+    def __init__(
+        self, lanes: Lanes, owner: object, crossings: LaneCrossingsPort | None = None
+    ) -> None:
         self._lanes = lanes
+        self._owner = owner
+        self._crossings = crossings
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Lane:
-        """The next lane. If cancelled, none was taken."""
-        self._lanes.start()
-        return self._made(await self._lanes.next())
+    def __anext__(self) -> Coroutine[Any, Any, Lane]:
+        """Return the next lane. If cancelled, none was taken."""
+        crossings = self._crossings
+        return self._next() if crossings is None else crossings.take(self._next)
 
-    def _made(self, track: Track) -> Lane:
-        return Lane(track)
+    async def _next(self) -> Lane:
+        self._lanes.start()
+        track = await self._lanes.next()
+        crossings = self._crossings
+        return Lane(track, None if crossings is None else crossings.lane(track))

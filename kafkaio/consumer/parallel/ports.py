@@ -10,7 +10,7 @@ from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio.consumer.reading.divider import Divider
-from kafkaio.consumer.reading.exclusive import Insiders
+from kafkaio.consumer.reading.exclusive import UserCode
 from kafkaio.consumer.reading.reader import Reader
 from kafkaio.types import TopicPartition
 
@@ -50,10 +50,10 @@ class RunPort(Dividing, Protocol):
     """What `Consumer.run` needs beside that.
 
     Attributes:
-        insiders: the tasks that run the user's code.
+        user_code: the tasks that run the user's code.
     """
 
-    insiders: Insiders
+    user_code: UserCode
 
     @property
     def observer(self) -> Observer:

@@ -250,7 +250,7 @@ class Runner:
 
     async def _work(self, worker: _Worker) -> None:
         self._is_waking = False
-        with self._consumer.insiders.entered():
+        with self._consumer.user_code.entered():
             await self._serve(worker)
 
     async def _serve(self, worker: _Worker) -> None:

@@ -1,1 +1,1 @@
-"""Reading: fetched records in order, and their way into the user's hands."""
+"""Reading: fetched records in order, and how the user takes them."""

@@ -1,12 +1,14 @@
-"""What was fetched and not handed out yet.
+"""Records that were fetched and not handed out.
 
-Batches are kept as they came, in the frame that an answer came in; records are made of
-them when the user takes them: fetching ahead costs no objects and no copies. One batch
-per partition at most, its *chunk*, is decompressed and being handed out at a time.
+Record batches stay as they were fetched, in the bytes of their fetch response; records
+are made of them when the user takes them. So fetching ahead makes no objects and no
+copies. Of each partition one batch at most, its *chunk*, is decompressed and being
+handed out.
 
-A frame stays in memory until the last of its batches has been read, so that is how it
-is counted. What may stay for long, that of paused partitions, is copied out of it; so
-is all that waits when frames of which little is left use up the room.
+A fetch response (`Frame`) stays in memory until the last of its batches was read, and
+so it counts against the fetch buffer with all of its bytes until then. Batches that may
+wait for long are copied out of it: those of paused partitions at once, all others when
+little is left of the responses that fill the buffer (`Buffers.compact`).
 """
 
 from __future__ import annotations
@@ -18,22 +20,25 @@ from kafkaio._dataclass import dataclass
 from kafkaio._machines.positions import FetchPoint
 from kafkaio._machines.read_committed import ReadCommitted, ReadUncommitted
 from kafkaio._records.batch import LegacyBatch, RecordBatch, RecordCursor
+from kafkaio.consumer.batch import Frame
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
 
-__all__ = ["Buffers", "Failure", "Fetched", "Frame", "PartitionBuffer", "Sieve"]
+__all__ = ["Buffers", "Failure", "Fetched", "IsolationFilter", "PartitionBuffer"]
 
-#: What decides which batches of one response the user gets to see.
-Sieve: TypeAlias = ReadCommitted | ReadUncommitted
+#: Decides which batches of one fetch response the user gets (``isolation_level``).
+IsolationFilter: TypeAlias = ReadCommitted | ReadUncommitted
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a partition's fetched data ends: raised once the data before it is read.
+    """The error that follows a partition's fetched data.
+
+    It is raised when the data before it was handed out.
 
     Attributes:
-        error: what to raise; None where the position is outside the log, which the
-            reset policy decides about.
+        error: the error to raise; None if the position is outside the log, so that the
+            reset policy decides.
         point: the fetch that failed.
     """
 
@@ -41,54 +46,41 @@ class Failure:
     point: FetchPoint
 
 
-class Frame:
-    """What one answer came in, which every batch of it keeps in memory.
-
-    Attributes:
-        size: bytes of it that are records.
-        in_use: batches that were not read to their end yet.
-    """
-
-    __slots__ = ("in_use", "size")
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.in_use = 0
-
-
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The usable part of one partition's response.
+    """The usable part of one partition in a fetch response.
 
     Attributes:
         batches: whole batches, in order.
-        sieve: which of them the user gets to see.
-        frame: what they are in.
-        failure: why there is no more after them, if there is a reason.
+        isolation: which of them the user gets.
+        frame: the fetch response that they are in.
+        failure: why nothing follows them, if there is a reason.
     """
 
     batches: list[RecordBatch | LegacyBatch]
-    sieve: Sieve
+    isolation: IsolationFilter
     frame: Frame
     failure: Failure | None = None
 
 
-#: A batch, what decides about it, and its frame: None where it has its own bytes.
-Waiting: TypeAlias = tuple[RecordBatch | LegacyBatch, Sieve, Frame | None]
+#: A batch, its filter, and its fetch response; None if the batch has its own bytes.
+Waiting: TypeAlias = tuple[RecordBatch | LegacyBatch, IsolationFilter, Frame | None]
 
 
 class PartitionBuffer:
-    """One partition's batches and the chunk of records that is being handed out.
+    """The batches of one partition, and its chunk.
 
     Attributes:
-        chunk: the records left of the chunk, None where there is no chunk.
-        count: records that the chunk had at first.
+        tp: the partition.
+        batches: the batches that wait, in order.
+        chunk: cursor of the chunk, at the next record to hand out; None without one.
+        count: number of records that the chunk had at first.
         epoch: leader epoch of the chunk.
-        frame: what the chunk is in; None where it has its bytes to itself.
+        frame: fetch response of the chunk; None if the chunk has its own bytes.
         failure: raised when everything before it was handed out.
-        is_queued: whether the buffer stands in the order of reading.
-        size: bytes of the batches kept.
-        waiting: records in those batches, as their headers have it.
+        is_queued: whether the buffer is in `Buffers.ready`.
+        size: bytes of the batches that wait.
+        waiting: number of records in these batches, according to their headers.
     """
 
     __slots__ = (
@@ -118,89 +110,96 @@ class PartitionBuffer:
 
     @property
     def left(self) -> int:
-        """Records of the chunk that were not handed out yet."""
+        """Number of records of the chunk that were not handed out."""
         return 0 if self.chunk is None else self.chunk.remaining
 
     @property
     def handed(self) -> int:
-        """Records of the chunk that were handed out."""
+        """Number of records of the chunk that were handed out."""
         return self.count - self.left
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing at all to hand out or to raise."""
+        """Whether there is nothing to hand out and nothing to raise."""
         return not (self.batches or self.left or self.failure)
 
     @property
     def at_hand(self) -> int:
-        """Records that can be taken, at most: the sieve may leave some out."""
+        """Most records that can be taken now: the filter may leave some out."""
         return self.left + self.waiting
 
     def open_chunk(self, chunk: RecordCursor, epoch: int) -> None:
-        """Begin to hand these records out."""
+        """Begin to hand out the records of a chunk."""
         self.chunk = chunk
         self.count = chunk.remaining
         self.epoch = epoch
 
 
 class Buffers:
-    """Every partition's buffer, and the order in which they are read.
+    """The buffers of all partitions, and the order in which they are read.
 
-    Invariant: ``ready`` holds the buffers that are not empty and whose partition is
-    not held back, each once (and one that was just emptied, until its turn is over).
-    ``unread`` counts the batches that wait, and ``size`` the bytes that are kept for
-    them and for the chunks, both of the partitions that are not held back: what a
-    pause keeps must not stop the fetching of others.
+    Invariants, with the buffers of paused partitions left out, because a pause must
+    not stop the fetching of other partitions:
+
+    - `ready` holds every buffer that is not empty, once. A buffer that was just emptied
+      stays there until its turn is over.
+    - `unread` is the number of bytes of all batches that wait.
+    - `size` is the number of bytes in memory for these batches and for the chunks.
+
+    Attributes:
+        ready: the buffers to read from, in turn.
+        size: see above.
+        unread: see above.
     """
 
     def __init__(self) -> None:
         self._buffers: dict[TopicPartition, PartitionBuffer] = {}
-        self._held: set[TopicPartition] = set()
+        self._paused: set[TopicPartition] = set()
         self.ready: deque[PartitionBuffer] = deque()
         self.size = 0
         self.unread = 0
 
     def get(self, tp: TopicPartition) -> PartitionBuffer | None:
-        """The partition's buffer: None where nothing is kept of it."""
+        """Return a partition's buffer; None if nothing of it is kept."""
         return self._buffers.get(tp)
 
     def size_of(self, tp: TopicPartition) -> int:
-        """Bytes kept of a partition."""
+        """Return the number of bytes of a partition's batches."""
         buffer = self._buffers.get(tp)
         return 0 if buffer is None else buffer.size
 
     def has_full(self, max_records: int) -> bool:
-        """Whether some partition has at least that many records at hand."""
+        """Whether some partition has at least that many records to take."""
         return any(buffer.at_hand >= max_records for buffer in self.ready)
 
     @property
     def all_at_hand(self) -> int:
-        """Records that can be taken, at most."""
+        """Most records that can be taken now, of all partitions."""
         return sum(buffer.at_hand for buffer in self.ready)
 
     def at_hand(self, tp: TopicPartition) -> int:
-        """Records of a partition that can be taken, at most."""
+        """Return the most records of a partition that can be taken now."""
         buffer = self._buffers.get(tp)
         return buffer.at_hand if buffer is not None and buffer.is_queued else 0
 
     def has_failed(self, tp: TopicPartition) -> bool:
-        """Whether a failure waits to be raised: nothing more is fetched till then."""
+        """Whether a failure waits to be raised; nothing is fetched until it was."""
         buffer = self._buffers.get(tp)
         return buffer is not None and buffer.failure is not None
 
     def add(self, tp: TopicPartition, fetched: Fetched) -> None:
-        """Keep what was fetched, after what is there already."""
+        """Append what was fetched to a partition's buffer."""
         buffer = self._buffers.get(tp)
         if buffer is None:
             buffer = self._buffers[tp] = PartitionBuffer(tp)
-        frame = None if tp in self._held else fetched.frame
+        frame = None if tp in self._paused else fetched.frame
         size = 0
         for batch in fetched.batches:
             if frame is None:
                 batch.detach()
             else:
-                self._use(frame)
-            buffer.batches.append((batch, fetched.sieve, frame))
+                self._keep(frame)
+            buffer.batches.append((batch, fetched.isolation, frame))
             size += batch.size_bytes
             buffer.waiting += batch.count
         buffer.size += size
@@ -210,7 +209,7 @@ class Buffers:
         self._enqueue(buffer)
 
     def pop_batch(self, buffer: PartitionBuffer) -> None:
-        """Take the first batch out: it is in the chunk now, or left out."""
+        """Remove the first batch: it becomes the chunk, or is left out."""
         self.clear_chunk(buffer)
         batch, _, buffer.frame = buffer.batches.popleft()
         size = batch.size_bytes
@@ -221,33 +220,33 @@ class Buffers:
             self.size -= size
 
     def clear_chunk(self, buffer: PartitionBuffer) -> None:
-        """Forget the chunk, which was read or is not wanted any more."""
+        """Drop the chunk, which was read or is not needed any more."""
         buffer.chunk = None
         buffer.count = 0
         if buffer.frame is not None:
-            self._done_with(buffer.frame)
+            self._release(buffer.frame)
             buffer.frame = None
 
     def refuse(self, buffer: PartitionBuffer, failure: Failure) -> None:
-        """Let a failure stand in place of all that is kept of a partition."""
+        """Replace everything in a buffer by a failure."""
         while buffer.batches:
             self.pop_batch(buffer)
         self.clear_chunk(buffer)
         buffer.failure = failure
 
     def drop_if_empty(self, buffer: PartitionBuffer) -> None:
-        """Take a buffer with nothing left out of the order."""
+        """Remove a buffer from `ready` if it is empty."""
         if buffer.is_empty:
             self._dequeue(buffer)
 
     def compact(self) -> bool:
-        """Copy what waits out of its frames, if that frees more than it copies.
+        """Copy what waits out of fetch responses, if that frees more than it copies.
 
-        A partition that is read slowly keeps whole frames in memory, of which others
-        have read their part: without this it would hold their fetching back.
+        A partition that is read slowly keeps whole responses in memory of which the
+        other partitions were read. Without this it would delay their fetching.
 
         Returns:
-            Whether something was freed.
+            Whether memory was freed.
         """
         if self.size <= 2 * self.unread:
             return False
@@ -256,21 +255,21 @@ class Buffers:
             self._detach(buffer)
         return self.size < before
 
-    def hold(self, tp: TopicPartition) -> None:
-        """Hold a partition back, with what is kept of it."""
-        if tp in self._held:
+    def pause(self, tp: TopicPartition) -> None:
+        """Keep a partition's data, and leave it out of the reading until `resume`."""
+        if tp in self._paused:
             return
-        self._held.add(tp)
+        self._paused.add(tp)
         buffer = self._buffers.get(tp)
         if buffer is not None:
-            self._set_apart(buffer)
+            self._exclude(buffer)
             self._dequeue(buffer)
 
-    def release(self, tp: TopicPartition) -> None:
-        """Let a partition that was held back be read again."""
-        if tp not in self._held:
+    def resume(self, tp: TopicPartition) -> None:
+        """Let a paused partition be read again."""
+        if tp not in self._paused:
             return
-        self._held.discard(tp)
+        self._paused.discard(tp)
         buffer = self._buffers.get(tp)
         if buffer is not None:
             self.size += buffer.size
@@ -278,57 +277,57 @@ class Buffers:
             self._enqueue(buffer)
 
     def drop(self, tp: TopicPartition) -> None:
-        """Forget everything kept of a partition; it stays held back if it was."""
+        """Drop a partition's data; a paused partition stays paused."""
         buffer = self._buffers.pop(tp, None)
-        if buffer is None or tp in self._held:
+        if buffer is None or tp in self._paused:
             return
         self.unread -= buffer.size
         for batch, _, frame in buffer.batches:
             if frame is None:
                 self.size -= batch.size_bytes
             else:
-                self._done_with(frame)
+                self._release(frame)
         self.clear_chunk(buffer)
         self._dequeue(buffer)
 
     def forget(self, tp: TopicPartition) -> None:
-        """Forget a partition altogether, its pause included."""
+        """Drop a partition's data and its pause."""
         self.drop(tp)
-        self._held.discard(tp)
+        self._paused.discard(tp)
 
-    def _set_apart(self, buffer: PartitionBuffer) -> None:
-        # Its own bytes do not count either while it is held back.
+    def _exclude(self, buffer: PartitionBuffer) -> None:
+        # While the partition is paused, its own bytes do not count either.
         self._detach(buffer)
         self.size -= buffer.size
         self.unread -= buffer.size
 
     def _detach(self, buffer: PartitionBuffer) -> None:
-        # Keep nothing but its own bytes.
+        # The buffer keeps copies of its bytes, and no fetch response.
         apart: deque[Waiting] = deque()
-        for batch, sieve, frame in buffer.batches:
+        for batch, isolation, frame in buffer.batches:
             if frame is not None:
                 batch.detach()
-                self._done_with(frame)
+                self._release(frame)
                 self.size += batch.size_bytes
-            apart.append((batch, sieve, None))
+            apart.append((batch, isolation, None))
         buffer.batches = apart
         if buffer.chunk is not None and buffer.frame is not None:
             buffer.chunk.detach()
-            self._done_with(buffer.frame)
+            self._release(buffer.frame)
             buffer.frame = None
 
-    def _use(self, frame: Frame) -> None:
+    def _keep(self, frame: Frame) -> None:
         if not frame.in_use:
             self.size += frame.size
         frame.in_use += 1
 
-    def _done_with(self, frame: Frame) -> None:
+    def _release(self, frame: Frame) -> None:
         frame.in_use -= 1
         if not frame.in_use:
             self.size -= frame.size
 
     def _enqueue(self, buffer: PartitionBuffer) -> None:
-        if buffer.is_queued or buffer.is_empty or buffer.tp in self._held:
+        if buffer.is_queued or buffer.is_empty or buffer.tp in self._paused:
             return
         buffer.is_queued = True
         self.ready.append(buffer)
@@ -336,7 +335,7 @@ class Buffers:
     def _dequeue(self, buffer: PartitionBuffer) -> None:
         if buffer.is_queued:
             buffer.is_queued = False
-            if self.ready[-1] is buffer:  # it had its turn
+            if self.ready[-1] is buffer:  # its turn is over
                 self.ready.pop()
             else:
                 self.ready.remove(buffer)

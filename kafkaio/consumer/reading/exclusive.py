@@ -1,4 +1,4 @@
-"""Who reads, one task at a time; and whom closing waits for."""
+"""Which task reads, and which tasks run code of the user's."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from weakref import ReferenceType, ref
 from kafkaio._runtime.thread import caller
 from kafkaio.errors import UsageError
 
-__all__ = ["ExclusiveReading", "Insiders"]
+__all__ = ["ExclusiveReading", "UserCode"]
 
 
 class ExclusiveReading:
-    """Lets one task read, for as long as it has entered this.
+    """Lets one task read at a time: the task that is within the ``with`` block.
 
     Raises:
-        UsageError: on entering: another task reads already.
+        UsageError: on entering: another task is within the block.
     """
 
     __slots__ = ("_task", "is_on")
 
     def __init__(self) -> None:
-        #: Whether somebody reads right now.
+        #: Whether a task reads now.
         self.is_on = False
-        # Who read last.
+        # The task that read last.
         self._task: ReferenceType[asyncio.Task[object]] | None = None
 
     def __enter__(self) -> None:
@@ -40,12 +40,15 @@ class ExclusiveReading:
 
     @property
     def is_by_caller(self) -> bool:
-        """Whether the task that asks is the one that read last."""
+        """Whether the calling task is the one that read last."""
         return self._task is not None and self._task() is caller()
 
 
-class Insiders:
-    """Our tasks that run code of the user's: closing waits for what they are at."""
+class UserCode:
+    """The consumer's tasks that run a callback or a handler of the user's now.
+
+    Closing waits for these tasks, so none of them may wait for closing.
+    """
 
     __slots__ = ("_tasks",)
 
@@ -54,7 +57,7 @@ class Insiders:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """The caller is one of them within the block."""
+        """Within the block, the calling task runs code of the user's."""
         task = caller()
         self._tasks.add(task)
         try:
@@ -64,5 +67,5 @@ class Insiders:
 
     @property
     def have_caller(self) -> bool:
-        """Whether the task that asks is one of them."""
+        """Whether the calling task is one of them."""
         return caller() in self._tasks

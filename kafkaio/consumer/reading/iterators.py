@@ -1,45 +1,136 @@
-"""Iterating over batches: classes with ``__anext__``, so that ``break`` is harmless."""
+"""What users iterate over: records, batches and tables.
+
+The iterators are classes with ``__anext__``, not async generators, so leaving a loop
+with ``break`` leaves nothing suspended.
+
+`RecordStream` is what ``async for record in consumer`` drives. The compiled stream is
+its own awaitable: while there are records in the handout, a step of the loop makes no
+coroutine, future or task. `PlainStream` does the same with one coroutine per step that
+never suspends; it is the reference for the compiled one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from collections.abc import Callable, Coroutine, Iterator
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 from weakref import ref
 
+from kafkaio._arguments import seconds_of
+from kafkaio._dataclass import dataclass
+from kafkaio._records._impl import ACCELERATED
 from kafkaio._runtime.clock import now
-from kafkaio.consumer.arguments import seconds_of
-from kafkaio.consumer.batch import Batch, Piece, first_of, to_table
-from kafkaio.consumer.core import Core
-from kafkaio.types import TopicPartition
+from kafkaio.consumer.batch import (
+    Batch,
+    Piece,
+    detach,
+    detach_if_alone,
+    first_of,
+    to_table,
+)
+from kafkaio.consumer.reading.reader import Reader
+from kafkaio.types import Record, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["BatchIterator", "TableIterator"]
+__all__ = ["BatchIterator", "PlainStream", "Poll", "RecordStream", "TableIterator"]
 
 T = TypeVar("T")
 
 
+class RecordSource(Protocol):
+    """What records are taken from without waiting."""
+
+    def take(self) -> Record | None:
+        """Take the next record; None if it needs a read that may wait."""
+        ...
+
+
+class PlainStream:
+    """The asynchronous iterator over the records of a `Handout`.
+
+    Args:
+        source: where records are taken from.
+        wait: reads the next record if the source has none.
+    """
+
+    __slots__ = ("_source", "_wait")
+
+    def __init__(
+        self, source: RecordSource, wait: Callable[[], Coroutine[Any, Any, Record]]
+    ) -> None:
+        self._source = source
+        self._wait = wait
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Record:
+        """Return the next record. If cancelled, none was taken."""
+        record = self._source.take()
+        return await self._wait() if record is None else record
+
+
+if TYPE_CHECKING or not ACCELERATED:
+    RecordStream = PlainStream
+else:
+    from kafkaio._records._impl import RecordStream
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """What one call of ``Consumer.poll`` returned (KIP-983).
+
+    Attributes:
+        records: records in the order of their offsets, partition by partition.
+        to_be_revoked: partitions with a requested revocation. The next poll releases
+            them, unless they are delayed or held. No more of their records are handed
+            out; commits of them still count.
+        lost: partitions that were lost since the poll before. One that is assigned
+            again by now is read anew, from its committed offset.
+    """
+
+    records: list[Record]
+    to_be_revoked: frozenset[TopicPartition] = frozenset()
+    lost: frozenset[TopicPartition] = frozenset()
+
+
+class Reads(Protocol):
+    """Runs reads one at a time, for iterators that wait."""
+
+    async def read(
+        self, take: Callable[[], T | None], until: Callable[[], float | None]
+    ) -> T | None:
+        """Wait until ``take`` returns something; None when ``until`` has passed."""
+        ...
+
+
 class _Gathering(Generic[T]):
-    # Waits until there is enough, or has been something for long enough.
+    # Waits until there are enough records, or some of them have waited long enough.
 
-    #: Held, so that a consumer that is iterated over is not taken for forgotten.
-    consumer: object = None
-
-    def __init__(self, core: Core, max_records: int, max_wait: float) -> None:
+    def __init__(
+        self,
+        core: Reads,
+        reader: Reader,
+        max_records: int,
+        max_wait: float,
+        owner: object = None,
+    ) -> None:
         self._core = core
-        self._reader = core.reader
+        self._reader = reader
         self._max_records = max_records
         self._max_wait = seconds_of("max_wait", max_wait)
-        # When what there is has waited long enough; None while there is nothing at
-        # hand. Full ones do not put it off, so none waits for ever.
+        # Kept, so that a consumer is not collected while somebody iterates.
+        self._owner = owner
+        # When the records that are there have waited long enough; None while there are
+        # none. Full batches do not put it off, so none of the others waits for ever.
         self._until: float | None = None
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> T:
-        """The next one. If cancelled, nothing was taken."""
+        """Return the next one. If cancelled, nothing was taken."""
         while True:
             taken = await self._core.read(self._take, self._deadline)
             if taken is not None:
@@ -71,16 +162,25 @@ class _Gathering(Generic[T]):
 
 
 class BatchIterator(_Gathering[Batch]):
-    """Yields batches of one partition each, as ``Consumer.batches`` says.
+    """Yields batches of one partition each, as ``Consumer.batches`` describes.
 
     Args:
-        core: the consumer's inner works.
+        core: runs the reads.
+        reader: what is read.
         max_records: most records of a batch.
         max_wait: seconds to wait for that many, once there are any.
+        owner: kept alive with the iterator.
     """
 
-    def __init__(self, core: Core, max_records: int, max_wait: float) -> None:
-        super().__init__(core, max_records, max_wait)
+    def __init__(
+        self,
+        core: Reads,
+        reader: Reader,
+        max_records: int,
+        max_wait: float,
+        owner: object = None,
+    ) -> None:
+        super().__init__(core, reader, max_records, max_wait, owner)
         self._newest: Callable[[], Batch | None] = _nothing
         self._older: Callable[[], Batch | None] = _nothing
 
@@ -90,38 +190,48 @@ class BatchIterator(_Gathering[Batch]):
     def _gather(self, *, is_due: bool) -> Batch | None:
         batch = self._reader.take_batch(self._max_records, prefer_full=not is_due)
         if batch is not None:
-            batch.detach_from_ended()
-            # While this one is worked on, the loop that asked for it may still name
-            # the one before. Whoever has an older one keeps it, perhaps for long.
+            detach_if_alone(batch)
+            # While the loop works on this batch, its variable still names the one
+            # before it. A batch that is older than that is kept on purpose, and perhaps
+            # for long: it must not keep a whole fetch response in memory.
             older, self._newest = self._newest, ref(batch)
             kept, self._older = self._older(), older
             if kept is not None:
-                kept.detach()
+                detach(kept)
         return batch
 
 
 def _nothing() -> None:
-    """No batch."""
+    """There is no batch."""
 
 
 class TableIterator(_Gathering["pa.Table"]):
-    """Yields tables of any partitions, as ``Consumer.arrow_batches`` says.
+    """Yields tables of any partitions, as ``Consumer.arrow_batches`` describes.
 
     Args:
-        core: the consumer's inner works.
+        core: runs the reads.
+        reader: what is read.
         max_records: most rows of a table.
         max_wait: seconds to wait for that many, once there are any.
-        headers: whether the tables have the records' headers.
+        headers: whether the tables have a column with the headers.
+        owner: kept alive with the iterator.
 
     Raises:
         ImportError: pyarrow is not installed.
     """
 
     def __init__(
-        self, core: Core, max_records: int, max_wait: float, *, headers: bool
+        self,
+        core: Reads,
+        reader: Reader,
+        max_records: int,
+        max_wait: float,
+        *,
+        headers: bool,
+        owner: object = None,
     ) -> None:
-        to_table([], 0)  # before anything is taken
-        super().__init__(core, max_records, max_wait)
+        to_table([], 0)  # fails before anything is taken
+        super().__init__(core, reader, max_records, max_wait, owner)
         self._headers = headers
 
     def _is_full(self) -> bool:
@@ -135,7 +245,7 @@ class TableIterator(_Gathering["pa.Table"]):
                 self._take_pieces(taken), self._most(), headers=self._headers
             )
         except BaseException:
-            # Deserialized objects that Arrow has no type for: they were not read.
+            # Arrow has no type for a deserialized object: the records were not read.
             for tp, piece in reversed(taken):
                 self._reader.seek(tp, first_of(piece).offset)
             raise

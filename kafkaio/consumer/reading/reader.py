@@ -1,43 +1,31 @@
-"""Handing records out: synchronous, so that no cancellation can come in between.
+"""The reader: everything between what was fetched and what the user takes.
 
-The reader joins what the machines decide (where each partition stands, what is
-finished) with what is buffered. Its caller waits; the reader never does. A record is
-taken and returned in one step without any await, so a cancelled call has taken
-nothing.
+It joins what the machines decide (where each partition is read, what is finished) with
+what is buffered. It is synchronous: its caller waits, the reader never does. A record
+is taken and returned in one step without an await in between, so a cancelled call has
+taken nothing.
 
-Progress inside the chunk that is being handed out is kept in its cursor, and in the
-handout that iteration takes records from. It reaches the machines when somebody looks
-(`sync`), not with every record.
+There is a short path and a long path to the next record. On the short path iteration
+takes records out of the handout, which asks `Reader._refill` for more. The long path
+is a read by the core: it looks at errors, news and revocations first. Whatever the
+user must hear of closes the short path until the next read (`Reader.interrupt`).
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from kafkaio._machines.offsets import OffsetLedger
-from kafkaio._machines.positions import FetchPoint, Positions, Reset
+from kafkaio._machines.positions import Positions, Reset
 from kafkaio._records.batch import Handout
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.batch import Batch, Piece, size_of
-from kafkaio.consumer.reading.buffers import (
-    Buffers,
-    Failure,
-    Fetched,
-    Frame,
-    PartitionBuffer,
-)
-from kafkaio.consumer.reading.deserializing import deserializing
+from kafkaio.consumer.reading.buffers import Buffers, Fetched
+from kafkaio.consumer.reading.chunks import Chunks, deserializing, no_position
 from kafkaio.consumer.reading.divider import Divider
-from kafkaio.consumer.reading.opening import open_batch, placed
-from kafkaio.consumer.reading.stranded import stranded
-from kafkaio.errors import CorruptRecord
+from kafkaio.consumer.reading.progress import HandedOut, HandoffPort, Progress
 from kafkaio.types import Record, TopicPartition
-
-if TYPE_CHECKING:
-    from kafkaio.consumer.threaded.handoff import Moment, Window
 
 __all__ = ["Reader"]
 
@@ -47,8 +35,21 @@ class Reader:
 
     Args:
         config: the consumer's options.
-        on_change: called when there may be something new to fetch or to look up.
-        on_news: called when a waiting reader should look again.
+        on_change: called when there may be something to fetch or to look up.
+        on_news: called when a waiting read should look again.
+
+    Attributes:
+        policy: what a partition without a position does.
+        positions: where each partition is read.
+        ledger: what was handed out, finished and committed.
+        buffers: what was fetched and not handed out.
+        wake_below: ``on_room`` is called when no more bytes than that are unread.
+        on_room: called when there is room to fetch more.
+        allowance: returns how many records may be handed out before the event loop
+            gets a turn; 0 if it should get one now.
+        errors: what background tasks reported; may be looked at in any thread.
+        deserialize: deserializes a record; None without deserializers.
+        handout: what iteration takes records from, one by one.
     """
 
     def __init__(
@@ -58,356 +59,280 @@ class Reader:
         on_change: Callable[[], None],
         on_news: Callable[[], None],
     ) -> None:
-        self._checks_crcs = config.check_crcs
         self.policy = Reset.of(config.auto_offset_reset)
         self.positions = Positions(self.policy)
         self.ledger = OffsetLedger()
         self.buffers = Buffers()
-        #: The fetcher wants to hear when no more bytes than that are unread.
         self.wake_below = -1
-        #: Called then.
         self.on_room: Callable[[], None] = lambda: None
-        #: Asked for leave to hand more records out before the loop gets a turn.
-        self.more_credit: Callable[[], int] = lambda: 0
-        #: Who divides the records among several tasks; None while one reads alone.
-        self.divider: Divider | None = None
-        #: Who hands on elsewhere what was taken here, if anybody does.
-        self.window: Window | None = None
-        #: What the background reported; may be looked at in any thread.
+        self.allowance: Callable[[], int] = lambda: 0
         self.errors: deque[BaseException] = deque()
         self._on_change = on_change
         self._on_news = on_news
-        #: What deserializes a record: None where nothing does.
         self.deserialize = deserializing(config)
-        #: What iteration takes records from, one by one.
         self.handout = Handout(self._refill, self.deserialize)
-        # Whether the next step must take the long way round.
-        self._must_look = True
-        # What the handout stands in.
-        self._chunk: PartitionBuffer | None = None
-        # What `sync` told the machines last of it: handed out, finished.
-        self._synced = (-1, -1)
-        # Records handed out of the chunks before this one; never goes back.
-        self._taken = 0
+        self._progress = Progress(self.positions, self.ledger, self.handout)
+        self._chunks = Chunks(
+            self.buffers,
+            self.positions,
+            self.ledger,
+            self.handout,
+            self._progress,
+            self,
+            checks_crcs=config.check_crcs,
+            converts=self.deserialize is not None,
+        )
+        # Whether the next step must be a read by the core.
+        self._is_interrupted = True
 
     @property
     def progress(self) -> int:
         """A number that grows whenever the user takes something, and only then."""
-        taken = self._taken + (0 if self._chunk is None else self._chunk.handed)
-        return taken if self.window is None else taken + self.window.progress
+        return self._progress.count
 
-    def must_look(self) -> None:
-        """The next step is to take the long way round."""
-        self._must_look = True
+    @property
+    def divider(self) -> Divider | None:
+        """Divides the records among several tasks; None while one task reads."""
+        return self._progress.divider
+
+    @divider.setter
+    def divider(self, divider: Divider | None) -> None:
+        self._progress.divider = divider
+
+    def hand_off_to(self, handoff: HandoffPort) -> None:
+        """Let the records that are taken be handed on to another thread."""
+        self._progress.handoff = handoff
+
+    def interrupt(self) -> None:
+        """Close the short path: the next step must be a read by the core."""
+        self._is_interrupted = True
         self.handout.credit = 0
 
-    # What the background reports
+    # What background tasks report
 
     def fail(self, error: BaseException) -> None:
-        """Raise ``error`` from the next step, once, unless its like waits already."""
+        """Raise ``error`` from the next step, once. Repetitions are left out."""
         if all(repr(error) != repr(waiting) for waiting in self.errors):
             self.errors.append(error)
         self.tell()
 
     def tell(self) -> None:
-        """There is something that the next step must look at."""
-        self.must_look()
+        """Make the next step, or a read that waits, look at what happened."""
+        self.interrupt()
         self._on_news()
 
     def truncated(self, tp: TopicPartition) -> None:
-        """Say that the log lost records of a partition that were handed out."""
-        if self.divider is not None:
-            self.divider.assigned(tp)  # what was handed out is of another log
+        """Note that the log lost records of a partition that were handed out."""
+        if (divider := self._progress.divider) is not None:
+            divider.assigned(tp)  # what was handed out is of another log
         self.tell()
 
     def add(self, tp: TopicPartition, fetched: Fetched) -> None:
         """Buffer what was fetched of an assigned partition."""
         if fetched.batches:
-            # Not back, whatever a corrupt batch says: it is told in its turn.
+            # A corrupt batch may have any offset: the position never goes back here.
+            # The error is raised when it is the batch's turn.
             end = max(self.positions[tp].fetch_offset, fetched.batches[-1].next_offset)
             self.positions.fetched(tp, end)
         self.buffers.add(tp, fetched)
         self._on_news()
 
-    # Assignment and the user's wishes
+    # What group and user decide
 
     def assign(self, tp: TopicPartition, *, has_commits: bool) -> int:
-        """Begin a new assignment of a partition and return its number."""
+        """Begin a new assignment of a partition, and return its number."""
         self.unassign(tp)
         number = self.positions.assign(tp, has_commits=has_commits)
         self.ledger.open(tp, number)
-        if self.divider is not None:
-            self.divider.assigned(tp)
-        self.must_look()
+        if (divider := self._progress.divider) is not None:
+            divider.assigned(tp)
+        self.interrupt()
         self._on_change()
         return number
 
     def unassign(self, tp: TopicPartition) -> None:
-        """End a partition's assignment and drop everything known of it."""
-        if self.divider is not None and tp in self.positions:
-            self.divider.unassigned(tp)
-        self._leave_chunk(tp)
+        """End a partition's assignment, and drop everything of it."""
+        divider = self._progress.divider
+        if divider is not None and tp in self.positions:
+            divider.unassigned(tp)
+        self._progress.leave_partition(tp)
         self.positions.unassign(tp)
         self.ledger.close(tp)
         self.buffers.forget(tp)
 
     def revoke_requested(self, tp: TopicPartition) -> None:
-        """Hand out and fetch no more of a partition; commits of it go on."""
-        self._leave_chunk(tp)
+        """Stop reading and fetching a partition; offsets of it can be committed."""
+        self._progress.leave_partition(tp)
         self.buffers.drop(tp)
         self.positions.revoke_requested(tp)
-        if self.divider is not None:
-            self.divider.revoke_requested(tp)
+        if (divider := self._progress.divider) is not None:
+            divider.revoke_requested(tp)
         self.tell()
 
     def pause(self, tp: TopicPartition) -> None:
-        """Hand out and fetch no more until `resume`; what is buffered stays."""
-        self._leave_chunk(tp)
+        """Stop reading and fetching until `resume`; what is buffered stays."""
+        self._progress.leave_partition(tp)
         self.positions.pause(tp)
-        self.buffers.hold(tp)
+        self.buffers.pause(tp)
         self._on_change()
 
     def resume(self, tp: TopicPartition) -> None:
         """End a pause."""
         self.positions.resume(tp)
-        self.buffers.release(tp)
+        self.buffers.resume(tp)
         self._on_change()
         self._on_news()
 
     def seek(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
-        """Read on at ``offset``; all before it counts as finished."""
-        self._leave_chunk(tp)
+        """Read a partition from ``offset``; everything before it counts as finished."""
+        self._progress.leave_partition(tp)
         self.buffers.drop(tp)
         self.positions.seek(tp, offset, epoch)
         self.ledger.positioned(tp, offset, epoch, committed=False)
-        self.must_look()
+        self.interrupt()
         self._on_change()
 
     def seek_to(self, tp: TopicPartition, reset: Reset) -> None:
-        """Look a new position up for a partition, whatever it is now."""
-        self._leave_chunk(tp)
+        """Look a new position up for a partition, whatever its position is now."""
+        self._progress.leave_partition(tp)
         self.buffers.drop(tp)
         self.positions.seek_to(tp, reset)
         self.ledger.unpositioned(tp)
-        self.must_look()
+        self.interrupt()
         self._on_change()
 
-    # ExclusiveReading
+    # Reading
 
     def look(self) -> None:
-        """Raise what went wrong, and look no more till something happens.
+        """Raise what the user must hear of, and open the short path again.
 
         Raises:
-            Exception: whatever the background reported; each report is raised once.
+            Exception: what background tasks reported; each report is raised once.
             OffsetOutOfRange: a partition has no position and no policy to find one;
-                raised by every step until a seek. `LogTruncated` if that is so because
-                its log lost what was read.
+                raised by every step until a seek. `LogTruncated` if the reason is that
+                the log lost records that were read.
         """
         self.raise_errors()
         for tp in self.positions.without_offset():
-            self.raise_stranded(tp)
-        self._must_look = self.divider is not None
+            self.raise_without_position(tp)
+        self._is_interrupted = self._progress.divider is not None
 
     def raise_errors(self) -> None:
-        """Raise the first error that the background reported, once."""
+        """Raise the first error that background tasks reported, once."""
         if self.errors:
             raise self.errors.popleft()
 
-    def raise_stranded(self, tp: TopicPartition) -> None:
-        """Raise if a partition has no position, and nothing will find one."""
+    def raise_without_position(self, tp: TopicPartition) -> None:
+        """Raise if a partition has no position, and no policy finds one."""
         if tp in self.positions.without_offset():
-            raise stranded(tp, self.positions[tp])
+            raise no_position(tp, self.positions[tp])
 
-    def finish(self) -> None:
-        """Everything handed out so far is finished."""
-        if (cursor := self.handout.cursor) is not None:
-            self.handout.mark = cursor.next_offset
-            self.sync()
-        self.ledger.finish()
+    @property
+    def has_failed(self) -> bool:
+        """Whether there is an error to raise that `look` raises."""
+        return bool(self.errors or self.positions.without_offset())
 
-    def acknowledge(
-        self,
-        partitions: Collection[TopicPartition] | None = None,
-        moment: Moment | None = None,
-    ) -> None:
-        """The user is done with what it was handed of these, or of all partitions.
-
-        Not where handlers of `Consumer.run` have the records: they finish one by one.
-
-        Args:
-            partitions: open ones; None for all.
-            moment: when the user said so, where it is in another thread.
-        """
-        self.sync()
-        if self.divider is not None and not self.divider.has_order:
-            return
-        ledger = self.ledger
-        chosen = [
-            tp for tp in ledger.unfinished if partitions is None or tp in partitions
-        ]
-        if self.window is not None and moment is not None:
-            self.window.acknowledge(moment, chosen)
-            return
-        for tp in chosen:
-            ledger.finish_of(tp)
-
-    def read_now(self) -> Collection[TopicPartition]:
-        """Partitions of which the last step may have handed out records."""
-        unfinished = self.ledger.unfinished
-        return [tp for tp in unfinished if not self.positions[tp].is_revoking]
-
-    def sync(self) -> None:
-        """Bring the machines up to date with what is being handed out."""
-        if self.divider is not None:
-            self.divider.sync()
-        if self.window is not None:
-            self.window.sync()
-        chunk, cursor = self._chunk, self.handout.cursor
-        if chunk is None or cursor is None or cursor.remaining == chunk.count:
-            return
-        place = handed, mark = cursor.next_offset, self.handout.mark
-        if place != self._synced:
-            self._synced = place
-            self.positions.advance(chunk.tp, handed, chunk.epoch)
-            self.ledger.handed(chunk.tp, handed, chunk.epoch, finished=mark)
+    def has_any(self) -> bool:
+        """Whether there may be something to take or to raise."""
+        return bool(self.buffers.ready or self.errors)
 
     def _refill(self) -> bool:
-        # The handout is out of credit or out of records: go on without waiting where
-        # nothing else is to be done but what the last steps of `take_one` do.
-        if self._must_look:
+        # The handout has handed out its allowance or its chunk. Whether it can go on
+        # without a read by the core; then this does what such a read would do.
+        if self._is_interrupted:
             return False
         handout = self.handout
         if handout.credit <= 0:
-            handout.credit = self.more_credit()
+            handout.credit = self.allowance()
             if handout.credit <= 0:
                 return False
-        cursor, chunk = handout.cursor, self._chunk
+        cursor, chunk = handout.cursor, self._progress.chunk
         if cursor is not None and chunk is not None:
             if cursor.remaining:
                 return True
             handout.mark = cursor.next_offset
-            self._turn_over(chunk)
+            self._chunks.turn_over(chunk)
         self.ledger.finish()
-        return self._find_chunk()
+        return self._chunks.find()
 
     def take_one(self) -> Record | None:
-        """Take the next record: None where none is at hand."""
-        if not self._find_chunk():
+        """Take the next record; None if there is none now."""
+        if not self._chunks.find():
             return None
-        self.handout.credit = max(1, self.more_credit())
+        self.handout.credit = max(1, self.allowance())
         return self.handout.take()
 
     def take(self, max_records: int) -> list[Record]:
-        """Take what is at hand, one partition after the other.
+        """Take the records that are there, partition by partition.
 
         Raises:
-            KafkaError: the next record cannot be had; only where none was taken.
+            Exception: the error that comes next, if there is no record before it.
         """
         taken: list[Record] = []
         while len(taken) < max_records:
             try:
-                if not self._find_chunk(may_fail=not taken):
+                if not self._chunks.find(may_fail=not taken):
                     break
                 taken += self.handout.take_run(max_records - len(taken))
             except Exception:
                 if taken:
-                    break  # raised again by the next step, which starts with it
+                    break  # the next step raises it again, as it begins there
                 raise
-        self.must_look()  # the next step must finish what this one took
+        self.interrupt()  # the next step must finish what this one took
         return taken
 
     def take_batch(
         self, max_records: int, *, prefer_full: bool = False
     ) -> Batch | None:
-        """Take records of one partition, as many as are at hand up to the limit.
+        """Take records of one partition, as many as are there up to the limit.
 
         Args:
             max_records: the limit.
-            prefer_full: begin with a partition that has that many, if one does.
+            prefer_full: take a partition that has that many, if there is one.
+
+        Raises:
+            Exception: the error that comes next.
         """
         if prefer_full:
-            self._bring_forward(max_records)
-        if not self._find_chunk():
+            self._chunks.bring_forward(max_records)
+        if not self._chunks.find():
             return None
-        buffer = self._chunk
+        buffer = self._progress.chunk
         assert buffer is not None
-        run = [*self._run(buffer, max_records)]
-        self.must_look()
+        run = [*self._chunks.run(buffer, max_records)]
+        self.interrupt()
         number = self.ledger.number(buffer.tp)
         pieces, frames = [piece for piece, _ in run], [frame for _, frame in run]
         return Batch(buffer.tp, pieces, -1 if number is None else number, frames)
 
     def take_pieces(self, max_records: int) -> Iterator[tuple[TopicPartition, Piece]]:
-        """Take what is at hand of any partitions, one batch after the other.
+        """Take the records that are there of any partitions, chunk by chunk.
 
         Raises:
-            KafkaError: the next record cannot be had; only where none was taken.
+            Exception: the error that comes next, if there is no record before it.
         """
         left = max_records
         try:
-            while left > 0 and self._find_chunk(may_fail=left == max_records):
-                assert self._chunk is not None
-                tp = self._chunk.tp
-                for piece, _ in self._run(self._chunk, left):
+            while left > 0 and self._chunks.find(may_fail=left == max_records):
+                buffer = self._progress.chunk
+                assert buffer is not None
+                for piece, _ in self._chunks.run(buffer, left):
                     left -= size_of(piece)
-                    yield tp, piece
+                    yield buffer.tp, piece
         except Exception:
             if left == max_records:
                 raise
-            # Raised again by the next step, which starts with it.
-        self.must_look()
-
-    def _run(
-        self, buffer: PartitionBuffer, limit: int
-    ) -> Iterator[tuple[Piece, Frame | None]]:
-        # Records of one partition, batch by batch, and what each is in.
-        piece: Piece | None = self._take_piece(buffer, limit)
-        while piece is not None:
-            yield piece, buffer.frame
-            limit -= size_of(piece)
-            piece = self._next_piece(buffer, limit)
-        self._turn_over(buffer)
-
-    def _next_piece(self, buffer: PartitionBuffer, limit: int) -> Piece | None:
-        if limit <= 0 or buffer.left or not buffer.batches:
-            return None
-        self._close_chunk(buffer)
-        with suppress(Exception):  # raised again by the next step
-            if self._open_chunk(buffer):
-                self._begin(buffer)
-                return self._take_piece(buffer, limit)
-        return None
-
-    # For whoever divides the records
+            # The next step raises it again, as it begins there.
+        self.interrupt()
 
     def take_of(self, tp: TopicPartition, limit: int, *, raw: bool) -> Piece | None:
-        """Take records of one partition, ``limit`` at most; None where none is at hand.
-
-        Raw, they are as they came: deserializing is left to the caller.
-        """
-        buffer = self.buffers.get(tp)
-        if buffer is None or not buffer.is_queued:
-            return None
-        if not (buffer.left or self._open_chunk(buffer)):
-            self._raise_failure(buffer)
-            self.buffers.drop_if_empty(buffer)
-            return None
-        self._begin(buffer)
-        assert buffer.chunk is not None
-        piece = buffer.chunk.cut(limit) if raw else self._take_piece(buffer, limit)
-        self._turn_over(buffer)
-        return piece
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether there is something to raise that came from the background."""
-        return bool(self.errors or self.positions.without_offset())
+        """Take records of one partition; see `Chunks.take_of`."""
+        return self._chunks.take_of(tp, limit, raw=raw)
 
     def set_aside(self) -> None:
-        """Leave the chunk that is being handed out, for others to take from."""
-        if self._chunk is not None:
-            self._drop_chunk(self._chunk)
-        self.must_look()
+        """Leave the chunk of the handout, for a divider to take from."""
+        self._progress.leave()
+        self.interrupt()
 
     def take_back(self, *partitions: TopicPartition) -> None:
         """Hand out again what is not finished, of these or of all partitions."""
@@ -415,128 +340,48 @@ class Reader:
             if (place := self.ledger.unfinished_from(tp)) is not None:
                 self.seek(tp, place.offset, place.leader_epoch)
 
-    def _take_piece(self, buffer: PartitionBuffer, limit: int) -> Piece:
-        if self.deserialize is not None:
-            return self.handout.take_run(limit)
-        assert buffer.chunk is not None
-        return buffer.chunk.cut(limit)
+    # What is finished
 
-    def has_any(self) -> bool:
-        """Whether there is anything at hand to take or to raise."""
-        return bool(self.buffers.ready or self.errors)
+    def sync(self) -> None:
+        """Bring the machines up to date; see `Progress.sync`."""
+        self._progress.sync()
 
-    def _bring_forward(self, max_records: int) -> None:
-        ready = self.buffers.ready
-        for _ in range(len(ready)):
-            if ready[0].at_hand >= max_records:
-                return
-            ready.rotate(-1)
+    def finish(self) -> None:
+        """Finish everything that was handed out."""
+        self._progress.finish()
 
-    def _find_chunk(self, *, may_fail: bool = True) -> bool:
-        # Whether there are records at hand; the handout stands in them then.
-        if (chunk := self._chunk) is not None:
-            if chunk.left:
-                return True
-            self._turn_over(chunk)
-        ready = self.buffers.ready
-        while ready:
-            buffer = ready[0]
-            if buffer.left or self._open_chunk(buffer):
-                self._begin(buffer)
-                return True
-            if buffer.failure is not None and not may_fail:
-                return False
-            self._raise_failure(buffer)
-            self.buffers.drop_if_empty(buffer)
-        return False
+    def acknowledge(
+        self,
+        partitions: Collection[TopicPartition] | None = None,
+        mark: HandedOut | None = None,
+    ) -> None:
+        """Finish what was handed out of these or all; see `Progress.acknowledge`."""
+        self._progress.acknowledge(partitions, mark)
 
-    def _begin(self, buffer: PartitionBuffer) -> None:
-        self._chunk = buffer
-        self._synced = (-1, -1)
-        self.handout.cursor = buffer.chunk
-        self.handout.mark = -1
+    def position(self, tp: TopicPartition) -> int | None:
+        """Return the user's position in a partition; see `Progress.position`."""
+        return self._progress.position(tp)
 
-    def _turn_over(self, buffer: PartitionBuffer) -> None:
-        # After a chunk, or a run of them, the next partition has its turn.
-        if buffer.left:
-            self._drop_chunk(buffer)
-        else:
-            self._close_chunk(buffer)
-        ready = self.buffers.ready
-        if ready and ready[0] is buffer:
-            ready.rotate(-1)
-        self.buffers.drop_if_empty(buffer)
+    def read_now(self) -> Collection[TopicPartition]:
+        """Return the partitions that the last step may have handed out records of."""
+        return self._progress.read_now()
 
-    def _close_chunk(self, buffer: PartitionBuffer) -> None:
-        if self._chunk is buffer:
-            self._drop_chunk(buffer)
-        self.buffers.clear_chunk(buffer)
-        self._made_room()
+    # What becomes of the chunks (`ChunkListener`)
 
-    def _open_chunk(self, buffer: PartitionBuffer) -> bool:
-        # Decompress and check the next batch that has records for the user.
-        tp = buffer.tp
-        while buffer.batches:
-            batch, sieve, _ = buffer.batches[0]
-            position = self.positions[tp].position
-            try:
-                if self._checks_crcs:  # now: its bytes come near the processor once
-                    batch.check_crc()
-            except CorruptRecord as error:
-                self._refuse(buffer, placed(error, tp, position))
-                return False
-            chunk = open_batch(batch, sieve, tp, position)
-            self.buffers.pop_batch(buffer)
-            if chunk is not None and chunk.remaining:
-                buffer.open_chunk(chunk, batch.leader_epoch)
-                self._made_room()
-                return True
-            self.buffers.clear_chunk(buffer)
-            self._made_room()
-            if batch.next_offset > position:
-                self.positions.advance(tp, batch.next_offset, batch.leader_epoch)
-                self.ledger.skipped(tp, batch.next_offset, batch.leader_epoch)
-        return False
-
-    def _refuse(self, buffer: PartitionBuffer, error: CorruptRecord) -> None:
-        # Not even where such a batch ends is to be believed. The network may be to
-        # blame, so it is fetched again once the error was raised.
-        entry = self.positions[buffer.tp]
-        point = FetchPoint(buffer.tp, entry.position, entry.token)
-        self.buffers.refuse(buffer, Failure(error, point))
-        self.positions.fetch_again(buffer.tp)
-        self._made_room()
-
-    def _raise_failure(self, buffer: PartitionBuffer) -> None:
-        failure = buffer.failure
-        if failure is None:
-            return
-        buffer.failure = None
-        self._on_change()
-        if failure.error is not None:
-            self.positions.fetch_again(buffer.tp)
-            raise failure.error
-        self.reset_position(failure.point.tp)
-
-    def reset_position(self, tp: TopicPartition) -> None:
-        """The position is outside the log: follow the policy, or strand."""
-        self._leave_chunk(tp)
-        self.positions.out_of_range(tp, self.positions[tp].token)
-        self.ledger.unpositioned(tp)
-        self._on_change()
-        self.tell()
-
-    def _made_room(self) -> None:
+    def made_room(self) -> None:
+        """Wake the fetcher if it waits for room and there is some."""
         if self.buffers.unread <= self.wake_below:
             self.wake_below = -1
             self.on_room()
 
-    def _leave_chunk(self, tp: TopicPartition) -> None:
-        # The rest of the chunk stays in its buffer, in its turn.
-        if self._chunk is not None and self._chunk.tp == tp:
-            self._drop_chunk(self._chunk)
+    def fetch_more(self) -> None:
+        """Note that a partition can be fetched again."""
+        self._on_change()
 
-    def _drop_chunk(self, chunk: PartitionBuffer) -> None:
-        self.sync()
-        self._taken += chunk.handed
-        self._chunk = self.handout.cursor = None
+    def reset_position(self, tp: TopicPartition) -> None:
+        """Apply the reset policy: the position of a partition is outside the log."""
+        self._progress.leave_partition(tp)
+        self.positions.out_of_range(tp, self.positions[tp].token)
+        self.ledger.unpositioned(tp)
+        self._on_change()
+        self.tell()

@@ -1,1 +1,1 @@
-"""The assignment, how it changes, and how users learn of it."""
+"""Rebalances: what happens to the assignment, and how the user learns of it."""

@@ -1,520 +1,438 @@
-"""What partitions come and go, seen from the reader: group, fixed, or all of a topic.
+"""The consumer's partitions: what the group, or the user, does to the assignment.
 
-`PartitionAssignment` is what the group member talks to. `GrouplessAssigner` stands in
-for the group where topics are read without one: it assigns every partition, also those
-that appear later. A partition that appears while we read is new, so it is read from its
-start, whatever ``auto_offset_reset`` says: nothing written to it is missed.
+Who decides. A group member decides which partitions are assigned, and calls
+`PartitionAssignment` as its `AssignmentListener`. Fixed partitions are assigned by the
+user (`PartitionAssignment.assign_fixed`). Topics that are read without a group are
+assigned by `GrouplessAssigner`. Partitions that the group assigned are given back to
+the group in its own time, whatever the user subscribes to meanwhile.
+
+How a partition is revoked. The stages of one assignment, with their order, stand in
+`kafkaio._machines.membership.ledger`; here they meet the reader and the user:
+
+1. *Requested*: `revoke_requested` stops handing out and fetching records of it, and
+   wakes a poll that waits. Commits of it are accepted until it is released.
+2. *Reported*: a poll that returns reports it (`poll_ended`); an iterator has nothing to
+   report by, so its next step counts as the report.
+3. *Ready*: the user's next step (`step_taken`) releases the partition, because it shows
+   that the user is done with the records that it was handed; unless the user delays it
+   (`delay`). Partitions of which nothing is being worked on need no step: `idle` names
+   them. A hold keeps a partition in this stage.
+4. *Completing*: `revoking` commits what is finished, calls the user's callback, and
+   drops the partition. Then another member may have it.
+
+If this takes longer than the group allows, or the group went on without this member,
+the partition is *lost* at any of these stages. Another member may have it already. The
+reader drops it when the user's callbacks before it have returned; until then
+`GroupMember.lost` names it, so that no commit of it is sent.
+
+Invariants: a partition that is released or lost is dropped from the reader before its
+event is delivered. `assignment` never contains a partition of a subscription that has
+ended, though the reader keeps it until it is released.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-import anyio
-
-from kafkaio._machines.positions import Reset, ResetTo
-from kafkaio._machines.refresh import ALL_TOPICS
-from kafkaio._runtime.wakeup import Wakeup
+from kafkaio._machines.refresh import Topics
+from kafkaio.client.cluster import Cluster
+from kafkaio.config import ConsumerConfig
+from kafkaio.consumer.group.member import GroupMember
+from kafkaio.consumer.reading.exclusive import ExclusiveReading
+from kafkaio.consumer.reading.reader import Reader
 from kafkaio.consumer.rebalance.callbacks import Callbacks
-from kafkaio.consumer.rebalance.events import RebalanceFeed
+from kafkaio.consumer.rebalance.feed import RebalanceFeed
 from kafkaio.consumer.wanted import Wanted
-from kafkaio.errors import KafkaError, PartitionLost, UsageError
-from kafkaio.protocol.messages.metadata import MetadataRequest
-from kafkaio.types import Record, TopicPartition
+from kafkaio.errors import KafkaError
+from kafkaio.types import TopicPartition
 
-if TYPE_CHECKING:
-    from kafkaio.consumer.core import Core
-
-__all__ = ["GrouplessAssigner", "PartitionAssignment"]
+__all__ = ["ConsumerPort", "PartitionAssignment"]
 
 _NOTHING: frozenset[TopicPartition] = frozenset()
 
 
+class ConsumerPort(Protocol):
+    """What the assignment needs of the consumer."""
+
+    @property
+    def wanted(self) -> Wanted:
+        """What the user wants to read now."""
+        ...
+
+    @property
+    def state(self) -> str:
+        """The state of its life."""
+        ...
+
+    @property
+    def polls(self) -> bool | None:
+        """Whether the user polled when it read last: None before it ever read."""
+        ...
+
+    @property
+    def reading(self) -> ExclusiveReading:
+        """Whether a task waits for records now, and which one."""
+        ...
+
+    @property
+    def auto_commits(self) -> bool:
+        """Whether finished records are committed automatically."""
+        ...
+
+    async def commit_finished(
+        self, within: float, partitions: Collection[TopicPartition] | None = None
+    ) -> None:
+        """Commit what is finished of these partitions and not committed yet."""
+        ...
+
+    def positions_changed(self) -> None:
+        """Positions were dropped: whoever waits for them looks again."""
+        ...
+
+
 class PartitionAssignment:
-    """Carries out what happens to the assignment.
+    """Carries out what happens to the assignment, and reports it to the user.
 
     Args:
-        core: the consumer's inner works.
-        callbacks: the user's.
+        consumer: what is needed of the consumer.
+        reader: hands the records out.
+        cluster: keeps metadata of the topics fresh.
+        config: the consumer's options.
+        callbacks: the user's callbacks.
+        forget: called with each partition that was dropped, to stop fetching it.
     """
 
-    def __init__(self, core: Core, callbacks: Callbacks) -> None:
-        self.core = core
+    def __init__(
+        self,
+        consumer: ConsumerPort,
+        reader: Reader,
+        cluster: Cluster,
+        config: ConsumerConfig,
+        callbacks: Callbacks,
+        forget: Callable[[TopicPartition], None],
+    ) -> None:
+        self.consumer = consumer
+        self.reader = reader
         self.callbacks = replace(callbacks, report=self._callback_failed)
-        self._parting_failure: BaseException | None = None
-        #: What listeners hear.
+        self._cluster = cluster
+        self._config = config
+        self._forget = forget
+        self._member: GroupMember | None = None
+        self._close_failure: BaseException | None = None
+        #: Delivers the events of `Consumer.rebalances`.
         self.feed = RebalanceFeed()
-        #: Whether partitions were asked back or lost since the last poll returned.
+        #: Whether partitions were requested or lost since the last poll returned.
         self.has_news = False
-        # Lost before the last poll returned, which told of them; and since.
-        self._lost_told: frozenset[TopicPartition] = _NOTHING
+        # Lost before the last poll returned, which reported it; and lost since then.
+        self._lost_reported: frozenset[TopicPartition] = _NOTHING
         self._lost_since: frozenset[TopicPartition] = _NOTHING
         # Whether the task that reads waits for a rewind: it takes no step meanwhile.
         self._is_user_waiting = False
-        # Lost, and the user has heard neither of that nor of a new assignment.
-        self._unheard: frozenset[TopicPartition] = _NOTHING
-        # What the group assigned: it goes the group's way, whatever is wanted by now.
+        #: Partitions that were lost, while neither the loss nor a later assignment was
+        #: reported to the user.
+        self.unreported: frozenset[TopicPartition] = _NOTHING
+        # What the group has assigned: it is given back to the group, whatever is wanted
+        # by now.
         self._of_group: frozenset[TopicPartition] = _NOTHING
-        # And what it had assigned once: others may have been further since.
-        self._given_back: frozenset[TopicPartition] = _NOTHING
+        #: What the group had assigned once: others may have read it further since.
+        self.given_back: frozenset[TopicPartition] = _NOTHING
         # What the group has still to get back of a subscription that has ended.
-        self._parting: frozenset[TopicPartition] = _NOTHING
-        # Without a group: what the topics subscribed to brought; and what went with
-        # the subscription, which the user has not been told of.
-        self._of_topics: frozenset[TopicPartition] = _NOTHING
-        self._gone: frozenset[TopicPartition] = _NOTHING
+        self._unsubscribed: frozenset[TopicPartition] = _NOTHING
 
-    # What the user hears and says
+    def attach(self, member: GroupMember) -> None:
+        """Take part in a group by this member."""
+        self._member = member
+        self.feed.attach(member)
+
+    # ---- the user --------------------------------------------------------------------
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions assigned by the present subscription, or assigned fixed."""
-        mine = frozenset(self.core.reader.positions)
-        if not self._parting:
+        mine = frozenset(self.reader.positions)
+        if not self._unsubscribed:
             return mine
-        return mine - self._parting.difference(self.core.wanted.partitions or ())
+        return mine - self._unsubscribed.difference(
+            self.consumer.wanted.partitions or ()
+        )
+
+    @property
+    def is_member(self) -> bool:
+        """Whether the group decides what this consumer reads."""
+        return self.consumer.wanted.is_subscription and self._member is not None
 
     @property
     def to_be_revoked(self) -> frozenset[TopicPartition]:
-        """Partitions that the user's next step gives up, unless they are held."""
-        group = self.core.member
-        return _NOTHING if group is None else group.next_to_go
+        """Partitions that the user's next step releases, unless they are held."""
+        return _NOTHING if self._member is None else self._member.next_to_go
 
     @property
     def lost_now(self) -> frozenset[TopicPartition]:
-        """Partitions that the last poll told to be lost, or that were lost since."""
-        return self._lost_told | self._lost_since
-
-    def fence(self, partitions: Collection[TopicPartition]) -> None:
-        """Refuse what this member may not commit: a broker would accept it.
-
-        Raises:
-            PartitionLost: a partition is not assigned to this member any more, or was
-                lost and is assigned again, which the user cannot know of yet.
-        """
-        if not self._is_member:
-            return
-        ledger = self.core.reader.ledger
-        group = self.core.member
-        assert group is not None
-        for tp in sorted(partitions):
-            is_unheard = tp in self._unheard and not ledger.has_handed(tp)
-            # What is lost leaves the ledger later: when the callback's turn has come.
-            if tp not in ledger or is_unheard or tp in group.lost:
-                raise _lost(tp, "is not assigned to this consumer any more")
-
-    def fence_handed(self, partitions: Collection[TopicPartition]) -> None:
-        """Refuse partitions of which nothing was handed out that may be committed.
-
-        Raises:
-            PartitionLost: a partition is not assigned to this member any more, or was
-                lost and is assigned again, which the user cannot know of yet.
-            UsageError: a partition is not assigned.
-        """
-        self.fence(partitions)
-        for tp in sorted(partitions):
-            if tp not in self.core.reader.ledger:
-                if tp in self._given_back:
-                    raise _lost(tp, "is not assigned to this consumer any more")
-                raise UsageError(f"{tp.topic}-{tp.partition} is not assigned")
-
-    def fence_lost(self, partitions: Collection[TopicPartition]) -> None:
-        """Refuse what was lost, and not given up, before the consumer was closed.
-
-        Raises:
-            PartitionLost: a partition was lost since the last poll.
-        """
-        for tp in sorted(self.lost_now.intersection(partitions)):
-            raise _lost(tp, "was lost before the consumer was closed")
-
-    def fence_record(self, record: Record) -> None:
-        """Refuse a record of an assignment by the group that has ended.
-
-        Raises:
-            PartitionLost: it was not handed out under the present assignment.
-        """
-        tp, ledger = record.topic_partition, self.core.reader.ledger
-        is_of_old = (
-            ledger.is_from_old_assignment(tp, record.offset)
-            if self._is_member
-            else tp in self._given_back and tp not in ledger
-        )
-        if is_of_old:
-            raise _lost(tp, "was given back, or taken, since the record was read")
+        """Partitions that the last poll reported as lost, or that were lost since."""
+        return self._lost_reported | self._lost_since
 
     @property
-    def _is_member(self) -> bool:
-        core = self.core
-        return core.wanted.is_subscription and core.member is not None
+    def lost_before_callback(self) -> frozenset[TopicPartition]:
+        """Partitions that were lost, also while the callback for that still waits.
+
+        They leave the reader only when all callbacks before it have returned.
+        """
+        return _NOTHING if self._member is None else self._member.lost
 
     def delay(self, partitions: Collection[TopicPartition]) -> bool:
-        """Keep the partitions through the next step; False if it is too late for some.
+        """Keep the partitions through the next step; False if that is late for some.
 
         Their records that were handed out are not finished by that step.
         """
         chosen = frozenset(TopicPartition(*tp) for tp in partitions)
-        group = self.core.member
-        if group is None:
+        member = self._member
+        if member is None:
             return not chosen
-        late = group.delay(chosen)
-        self.core.reader.ledger.keep((chosen & group.to_be_revoked) - late)
+        late = member.delay(chosen)
+        self.reader.ledger.keep((chosen & member.to_be_revoked) - late)
         return not late and not chosen & self.lost_now
 
     def step_taken(self, *, polls: bool) -> None:
-        """The user asks for more: what it was told of, and has not delayed, may go.
+        """The user asks for more records: this makes reported partitions ready.
 
-        An iterator tells nothing: its step lets go whatever was asked for before.
+        Args:
+            polls: whether it asks by a poll, which reports requests when it returns.
+                An iterator does not report: what was requested before its step counts
+                as reported.
         """
         if polls:
-            self._lost_told = _NOTHING
-        group = self.core.member
-        if group is None or not group.to_be_revoked:
+            self._lost_reported = _NOTHING
+        member = self._member
+        if member is None or not member.to_be_revoked:
             return
         if not polls:
-            group.told()
-        group.step_taken()
-        self.core.reader.ledger.keep(_NOTHING)
+            member.reported()
+        member.step_taken()
+        self.reader.ledger.keep(_NOTHING)
 
     def poll_ended(self) -> None:
-        """A poll returns, and tells all news."""
+        """A poll returns, and with it reports everything that happened before."""
         self.has_news = False
-        self._lost_told, self._lost_since = self._lost_since, _NOTHING
-        self._unheard = _NOTHING
-        if self.core.member is not None:
-            self.core.member.told()
-            self.core.member.clear_lost()
+        self._lost_reported, self._lost_since = self._lost_since, _NOTHING
+        self.unreported = _NOTHING
+        if self._member is not None:
+            self._member.reported()
+            self._member.clear_lost()
 
     @contextmanager
     def rewinding(self) -> Iterator[None]:
-        """The caller waits for a rewind; who reads in the same task, steps by that."""
-        group = self.core.member
-        assert group is not None  # else there is nothing to rewind
-        if self._is_user_waiting or not self.core.reading.is_by_caller:
+        """The caller waits for a rewind; in the task that reads, that is a step."""
+        member = self._member
+        assert member is not None  # otherwise there is nothing to rewind
+        if self._is_user_waiting or not self.consumer.reading.is_by_caller:
             yield
             return
         self._is_user_waiting = True
         try:
-            group.release(self.idle(group.to_be_revoked))
+            member.release(self.idle(member.to_be_revoked))
             yield
         finally:
             self._is_user_waiting = False
 
-    def part(self, owned: Collection[TopicPartition]) -> None:
-        """The subscription ends: what the group assigned is about to be given up.
+    def unsubscribed(self, owned: Collection[TopicPartition]) -> None:
+        """The subscription has ended: what the group assigned will be released.
 
-        It is not the user's any more, though commits of it go on until it is.
+        It no longer belongs to `assignment`. Commits of it are accepted until it is
+        released.
+
+        Args:
+            owned: what the group member owns.
         """
-        self._parting |= self._of_group.union(owned)
+        self._unsubscribed |= self._of_group.union(owned)
 
-    # What the group coordinator calls
+    def raise_close_failure(self) -> None:
+        """Raise, once, what a callback raised while the consumer closed."""
+        failure, self._close_failure = self._close_failure, None
+        if failure is not None:
+            raise failure
+
+    # ---- what the group member calls -------------------------------------------------
 
     def revoke_requested(
         self, partitions: frozenset[TopicPartition], deadline: float
     ) -> None:
-        """Hand out and fetch no more of the partitions; wake a waiting poll."""
+        """Stop handing out and fetching the partitions; wake a poll that waits."""
         self.has_news = True
-        self.withhold(partitions)
+        self.stop_handing_out(partitions)
         self.feed.requested(partitions, deadline)
 
-    def withhold(self, partitions: frozenset[TopicPartition]) -> None:
-        """Hand out and fetch no more of the partitions."""
+    def stop_handing_out(self, partitions: frozenset[TopicPartition]) -> None:
+        """Stop handing out and fetching the partitions."""
         for tp in partitions:
-            if tp in self.core.reader.positions:
-                self.core.reader.revoke_requested(tp)
+            if tp in self.reader.positions:
+                self.reader.revoke_requested(tp)
 
     def idle(self, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
         """Those of the partitions that need no further step of the user.
 
-        Whoever divides the records among several tasks knows them. Else they are all
-        of them before the user has read anything. While an iterator waits for its
-        next record, those whose records are finished: that is the step. A poll comes
-        back, and a user who works will be back: their next step decides. One who waits
-        for a rewind is done with what it was handed.
+        Where records are divided among several tasks, the divider knows. Otherwise:
+
+        - all of them before the user has read anything;
+        - all of them while the user waits for a rewind: it is done with its records;
+        - those whose records are finished while an iterator waits for a record: asking
+          for that record was the step;
+        - none while a poll waits, or while the user works on records: the poll returns
+          and reports the request, and the user's next step decides.
         """
-        core, divider = self.core, self.core.reader.divider
+        consumer, reader, divider = self.consumer, self.reader, self.reader.divider
         if divider is not None:
             return frozenset(filter(divider.may_go, partitions))
-        if core.polls is None or self._is_user_waiting:
+        if consumer.polls is None or self._is_user_waiting:
             return partitions
-        if core.polls or not core.reading.is_on:
+        if consumer.polls or not consumer.reading.is_on:
             return _NOTHING
-        core.reader.sync()
-        ledger = core.reader.ledger
+        reader.sync()
+        ledger = reader.ledger
         return frozenset(tp for tp in partitions if not ledger.has_unfinished({tp}))
 
     def failed(self, error: KafkaError) -> None:
-        """Raise this where the user calls next."""
-        self.core.reader.fail(error)
+        """Raise this from the user's next call."""
+        self.reader.fail(error)
 
     async def revoking(self, partitions: frozenset[TopicPartition]) -> None:
-        """The partitions are about to be given up: commit, tell the user, let go.
+        """Release the partitions: commit, call back, drop.
 
-        Those that are lost during the commit are left to `lost`, and so are all if
-        this takes too long and is cancelled.
+        Those that are lost while the commit is under way are left to `lost`; so are all
+        of them if the call takes too long and is cancelled.
         """
-        core = self.core
-        before = self._numbers()
-        if core.auto_commits:
+        before = self._claim_numbers()
+        if self.consumer.auto_commits:
             await self._commit(partitions)
-        after = self._numbers()
+        after = self._claim_numbers()
         left = frozenset(tp for tp in partitions if before.get(tp) == after.get(tp))
-        await self.callbacks.revoked(left & set(core.reader.positions))
-        self._let_go(left)
-        self._assign_left_over()
+        await self.callbacks.revoked(left & set(self.reader.positions))
+        self.drop(left)
+        self._assign_waiting()
         self.feed.revoked(left)
 
     async def lost(self, partitions: frozenset[TopicPartition]) -> None:
-        """The partitions are gone."""
-        mine = partitions & set(self.core.reader.positions)
+        """Drop partitions that are lost, then call back."""
+        mine = partitions & set(self.reader.positions)
         self.has_news = True
         self._lost_since |= mine
-        self._unheard |= mine
-        self._let_go(partitions)
-        self._assign_left_over()
+        self.unreported |= mine
+        self.drop(partitions)
+        self._assign_waiting()
         self.feed.lost(mine)
-        self.core.reader.tell()
+        self.reader.tell()
         await self.callbacks.lost(mine)
 
     async def assigned(
         self, added: frozenset[TopicPartition], owned: frozenset[TopicPartition]
     ) -> None:
-        """Partitions were added to the assignment, which now is ``owned``."""
+        """Begin to read partitions that were added; now ``owned`` is the assignment."""
         self._watch(owned)
         self._of_group |= added
         for tp in sorted(added):
-            self.core.reader.assign(tp, has_commits=True)
-        group = self.core.member
-        if group is not None and (late := added & group.to_be_revoked):
-            self.withhold(late)  # asked back while a callback held this up
+            self.reader.assign(tp, has_commits=True)
+        member = self._member
+        if member is not None and (late := added & member.to_be_revoked):
+            # Requested while this call waited for callbacks before it: the request
+            # found them unknown to the reader.
+            self.stop_handing_out(late)
         if self.callbacks.on_assigned or self.feed.is_heard:
-            self._unheard -= added
+            self.unreported -= added
         self.feed.assigned(added)
         await self.callbacks.assigned(added)
 
     async def left(self) -> None:
-        """The consumer closes: what it still has is given up."""
-        mine = frozenset(self.core.reader.positions)
-        if self.core.wanted.is_subscription:
+        """The consumer closes: release what is still assigned."""
+        mine = frozenset(self.reader.positions)
+        if self.consumer.wanted.is_subscription:
             await self.callbacks.revoked(mine)
             self.feed.revoked(mine)
-        self._let_go(mine)
+        self.drop(mine)
 
-    # Without a group
+    # ---- without a group -------------------------------------------------------------
 
     def assign_fixed(self, partitions: Collection[TopicPartition]) -> None:
         """Read exactly these partitions; those read already go on undisturbed.
 
-        What the group has not got back yet is committed and given up first.
+        What the group has not got back yet stays until it is released, and is assigned
+        again then if it is among these.
         """
-        reader = self.core.reader
+        reader = self.reader
         kept = self._of_group.union(partitions)
         gone = frozenset(tp for tp in reader.positions if tp not in kept)
         added = [tp for tp in partitions if tp not in reader.positions]
-        self._report(added, gone)
-        self._gone |= gone & self._of_topics
-        self._of_topics = _NOTHING
-        self._let_go(gone)
+        self._report_change(added, gone)
+        self.drop(gone)
         self._watch(partitions)
-        for tp in partitions:
-            if tp not in reader.positions:
-                has_commits = self.core.committer is not None
-                reader.assign(tp, has_commits=has_commits)
+        for tp in added:
+            reader.assign(tp, has_commits=self._config.group_id is not None)
 
-    async def assign_topics(
-        self, partitions: Collection[TopicPartition], *, from_start: bool
+    async def announce(
+        self, added: frozenset[TopicPartition], gone: frozenset[TopicPartition]
     ) -> None:
-        """Read these partitions, all of the topics wanted; no commits exist.
-
-        Args:
-            partitions: every partition there is.
-            from_start: whether those added are new, and so are read from their start.
-        """
-        reader = self.core.reader
-        gone = frozenset(tp for tp in reader.positions if tp not in partitions)
-        added = frozenset(tp for tp in partitions if tp not in reader.positions)
-        self._of_topics = frozenset(partitions)
-        self._let_go(gone)
-        for tp in sorted(added):
-            reader.assign(tp, has_commits=False)
-            if from_start:
-                reader.seek_to(tp, Reset(ResetTo.EARLIEST))
-        self._report(added, gone)
+        """Report an assignment that was made without a group."""
+        self._report_change(added, gone)
         self.feed.revoked(gone)
         self.feed.assigned(added)
         await self.callbacks.revoked(gone)
         await self.callbacks.assigned(added)
 
-    def _report(
-        self, added: Collection[TopicPartition], gone: Collection[TopicPartition]
-    ) -> None:
-        if added or gone:
-            self.core.cluster.observer.assignment_changed(added, gone)
-
-    async def tell_gone(self) -> None:
-        """Tell the user of partitions that went with a subscription without a group."""
-        gone, self._gone = self._gone, _NOTHING
+    async def announce_unsubscribed(self, gone: frozenset[TopicPartition]) -> None:
+        """Report partitions that went with a subscription without a group."""
         if gone:
             self.feed.revoked(gone)
             await self.callbacks.revoked(gone)
 
-    def raise_parting_failure(self) -> None:
-        """Raise what a callback raised while the consumer closed; once."""
-        failure, self._parting_failure = self._parting_failure, None
-        if failure is not None:
-            raise failure
+    # ---- both ------------------------------------------------------------------------
 
-    def _callback_failed(self, error: BaseException) -> None:
-        # It belongs to the user's next call, and while that closes there is no other.
-        if self.core.state == "closing":
-            self._parting_failure = self._parting_failure or error
-        else:
-            self.core.reader.fail(error)
+    def drop(self, partitions: Collection[TopicPartition]) -> None:
+        """End the reader's assignment of the partitions."""
+        self.given_back |= self._of_group.intersection(partitions)
+        self._of_group -= frozenset(partitions)
+        self._unsubscribed -= frozenset(partitions)
+        for tp in partitions:
+            self.reader.unassign(tp)
+            self._forget(tp)
+        if partitions:
+            self.consumer.positions_changed()
 
-    def _assign_left_over(self) -> None:
-        # Fixed partitions may have had to wait until the group had them back.
-        if self.core.wanted.partitions is not None:
-            self.assign_fixed(self.core.wanted.partitions)
-
-    def _numbers(self) -> Mapping[TopicPartition, int]:
-        group = self.core.member
-        return {} if group is None else group.assignment
-
-    async def _commit(self, partitions: Collection[TopicPartition]) -> None:
-        core = self.core
-        timeout = core.config.default_api_timeout_ms / 1000
-        try:
-            await core.commit_finished(timeout, partitions)
-        except KafkaError as error:
-            # The partitions go whether that worked or not; their next owner reads
-            # the records again. The user's callback can still try.
-            core.cluster.observer.retrying("commit before revoke", 1, 0.0, error)
-            core.cluster.observer.commit_failed(core.config.group_id or "", error)
+    def watch_topics(self, topics: Topics | None) -> None:
+        """Keep metadata of these topics fresh, instead of those before."""
+        self._cluster.watch_topics(self, topics)
 
     def _watch(self, partitions: Collection[TopicPartition]) -> None:
-        names = {tp.topic for tp in partitions}
-        self.core.cluster.watch_topics(self.core, names or None)
+        self.watch_topics({tp.topic for tp in partitions} or None)
 
-    def _let_go(self, partitions: Collection[TopicPartition]) -> None:
-        core = self.core
-        self._given_back |= self._of_group.intersection(partitions)
-        self._of_group -= frozenset(partitions)
-        self._parting -= frozenset(partitions)
-        for tp in partitions:
-            core.reader.unassign(tp)
-            core.fetcher.forget(tp)
-        if partitions:
-            core.positions_changed()
+    def _assign_waiting(self) -> None:
+        # Fixed partitions that the group owned had to wait until they were released.
+        if self.consumer.wanted.partitions is not None:
+            self.assign_fixed(self.consumer.wanted.partitions)
 
+    def _claim_numbers(self) -> Mapping[TopicPartition, int]:
+        return {} if self._member is None else self._member.assignment
 
-def _lost(tp: TopicPartition, why: str) -> PartitionLost:
-    return PartitionLost(f"{tp.topic}-{tp.partition} {why}")
+    async def _commit(self, partitions: Collection[TopicPartition]) -> None:
+        timeout = self._config.default_api_timeout_ms / 1000
+        try:
+            await self.consumer.commit_finished(timeout, partitions)
+        except KafkaError as error:
+            # The partitions are released in any case; their next owner reads the
+            # records again. The user's callback can still try to commit.
+            observer = self._cluster.observer
+            observer.retrying("commit before revoke", 1, 0.0, error)
+            observer.commit_failed(self._config.group_id or "", error)
 
+    def _callback_failed(self, error: BaseException) -> None:
+        # The user's next call raises it, and for one that closes that is the close.
+        if self.consumer.state == "closing":
+            self._close_failure = self._close_failure or error
+        else:
+            self.reader.fail(error)
 
-class GrouplessAssigner:
-    """Sees to it that what is wanted is there, and assigns it where there is no group.
-
-    Topics are found out about and all their partitions assigned. Fixed partitions are
-    assigned already: the user is told of those that the cluster does not have, or does
-    not let us see.
-
-    Args:
-        host: carries it out.
-    """
-
-    def __init__(self, host: PartitionAssignment) -> None:
-        self._host = host
-        self._wakeup = Wakeup()
-        # What was wanted when partitions were assigned last: what appears in it
-        # afterwards is new.
-        self._done_for: Wanted | None = None
-        # A wait that ends when something else is wanted than this.
-        self._wait: tuple[Wanted, anyio.CancelScope] | None = None
-
-    def wake(self) -> None:
-        """Look again: the wanted or the cluster changed."""
-        self._wakeup.notify()
-        if self._wait is not None and self._wait[0] != self._host.core.wanted:
-            self._wait[1].cancel()
-
-    def start_over(self) -> None:
-        """What is wanted next is new, even if it was wanted before."""
-        self._done_for = None
-
-    async def run(self) -> None:
-        """Assign what there is, whenever it changes."""
-        core = self._host.core
-        pause = core.config.retry_backoff_max_ms / 1000
-        while True:
-            await self._wakeup.wait()
-            wanted = core.wanted
-            try:
-                await self.look(core.config.default_api_timeout_ms / 1000)
-            except KafkaError as error:
-                core.reader.fail(error)
-                # The view that says so came with a wake-up of its own.
-                with self._waiting(wanted):
-                    await anyio.sleep(pause)
-                self.wake()
-
-    async def look(self, within: float) -> None:
-        """Assign what there is now, once it is known.
-
-        Raises:
-            UnknownTopicOrPartition: a topic wanted by name, or a partition, is not
-                there in time.
-            AuthorizationError: a topic may not be described to us.
-        """
-        core = self._host.core
-        await self._host.tell_gone()
-        wanted = core.wanted
-        if wanted.is_subscription and core.member is not None:
-            self._done_for = None
-            return
-        is_new = self._done_for != wanted
-        if is_new:
-            with self._waiting(wanted) as scope:
-                await self._discover(wanted, within)
-            if scope.cancelled_caught or core.wanted != wanted:
-                return  # whoever changed the wanted has woken us
-            self._done_for = wanted
-        if wanted.is_subscription:
-            there = wanted.partitions_in(
-                core.cluster.view, with_internal=not self._hides_internal
-            )
-            await self._host.assign_topics(there, from_start=not is_new)
-
-    @contextmanager
-    def _waiting(self, wanted: Wanted) -> Iterator[anyio.CancelScope]:
-        # Whoever wants something else need not wait until this is found.
-        with anyio.CancelScope() as scope:
-            self._wait = wanted, scope
-            try:
-                yield scope
-            finally:
-                self._wait = None
-
-    async def _discover(self, wanted: Wanted, within: float) -> None:
-        core = self._host.core
-        cluster = core.cluster
-        if wanted.partitions is not None:
-            await core.cluster.wait_for_partitions(wanted.partitions, within)
-            return
-        names = wanted.topics
-        if wanted.pattern is not None:
-            answer = await cluster.request(MetadataRequest(topics=None), timeout=within)
-            names = frozenset(
-                topic.name
-                for topic in answer.topics
-                if topic.name is not None
-                and wanted.matches(topic.name)
-                and not (topic.is_internal and self._hides_internal)
-            )
-        cluster.watch_topics(self._host.core, ALL_TOPICS if wanted.pattern else names)
-        await cluster.wait_for_topics(names or (), within)
-
-    @property
-    def _hides_internal(self) -> bool:
-        return self._host.core.config.exclude_internal_topics
+    def _report_change(
+        self, added: Collection[TopicPartition], gone: Collection[TopicPartition]
+    ) -> None:
+        if added or gone:
+            self._cluster.observer.assignment_changed(added, gone)

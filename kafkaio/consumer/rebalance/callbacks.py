@@ -1,4 +1,4 @@
-"""The user's callbacks about partitions that come and go."""
+"""The user's callbacks for partitions that are assigned, revoked or lost."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from weakref import ref
 import anyio
 
 from kafkaio._dataclass import dataclass
-from kafkaio.consumer.reading.exclusive import Insiders
+from kafkaio.consumer.reading.exclusive import UserCode
 from kafkaio.errors import UsageError
 from kafkaio.types import TopicPartition
 
 __all__ = ["Callbacks", "HeldCallbacks", "PartitionsCallback"]
 
-#: Hears of partitions; may be a coroutine function, which is then awaited.
+#: Is called with partitions; what a coroutine function returns is awaited.
 PartitionsCallback: TypeAlias = Callable[
     [AbstractSet[TopicPartition]], Awaitable[object] | object
 ]
 
 
 class HeldCallbacks:
-    """The user's callbacks, as the public object holds them.
+    """The user's callbacks, held by the public consumer.
 
-    They may be methods of the object that has the consumer. If background tasks led
-    to them, neither of the two could ever be collected while the loop runs: so the
-    core gets functions that lead there weakly.
+    They may be methods of the object that holds the consumer. If the background tasks
+    referred to them, neither object could be collected while the event loop runs. So
+    the consumer's core gets functions that refer to this object weakly.
 
     Args:
         on_assigned, on_revoked, on_lost: the callbacks, or None.
@@ -45,7 +45,7 @@ class HeldCallbacks:
 
     @property
     def on_assigned(self) -> PartitionsCallback | None:
-        """Calls it; does nothing once this is gone. None if there is none."""
+        """Calls the callback, while this object exists; None if there is none."""
         return self._weakly(0)
 
     @property
@@ -76,29 +76,31 @@ class Callbacks:
     """The callbacks of one consumer.
 
     Attributes:
-        on_assigned: partitions were assigned; their positions may be set by a seek.
-        on_revoked: partitions are about to be given up; commits of them still count.
-        on_lost: partitions are gone already.
-        report: hears what a callback raised; the consumer's next call raises it.
-        insiders: what the tasks are among that call back, while they do.
+        on_assigned: called when partitions were assigned; a seek may set positions.
+        on_revoked: called before partitions are released; commits of them are still
+            accepted.
+        on_lost: called when partitions were lost.
+        report: called with what a callback raised; the consumer's next call raises it.
+        user_code: the tasks that run code of the user's; includes the task that calls a
+            callback, while it does.
     """
 
     on_assigned: PartitionsCallback | None
     on_revoked: PartitionsCallback | None
     on_lost: PartitionsCallback | None
     report: Callable[[BaseException], None]
-    insiders: Insiders
+    user_code: UserCode
 
     async def assigned(self, partitions: AbstractSet[TopicPartition]) -> None:
-        """Tell of an assignment."""
+        """Call back for an assignment."""
         await self._call(self.on_assigned, partitions)
 
     async def revoked(self, partitions: AbstractSet[TopicPartition]) -> None:
-        """Tell of a revocation."""
+        """Call back for a revocation."""
         await self._call(self.on_revoked, partitions)
 
     async def lost(self, partitions: AbstractSet[TopicPartition]) -> None:
-        """Tell of a loss; without a callback of its own it counts as a revocation."""
+        """Call back for a loss, by ``on_revoked`` if there is no ``on_lost``."""
         await self._call(self.on_lost or self.on_revoked, partitions)
 
     async def _call(
@@ -109,18 +111,18 @@ class Callbacks:
         if callback is None or not partitions:
             return
         try:
-            with self.insiders.entered():
+            with self.user_code.entered():
                 outcome = callback(frozenset(partitions))
                 if inspect.isawaitable(outcome):
                     await outcome
-        except Exception as error:  # noqa: BLE001  (it belongs to the user's next call)
+        except Exception as error:  # noqa: BLE001  (the user's next call raises it)
             self.report(error)
         except BaseException as error:
             task = asyncio.current_task()
             is_other = isinstance(error, anyio.get_cancelled_exc_class())
             if not is_other or task is None or task.cancelling():
                 raise
-            # Not this task was cancelled, but what the callback waited for.
+            # This task was not cancelled; something that the callback awaits was.
             failure = UsageError("a callback waited for something that was cancelled")
             failure.__cause__ = error
             self.report(failure)

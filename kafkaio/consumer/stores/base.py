@@ -1,7 +1,8 @@
-"""Offsets kept elsewhere than in Kafka, and in two places at once.
+"""What all offset stores have in common, and stores that combine others.
 
-A consumer asks its store when partitions are assigned, and tells it what is committed;
-order, fences, time-outs and automatic commits stay the consumer's.
+A consumer with an ``offset_store`` loads offsets from it when partitions are assigned,
+and commits to it. The consumer remains responsible for the order of commits, for
+fencing, for timeouts and for automatic commits.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ __all__ = ["DualOffsetStore", "InKafka", "KafkaOffsetStore", "bound", "store_err
 
 
 class KafkaOffsetStore:
-    """The group's coordinator, where a consumer without ``offset_store`` commits.
+    """Stands for Kafka, to which a consumer without ``offset_store`` commits.
 
-    It stands for that in a `DualOffsetStore`, and works in a consumer only.
+    Made for `DualOffsetStore`. It works only as, or within, a consumer's
+    ``offset_store``.
     """
 
     def __repr__(self) -> str:
@@ -32,7 +34,7 @@ class KafkaOffsetStore:
     async def load(
         self, group: GroupMetadata, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        """Works in a consumer only.
+        """Raise an error: only a consumer can use this store.
 
         Raises:
             UsageError: always.
@@ -42,7 +44,7 @@ class KafkaOffsetStore:
     async def commit(
         self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> None:
-        """Works in a consumer only.
+        """Raise an error: only a consumer can use this store.
 
         Raises:
             UsageError: always.
@@ -51,16 +53,16 @@ class KafkaOffsetStore:
 
 
 class DualOffsetStore:
-    """Commits to two stores, and reads from one: the way from one to another.
+    """Commits to two stores and reads from one, to move a group from one to the other.
 
-    While every member of the group has both, in either order, both know where the
-    group is, so that it can go on to the new one and back.
+    As long as every member of the group uses both, in either order, both have the
+    group's offsets. So the group can change over to the new store, and back.
 
     Args:
-        primary: committed to first, and asked first.
-        secondary: committed to when the primary has it, and asked for what the primary
-            has no offset for. It should be empty at first: what is left in it from
-            times before counts as soon as it becomes the primary.
+        primary: the store that is committed to first, and read first.
+        secondary: the store that is committed to after the primary, and read for the
+            partitions of which the primary has no offset. It should be empty at first:
+            old offsets in it take effect when it becomes the primary.
     """
 
     def __init__(self, primary: OffsetStore, secondary: OffsetStore) -> None:
@@ -73,10 +75,11 @@ class DualOffsetStore:
     async def load(
         self, group: GroupMetadata, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        """What the primary has, and what only the secondary has.
+        """Read from the primary, and from the secondary what the primary lacks.
 
         Raises:
-            Exception: what either of them raises.
+            KafkaError: what either of them raises.
+            OffsetStoreError: either of them raised another error, which is the cause.
         """
         with store_errors(self.primary, "read"):
             found = dict(await self.primary.load(group, partitions))
@@ -89,10 +92,11 @@ class DualOffsetStore:
     async def commit(
         self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> None:
-        """Commit to both; if the secondary fails, the primary has it all the same.
+        """Commit to both. If the secondary fails, the primary has the offsets anyway.
 
         Raises:
-            Exception: what either of them raises.
+            KafkaError: what either of them raises.
+            OffsetStoreError: either of them raised another error, which is the cause.
         """
         for store in (self.primary, self.secondary):
             with store_errors(store, "write"):
@@ -100,11 +104,11 @@ class DualOffsetStore:
 
 
 class InKafka:
-    """The coordinator as a store, within one call of a consumer.
+    """Kafka as an offset store, for one call of a consumer.
 
     Args:
-        load: looks offsets up; None where there is none.
-        commit: commits them.
+        load: fetches committed offsets; None where there is none.
+        commit: commits offsets.
     """
 
     def __init__(
@@ -121,21 +125,21 @@ class InKafka:
     async def load(
         self, group: GroupMetadata, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        """What the group has committed."""
-        del group  # the call's own
+        """Fetch the committed offsets."""
+        del group  # the consumer's own
         found = await self._load(frozenset(partitions))
         return {tp: at for tp, at in found.items() if at is not None}
 
     async def commit(
         self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> None:
-        """Commit for the group."""
+        """Commit the offsets."""
         del group
         await self._commit(offsets)
 
 
 def bound(store: OffsetStore, kafka: OffsetStore) -> OffsetStore:
-    """The store with ``kafka`` wherever Kafka is meant."""
+    """The store with ``kafka`` in place of each `KafkaOffsetStore`."""
     match store:
         case KafkaOffsetStore():
             return kafka
@@ -149,10 +153,14 @@ def bound(store: OffsetStore, kafka: OffsetStore) -> OffsetStore:
 
 @contextmanager
 def store_errors(store: OffsetStore, what: str) -> Generator[None]:
-    """Say which store failed.
+    """Raise errors within the block as errors of that store.
+
+    Args:
+        store: the store that is called.
+        what: what it is called for: "read" or "write".
 
     Raises:
-        OffsetStoreError: anything but a `KafkaError` was raised.
+        OffsetStoreError: an error that is no KafkaError was raised; it is the cause.
     """
     try:
         yield

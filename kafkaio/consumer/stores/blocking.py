@@ -1,55 +1,82 @@
-"""What offset stores have in common whose calls block: they are made in threads."""
+"""Runs the blocking reads and writes of an offset store in threads.
+
+A thread cannot be cancelled: the write of a caller that was cancelled goes on, or even
+begins when later callers have written already. So each commit gets a number when it is
+called for, and a write leaves out the partitions that a later commit has written.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+import threading
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from itertools import count
+from typing import TypeAlias
 
 import anyio.to_thread
 
-from kafkaio.consumer.stores.last_word import LastWord
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-__all__ = ["BlockingStore"]
+__all__ = ["ThreadedStore"]
+
+_Offsets: TypeAlias = dict[TopicPartition, OffsetAndMetadata]
 
 
-class BlockingStore(ABC):
-    """An `OffsetStore` that reads and writes in threads."""
+class ThreadedStore:
+    """Makes the calls of an `OffsetStore` by functions that block.
 
-    def __init__(self) -> None:
-        self._last_word = LastWord(self._commit)
+    Writes follow one another, and none writes over a later one of its partition.
+
+    Args:
+        read: reads the offsets of a group; called in a thread.
+        write: writes the offsets of a group; called in a thread, one call at a time.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[str, Collection[TopicPartition]], _Offsets],
+        write: Callable[[str, _Offsets], None],
+    ) -> None:
+        self._read = read
+        self._write = write
+        self._lock = threading.Lock()
+        self._numbers = count(1)
+        # The number of the last commit that was written, by group and partition.
+        self._written: dict[tuple[str, TopicPartition], int] = {}
 
     async def load(
         self, group: GroupMetadata, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        """Read what there is.
+        """Read the offsets that there are.
 
         Raises:
-            OffsetStoreError: something else stands there.
             Exception: what reading raises.
         """
         chosen = tuple(partitions)
-        return await anyio.to_thread.run_sync(self._load, group.group_id, chosen)
+        return await anyio.to_thread.run_sync(self._read, group.group_id, chosen)
 
     async def commit(
         self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> None:
-        """Write the offsets.
+        """Write offsets, after those of earlier calls that were not cancelled.
 
-        If the call is cancelled, they may still be written, but never over what a
-        later call wrote.
+        If the call is cancelled, they may still be written, but never over the offsets
+        of a later call.
 
         Raises:
             Exception: what writing raises.
         """
-        await self._last_word.commit(group.group_id, offsets)
+        number = next(self._numbers)
+        await anyio.to_thread.run_sync(
+            partial(self._write_newer, number, group.group_id, dict(offsets))
+        )
 
-    @abstractmethod
-    def _load(
-        self, group_id: str, partitions: Collection[TopicPartition]
-    ) -> dict[TopicPartition, OffsetAndMetadata]: ...
-
-    @abstractmethod
-    def _commit(
-        self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
-    ) -> None: ...
+    def _write_newer(self, number: int, group_id: str, offsets: _Offsets) -> None:
+        with self._lock:
+            newer = {
+                tp: at
+                for tp, at in offsets.items()
+                if self._written.get((group_id, tp), 0) < number
+            }
+            self._written |= {(group_id, tp): number for tp in newer}
+            self._write(group_id, newer)

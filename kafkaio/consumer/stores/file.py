@@ -1,4 +1,4 @@
-"""Offsets in files, one for each partition of a group."""
+"""Offsets in files, one file for each partition of a group."""
 
 from __future__ import annotations
 
@@ -9,31 +9,55 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from kafkaio.consumer.stores.blocking import BlockingStore
+from kafkaio.consumer.stores.blocking import ThreadedStore
 from kafkaio.errors import OffsetStoreError
-from kafkaio.types import OffsetAndMetadata, TopicPartition
+from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 __all__ = ["FileOffsetStore"]
 
 
-class FileOffsetStore(BlockingStore):
+class FileOffsetStore:
     """Offsets in ``directory/GROUP/TOPIC/PARTITION``, as JSON.
 
-    A file is replaced as a whole and is on the disk when the commit returns, so a
-    crash leaves the offset before or the one after. As only the owner of a partition
-    writes its file, members may share a directory, over a network too. A commit of
-    several partitions is one for each, in order.
+    A file is replaced as a whole and is on the disk when the commit returns. So a crash
+    leaves either the offset before the commit or the one after it. Members may share a
+    directory, also over a network, because only the owner of a partition writes its
+    file. A commit of several partitions replaces one file after another, in order.
 
     Args:
-        directory: where; it is made when it is first needed.
+        directory: the directory; it is created when it is first needed.
     """
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
-        super().__init__()
+        self._threads = ThreadedStore(self._load, self._commit)
         self._directory = Path(directory)
 
     def __repr__(self) -> str:
         return f"FileOffsetStore({str(self._directory)!r})"
+
+    async def load(
+        self, group: GroupMetadata, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        """Read the group's offsets of these partitions, those that there are.
+
+        Raises:
+            OffsetStoreError: a file does not hold an offset.
+            OSError: a file cannot be read.
+        """
+        return await self._threads.load(group, partitions)
+
+    async def commit(
+        self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> None:
+        """Replace the files of these partitions.
+
+        If the call is cancelled, they may still be written, but never over the offsets
+        of a later call.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        await self._threads.commit(group, offsets)
 
     def _path(self, group_id: str, tp: TopicPartition) -> Path:
         return self._directory.joinpath(
@@ -64,7 +88,7 @@ class FileOffsetStore(BlockingStore):
 
 
 def _name(text: str) -> str:
-    # A name may be anything for a group, and must not lead elsewhere.
+    # A group may have any name, which must not lead to another directory.
     quoted = quote(text, safe="")
     return quoted.replace(".", "%2E") if quoted.startswith(".") else quoted
 
@@ -101,7 +125,7 @@ def _replace(path: Path, data: bytes) -> None:
     except BaseException:
         os.unlink(name)
         raise
-    # The name is on the disk when its directory is.
+    # The new name of the file is on the disk once its directory is.
     directory = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(directory)

@@ -7,9 +7,9 @@ import sqlite3
 from collections.abc import Collection, Mapping
 from contextlib import closing
 
-from kafkaio.consumer.stores.blocking import BlockingStore
-from kafkaio.errors import UsageError
-from kafkaio.types import OffsetAndMetadata, TopicPartition
+from kafkaio.consumer.stores.blocking import ThreadedStore
+from kafkaio.errors import ArgumentValueError
+from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 __all__ = ["SQLiteOffsetStore"]
 
@@ -35,28 +35,56 @@ VALUES (?, ?, ?, ?, ?, ?)
 """
 
 
-class SQLiteOffsetStore(BlockingStore):
+class SQLiteOffsetStore:
     """Offsets in the table ``kafkaio_offsets``; a commit is one transaction.
 
-    Each call opens the database in a thread and closes it again. Members may share a
-    file on one machine.
+    Each call opens the database in a thread and closes it again. Members on one machine
+    may share a file.
 
     Args:
-        path: file of the database; it is made when it is first needed.
-        busy_timeout: seconds to wait for others who write to it.
+        path: file of the database; it is created when it is first needed.
+        busy_timeout: seconds to wait while another connection writes to it.
+
+    Raises:
+        ArgumentValueError: the path stands for a database in memory.
     """
 
     def __init__(
         self, path: str | os.PathLike[str], *, busy_timeout: float = 5.0
     ) -> None:
-        super().__init__()
+        self._threads = ThreadedStore(self._load, self._commit)
         self._path = os.fspath(path)
         if self._path in {"", ":memory:"}:
-            raise UsageError("offsets in memory are gone with it: give a file's path")
+            raise ArgumentValueError(
+                "a database in memory loses its offsets: give the path of a file"
+            )
         self._busy_timeout = busy_timeout
 
     def __repr__(self) -> str:
         return f"SQLiteOffsetStore({self._path!r})"
+
+    async def load(
+        self, group: GroupMetadata, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        """Read the group's offsets of these partitions, those that there are.
+
+        Raises:
+            sqlite3.Error: the database cannot be read.
+        """
+        return await self._threads.load(group, partitions)
+
+    async def commit(
+        self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> None:
+        """Write offsets in one transaction.
+
+        If the call is cancelled, they may still be written, but never over the offsets
+        of a later call.
+
+        Raises:
+            sqlite3.Error: the database cannot be written.
+        """
+        await self._threads.commit(group, offsets)
 
     @staticmethod
     def put(
@@ -64,10 +92,15 @@ class SQLiteOffsetStore(BlockingStore):
         group_id: str,
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
     ) -> None:
-        """Write the rows in a transaction of yours, which you commit.
+        """Write offsets in the caller's transaction, which the caller commits.
 
-        Results that are written in the same transaction stay in step with the
-        offsets: with ``enable_auto_commit=False`` each record counts once.
+        Results that are written in the same transaction stay consistent with the
+        offsets: with ``enable_auto_commit=False`` each record takes effect once.
+
+        Args:
+            connection: to the database of this store.
+            group_id: the group.
+            offsets: offsets of the next records to read.
 
         Raises:
             sqlite3.Error: the database cannot be written.

@@ -1,4 +1,4 @@
-"""Offsets where consumers of Kafka 0.8 kept them: in ZooKeeper."""
+"""Offsets in ZooKeeper, where consumers of Kafka 0.8 kept them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Protocol
 
-from kafkaio.consumer.stores.blocking import BlockingStore
+from kafkaio.consumer.stores.blocking import ThreadedStore
 from kafkaio.errors import OffsetStoreError
-from kafkaio.types import OffsetAndMetadata, TopicPartition
+from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 __all__ = ["ZooKeeperOffsetStore"]
 
@@ -19,7 +19,7 @@ class _Pending(Protocol):
 
 
 class _Client(Protocol):
-    # What of kazoo's client is used.
+    # The part of kazoo's client that is used.
     def start(self, timeout: float) -> None: ...
     def stop(self) -> None: ...
     def close(self) -> None: ...
@@ -28,19 +28,19 @@ class _Client(Protocol):
     def set(self, path: str, value: bytes) -> object: ...
 
 
-class ZooKeeperOffsetStore(BlockingStore):
+class ZooKeeperOffsetStore:
     """Offsets in ``/consumers/GROUP/offsets/TOPIC/PARTITION``, as decimal numbers.
 
-    That is the layout of the high-level consumers of Kafka 0.8 and 0.9. Metadata and
-    leader epochs have no place in it. Each call opens a session with ZooKeeper in a
-    thread and closes it again. It needs kazoo: ``pip install 'kafkaio[zookeeper]'``.
+    This is the layout of the high-level consumers of Kafka 0.8 and 0.9. It has no place
+    for metadata and leader epochs. Each call opens a session with ZooKeeper in a thread
+    and closes it again. It needs kazoo: ``pip install 'kafkaio[zookeeper]'``.
 
-    The group's old consumers know nothing of Kafka's groups, so stop them before the
-    first consumer of this group starts.
+    The old consumers of the group do not take part in the groups of the brokers, so
+    stop them before the first consumer of this group starts.
 
     Args:
-        hosts: servers as ``host:port,host:port``, with ``/path`` at the end if Kafka
-            was given one in its ``zookeeper.connect``.
+        hosts: servers as ``host:port,host:port``, with ``/path`` at the end if the
+            brokers' ``zookeeper.connect`` has one.
         timeout: seconds to wait for a session, and for each answer.
         auth: schemes and credentials, such as ``("digest", "name:password")``.
 
@@ -55,7 +55,7 @@ class ZooKeeperOffsetStore(BlockingStore):
         timeout: float = 10.0,
         auth: Sequence[tuple[str, str]] = (),
     ) -> None:
-        super().__init__()
+        self._threads = ThreadedStore(self._load, self._commit)
         if find_spec("kazoo") is None:
             raise ImportError(
                 "ZooKeeperOffsetStore needs kazoo; install it with: "
@@ -67,6 +67,30 @@ class ZooKeeperOffsetStore(BlockingStore):
 
     def __repr__(self) -> str:
         return f"ZooKeeperOffsetStore({self._hosts!r})"
+
+    async def load(
+        self, group: GroupMetadata, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        """Read the group's offsets of these partitions, those that there are.
+
+        Raises:
+            OffsetStoreError: a node does not hold an offset.
+            Exception: what kazoo raises.
+        """
+        return await self._threads.load(group, partitions)
+
+    async def commit(
+        self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> None:
+        """Write one node after another, in order.
+
+        If the call is cancelled, they may still be written, but never over the offsets
+        of a later call.
+
+        Raises:
+            Exception: what kazoo raises.
+        """
+        await self._threads.commit(group, offsets)
 
     @contextmanager
     def _session(self) -> Generator[_Client]:

@@ -1,1 +1,1 @@
-"""A consumer whose network tasks run in a thread of their own (``io_thread``)."""
+"""The consumer's core in a thread of its own (``io_thread``)."""

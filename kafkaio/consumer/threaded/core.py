@@ -1,402 +1,381 @@
-"""The consumer whose inner works run in a thread of their own (``io_thread``).
+"""The consumer's core in a thread of its own (``io_thread``).
 
-Its methods are those of `Consumer`, run in the thread's loop. What waits is awaited
-from here; what does not wait blocks the caller for a turn of that loop, which no code
-of the user's can hold up. Records cross in chunks, not one by one.
+`ThreadedCore` has the methods of `Core`, and runs them in the event loop of the I/O
+thread. A call that waits is awaited from the user's event loop. A call that does not
+wait blocks its caller for one turn of the other loop, which no code of the user's can
+delay: callbacks and handlers run in the user's loop. Records cross in chunks, not one
+by one.
+
+A value may have come from the I/O thread when its caller was cancelled. It is kept, and
+the next call has it: a `Poll` also reports revocations, which must not be missed.
 """
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Set
+from collections.abc import Awaitable, Callable, Coroutine, Set
 from functools import partial, wraps
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from kafkaio._machines.retries import Retry
+from kafkaio._machines.schedule import Ordering
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.lifecycle import State
 from kafkaio._runtime.thread import LoopThread
-from kafkaio.consumer.arguments import most_of
-from kafkaio.consumer.consumer import TABLE_ROWS, Consumer
+from kafkaio.client.cluster import Cluster
+from kafkaio.config import ConsumerConfig
+from kafkaio.consumer.commit import ToCommit
 from kafkaio.consumer.core import CLOSE_TIMEOUT, Core
-from kafkaio.consumer.parallel.lanes import LaneIterator, Lanes
+from kafkaio.consumer.parallel.lanes import LaneIterator
 from kafkaio.consumer.parallel.run import Handler, OnDead, work_of
-from kafkaio.consumer.places import ToCommit
-from kafkaio.consumer.poll import Poll
-from kafkaio.consumer.reading.iterators import BatchIterator, TableIterator
-from kafkaio.consumer.reading.stream import PlainStream
-from kafkaio.consumer.rebalance.callbacks import Callbacks, PartitionsCallback
-from kafkaio.consumer.rebalance.events import (
-    GRACE,
-    Rebalances,
-    RevokeRequested,
-    after_turns,
+from kafkaio.consumer.reading.iterators import (
+    BatchIterator,
+    PlainStream,
+    Poll,
+    TableIterator,
 )
-from kafkaio.consumer.threaded.handoff import Crossing, Window
+from kafkaio.consumer.reading.progress import HandedOut
+from kafkaio.consumer.rebalance.callbacks import PartitionsCallback
+from kafkaio.consumer.rebalance.events import Hold, RevokeRequested
+from kafkaio.consumer.rebalance.feed import Rebalances
+from kafkaio.consumer.threaded.handoff import Handoff, Transfer
 from kafkaio.consumer.threaded.iterators import (
-    BatchesAcross,
-    EventsAcross,
-    GroupAcross,
-    LanesAcross,
-    TablesAcross,
+    Crossing,
+    HoldingAcross,
+    LaneCrossings,
+    ReadCrossing,
 )
 from kafkaio.consumer.wanted import Wanted
 from kafkaio.errors import UsageError
-from kafkaio.types import GroupMetadata, Record, TopicPartition
+from kafkaio.types import Record, TopicPartition
 
-__all__ = ["ThreadedConsumer"]
+__all__ = ["ThreadedCore"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
-MethodT = TypeVar("MethodT", bound=Callable[..., object])
-#: Seconds that the thread has to end, at least.
+#: Fewest seconds that the thread has to end.
 _ENDING = 0.5
 
 
-def _asked(method: MethodT, *, settles: bool = False) -> MethodT:
-    """Run a method in the thread, and block until it has answered.
+def _asked(
+    method: Callable[Concatenate[Core, P], T], *, settles: bool = False
+) -> Callable[Concatenate[ThreadedCore, P], T]:
+    """Run a method of the core in the thread, and block until it has returned.
 
     Args:
-        method: one of `Consumer`.
-        settles: whether it changes what is handed out next.
+        method: the method.
+        settles: whether it changes which records are handed out next.
     """
 
     @wraps(method)
-    def ask(self: ThreadedConsumer, *args: object, **named: object) -> object:
-        def work() -> object:
+    def ask(self: ThreadedCore, /, *args: P.args, **named: P.kwargs) -> T:
+        def work() -> T:
             if settles:
-                self.settle()
-            return method(self, *args, **named)
+                self._settle()
+            return method(self._core, *args, **named)
 
         return self.ask(work)
 
-    return ask  # type: ignore[return-value]  # called as the method is
+    return ask
 
 
-def _called(method: MethodT) -> MethodT:
-    """Run a coroutine method in the thread, and wait for it."""
+def _called(
+    method: Callable[Concatenate[Core, P], Awaitable[T]],
+) -> Callable[Concatenate[ThreadedCore, P], Coroutine[Any, Any, T]]:
+    """Run a coroutine method of the core in the thread, and wait for it."""
 
     @wraps(method)
-    async def call(self: ThreadedConsumer, *args: object, **named: object) -> object:
-        work: Any = partial(method, self, *args, **named)
-        return await self.call(work)
+    async def call(self: ThreadedCore, /, *args: P.args, **named: P.kwargs) -> T:
+        return await self.call(lambda: method(self._core, *args, **named))
 
-    return call  # type: ignore[return-value]  # called as the method is
-
-
-class _Way:
-    """The way to where the core is, for who does not keep the consumer alive."""
-
-    __slots__ = ("_thread",)
-
-    def __init__(self, thread: LoopThread) -> None:
-        self._thread = thread
-
-    def ask(self, work: Callable[[], T]) -> T:
-        """Call a function there, and block until it has answered."""
-        if self._thread.is_inside or not self._thread.is_running:
-            return work()
-        return self._thread.call_blocking(work)
+    return call
 
 
-class ThreadedConsumer(Consumer, in_thread=True):
-    """A consumer that stays in its group while the user's loop is blocked.
+class ThreadedCore:
+    """A core that stays in its group while the user's event loop is blocked.
 
-    Made by ``Consumer(io_thread=True)``; see the option for what it means.
+    The arguments are those of `Core`.
+
+    Attributes:
+        life: the lifecycle of the core.
+        config: the consumer's options.
+        thread: the I/O thread.
     """
 
-    def _set_up(self, core: Core, wanted: Wanted) -> None:
-        if not core.owns_cluster:
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ConsumerConfig,
+        *,
+        owns_cluster: bool,
+        on_assigned: PartitionsCallback | None,
+        on_revoked: PartitionsCallback | None,
+        on_lost: PartitionsCallback | None,
+    ) -> None:
+        if not owns_cluster:
             raise UsageError(
                 "io_thread=True needs a client of its own, and a shared one lives on "
                 "another loop: give bootstrap servers"
             )
-        super()._set_up(core, wanted)
-        self.thread = LoopThread("kafkaio I/O")
-        self.window = core.reader.window = Window(core)
-        # What crossed the last time and was not taken: its caller was cancelled.
-        self._polls = deque[tuple[Poll, Crossing]]()
-        self._requests = deque[tuple[RevokeRequested, Callable[[], None]]]()
-        host, callbacks = core.assigned, core.assigned.callbacks
-        host.callbacks = Callbacks(
-            self._at_home(callbacks.on_assigned),
-            self._at_home(callbacks.on_revoked),
-            self._at_home(callbacks.on_lost),
-            callbacks.report,
-            callbacks.insiders,
+        self.config = config
+        self.thread = thread = LoopThread("kafkaio I/O")
+        self._core = core = Core(
+            cluster,
+            config,
+            owns_cluster=True,
+            on_assigned=_at_home(thread, on_assigned),
+            on_revoked=_at_home(thread, on_revoked),
+            on_lost=_at_home(thread, on_lost),
         )
+        self.life = core.life
+        self._handoff = Handoff(core.reader, core.is_interrupted)
+        core.reader.hand_off_to(self._handoff)
+        # Polls whose callers were cancelled after they had come.
+        self._polls = deque[tuple[Poll, Transfer]]()
         if core.member is not None:
-            host.feed.attach(GroupAcross(_Way(self.thread), core.member))
+            core.assigned.feed.attach(HoldingAcross(self, core.member))
 
-    # Across
+    # Crossing
 
     def ask(self, work: Callable[[], T]) -> T:
-        """Call a function where the core is, and block until it has answered."""
-        return _Way(self.thread).ask(work)
+        """Call a function in the thread, and block until it has returned."""
+        if self.thread.is_inside or not self.thread.is_running:
+            return work()
+        return self.thread.call_blocking(work)
 
     async def call(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Run a coroutine function where the core is, and wait for it."""
+        """Call a coroutine function in the thread, and wait for it."""
         if self.thread.is_inside or not self.thread.is_running:
             return await work()
         return await self.thread.call(work)
 
-    def settle(self) -> None:
-        """What was not taken goes back; where the core is."""
-        self.window.settle()
+    def _settle(self) -> None:
+        # Finish what was taken, and return the rest to the reader; in the thread.
+        self._handoff.settle()
         while self._polls:
             self._read_again()
-            self.window.settle()
+            self._handoff.settle()
 
     def _read_again(self) -> None:
-        # The caller of a poll was cancelled when its records had come already.
-        poll, crossing = self._polls.popleft()
-        self.window.turn_back(crossing)
-        self.window.fill(poll.records)
-
-    def _forgotten(self) -> None:
-        super()._forgotten()
-        self.thread.abandon()
-
-    def _at_home(
-        self, callback: PartitionsCallback | None
-    ) -> PartitionsCallback | None:
-        if callback is None:
-            return None
-        thread = self.thread
-
-        async def at_home(partitions: Set[TopicPartition]) -> None:
-            async def run() -> None:
-                outcome = callback(partitions)
-                if inspect.isawaitable(outcome):
-                    await outcome
-
-            await thread.call_owner(run)
-
-        return at_home
+        # The caller of a poll was cancelled after its records had come.
+        poll, transfer = self._polls.popleft()
+        self._handoff.turn_back(transfer)
+        self._handoff.fill(poll.records)
 
     # Life
 
-    async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Start the thread, and in it the consumer, as `Consumer.start` does."""
+    async def start(self, within: float | None) -> None:
+        """Start the thread, and the core in it."""
         self.thread.start()
         try:
-            await self.thread.call(partial(super().start, timeout))
+            await self.thread.call(partial(self._core.start, within))
         except BaseException:
             await self.thread.aclose(_ENDING)
             raise
 
-    async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Close as `Consumer.close` does, and join the thread.
+    async def close(self, within: float | None) -> None:
+        """Close the core, and join the thread.
 
-        If the call is cancelled, however often, it returns when the consumer has ended.
+        If the call is cancelled, however often, it returns when the core has ended.
         """
-        deadline = now() + (CLOSE_TIMEOUT if timeout is None else timeout)
+        deadline = now() + (CLOSE_TIMEOUT if within is None else within)
         try:
-            await self.call(partial(super().close, timeout))
+            await self.call(partial(self._core.close, within))
         except BaseException:
-            if self._core.state == "closing" and not self.thread.is_inside:
-                # This loop ends before the consumer has: nobody will join the thread.
+            if self.life.state is State.CLOSING and not self.thread.is_inside:
+                # This loop ends before the core does: nobody will join the thread.
                 self.thread.abandon()
             raise
         finally:
-            if self._core.state == "closed":  # else whoever closes it does that
+            if self.life.state is State.CLOSED:  # else another caller joins it
                 await self.thread.aclose(max(_ENDING, deadline - now()))
 
-    # ExclusiveReading
+    def abandon(self) -> None:
+        """End soon, and wait for nothing: the consumer was collected while open."""
+        self._core.abandon()
+        self.thread.abandon()
 
-    def __aiter__(self) -> AsyncIterator[Record]:
-        """Iterate over records, as `Consumer` does."""
-        return PlainStream(self.window, self._next)
+    # Reading
 
-    async def __anext__(self) -> Record:
-        """The next record, as `Consumer` has it."""
-        record = self.window.take()
-        return await self._next() if record is None else record
+    @property
+    def source(self) -> Handoff:
+        """What records are taken from without waiting."""
+        return self._handoff
 
-    async def _next(self) -> Record:
+    def stream(self, wait: Callable[[], Coroutine[Any, Any, Record]]) -> PlainStream:
+        """Return an iterator over records, which calls ``wait`` if there is none."""
+        return PlainStream(self._handoff, wait)
+
+    async def next_record(self) -> Record:
+        """Return the next record; wait for it as long as it takes."""
         while True:
-            # If this is cancelled when they are there already, the next call has them.
+            # If this is cancelled after records have come, the next call has them.
             await self.call(self._exchange)
-            record = self.window.take()
+            record = self._handoff.take()
             if record is not None:
                 return record
 
     async def _exchange(self) -> None:
-        core = self._core
-        self.window.settle()
+        # Fetch a chunk of records into the handoff; in the thread.
+        core, limit = self._core, self.config.max_poll_records
+        self._handoff.settle()
         if self._polls:
             self._read_again()
             return
         core.assigned.has_news = False
-
-        def take() -> list[Record] | None:
-            return core.reader.take(core.config.max_poll_records) or None
-
-        records = await core.read(take, lambda: None) or []
+        records = await core.read(lambda: core.reader.take(limit) or None, _never) or []
         core.reader.sync()
-        self.window.fill(records)
+        self._handoff.fill(records)
 
-    async def poll(
-        self,
-        *,
-        timeout: float | None = None,  # noqa: ASYNC109
-        max_records: int | None = None,
-    ) -> Poll:
-        """Take what is at hand, as `Consumer.poll` does."""
+    async def poll(self, limit: int, wait: float | None) -> Poll:
+        """Take the records that are there; wait only if there are none."""
         core = self._core
-        poll = partial(super().poll, timeout=timeout, max_records=max_records)
 
         async def work() -> None:
-            self.window.settle()
-            polled = await poll()
+            self._handoff.settle()
+            poll = await core.poll(limit, wait)
             core.reader.sync()
-            crossing = self.window.crosses(core.reader.read_now())
-            self._polls.append((polled, crossing))
+            self._polls.append((poll, self._handoff.send(core.reader.read_now())))
 
         if not self._polls:
             await self.call(work)
-        polled, crossing = self._polls.popleft()
-        self.window.receive(crossing)
-        return polled
+        poll, transfer = self._polls.popleft()
+        self._handoff.receive(transfer)
+        return poll
 
-    def batches(
-        self, *, max_records: int | None = None, max_wait: float = 0.0
-    ) -> BatchIterator:
-        """Iterate over batches, as `Consumer.batches` says."""
-        limit = most_of(max_records, self._core.config.max_poll_records)
-        return BatchesAcross(self, self._core, limit, max_wait)
+    def batches(self, owner: object, limit: int, wait: float) -> BatchIterator:
+        """Return an iterator over batches, which keeps ``owner`` alive."""
+        return BatchIterator(self._reads(), self._core.reader, limit, wait, owner)
 
-    def arrow_batches(
-        self,
-        *,
-        max_records: int | None = None,
-        max_wait: float = 0.0,
-        headers: bool = False,
+    def tables(
+        self, owner: object, limit: int, wait: float, *, headers: bool
     ) -> TableIterator:
-        """Iterate over tables, as `Consumer.arrow_batches` says."""
-        limit = most_of(max_records, TABLE_ROWS)
-        return TablesAcross(self, self._core, limit, max_wait, headers=headers)
+        """Return an iterator over tables, which keeps ``owner`` alive."""
+        reads, reader = self._reads(), self._core.reader
+        return TableIterator(reads, reader, limit, wait, headers=headers, owner=owner)
 
-    def partitions(self) -> LaneIterator:
-        """Iterate over lanes, as `Consumer.partitions` says.
+    def _reads(self) -> ReadCrossing:
+        core = self._core
+        return ReadCrossing(core, core.reader, self, self._handoff, self._settle)
+
+    # Dividing the records among several tasks
+
+    def lanes(self, owner: object) -> LaneIterator:
+        """Return an iterator over lanes, which keeps ``owner`` alive.
 
         Each record of a lane crosses by itself; its batches cross as a whole.
         """
-        if self._lanes is None:
-            config = self._core.config
-            self._lanes = Lanes(
-                self._core,
-                max_records=config.max_poll_records,
-                timeout=config.default_api_timeout_ms / 1000,
-            )
-        return LanesAcross(self, self._lanes)
+        crossings = LaneCrossings(self, self._handoff, self._settle)
+        return LaneIterator(self._core.all_lanes(), owner, crossings)
 
-    async def run(self, handler: Handler, **options: Any) -> None:
-        """Call a handler with each record, as `Consumer.run` does.
-
-        Handlers run in the caller's loop: each call of one crosses the threads.
-        """
+    async def run(
+        self,
+        handler: Handler,
+        concurrency: int,
+        ordering: Ordering,
+        retry: Retry | None,
+        dead_letter: OnDead | None,
+    ) -> None:
+        """Call a handler with each record, in the user's event loop."""
+        thread = self.thread
 
         async def cross(record: Record) -> None:
-            await self.thread.call_owner(lambda: work_of(handler, record))
+            await thread.call_owner(lambda: work_of(handler, record))
 
-        if (dead_letter := options.get("dead_letter")) is not None:
-            options["dead_letter"] = _dead_across(self.thread, dead_letter)
-        run = partial(super().run, cross, **options)
+        async def cross_dead(record: Record, error: Exception) -> None:
+            assert dead_letter is not None
+            await thread.call_owner(lambda: dead_letter(record, error))
+
+        on_dead = None if dead_letter is None else cross_dead
 
         async def work() -> None:
-            self.settle()
-            await run()
+            self._settle()
+            await self._core.run(cross, concurrency, ordering, retry, on_dead)
 
         await self.call(work)
 
-    async def commit(
-        self,
-        what: ToCommit | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
-    ) -> None:
-        """Commit offsets, as `Consumer.commit` does."""
-        moment = self.window.moment()
-        await self.call(partial(self._commit, what, timeout, moment))
+    # Commits
 
-    # What the group does
+    async def commit_for_user(
+        self, what: ToCommit | None, within: float, mark: HandedOut | None = None
+    ) -> None:
+        """Commit what the user has been handed by now, or what it names."""
+        mark = mark or self._handoff.mark()
+        await self.call(lambda: self._core.commit_for_user(what, within, mark))
+
+    # What rebalances do
 
     def rebalances(self) -> Rebalances:
-        """Iterate over what rebalances do, as `Consumer.rebalances` says."""
-        return EventsAcross(self, self._core.assigned.feed)
+        """Return an iterator over what rebalances do from now on."""
+        feed = self._core.assigned.feed
+        return self.ask(lambda: Rebalances(feed, Crossing(self)))
 
-    async def wait_for_revoke(self) -> RevokeRequested:
-        """Wait until the group asks partitions back, as in `Consumer`."""
-        wait = super().wait_for_revoke
+    async def next_revoke(self) -> tuple[RevokeRequested, Hold]:
+        """Return the next request of a revocation, and what keeps its partitions."""
+        found = list[tuple[RevokeRequested, Hold]]()
 
         async def work() -> None:
-            request = await wait()
-            hold = request.hold()
-            hold.keep()
-            self._requests.append((request, hold.release))
+            found.append(await self._core.next_revoke())
 
         try:
-            if not self._requests:
-                await self.call(work)
+            await self.call(work)
         except BaseException:
-            for _, release in self._requests:
-                self.ask(release)
+            for request, hold in found:
+                feed = self._core.assigned.feed
+                self.ask(partial(feed.not_returned, request, hold))
             raise
-        request, release = self._requests.popleft()
-        after_turns(asyncio.get_running_loop(), GRACE, release)
-        return request
-
-    # Everything else runs there as it is
+        return found[0]
 
     @property
-    def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions assigned now."""
-        return self.ask(lambda: super(ThreadedConsumer, self).assignment)
+    def wanted(self) -> Wanted:
+        """What is to be read."""
+        return self._core.wanted
 
-    @property
-    def to_be_revoked(self) -> frozenset[TopicPartition]:
-        """Partitions that the next step gives up, as in `Consumer`."""
-        return self.ask(lambda: super(ThreadedConsumer, self).to_be_revoked)
+    # Everything else runs in the thread as it is
 
-    @property
-    def lost(self) -> frozenset[TopicPartition]:
-        """Partitions that were lost, as in `Consumer`."""
-        return self.ask(lambda: super(ThreadedConsumer, self).lost)
-
-    @property
-    def paused(self) -> frozenset[TopicPartition]:
-        """The partitions that are paused."""
-        return self.ask(lambda: super(ThreadedConsumer, self).paused)
-
-    @property
-    def group_metadata(self) -> GroupMetadata:
-        """Who this consumer is to its group, as in `Consumer`."""
-        return self.ask(lambda: super(ThreadedConsumer, self).group_metadata)
-
-    delay_revoke = _asked(Consumer.delay_revoke)
-    statistics = _asked(Consumer.statistics)
-    enforce_rebalance = _asked(Consumer.enforce_rebalance)
-    subscribe = _asked(Consumer.subscribe, settles=True)
-    unsubscribe = _asked(Consumer.unsubscribe, settles=True)
-    assign = _asked(Consumer.assign, settles=True)
-    pause = _asked(Consumer.pause, settles=True)
-    resume = _asked(Consumer.resume)
-    seek = _asked(Consumer.seek, settles=True)
-    seek_to_beginning = _asked(Consumer.seek_to_beginning, settles=True)
-    seek_to_end = _asked(Consumer.seek_to_end, settles=True)
-    offsets_for_times = _called(Consumer.offsets_for_times)
-    beginning_offsets = _called(Consumer.beginning_offsets)
-    end_offsets = _called(Consumer.end_offsets)
-    lag = _called(Consumer.lag)
-    current_lag = _asked(Consumer.current_lag)
-    topics = _called(Consumer.topics)
-    partitions_for_topic = _called(Consumer.partitions_for_topic)
-    committed = _called(Consumer.committed)
-    rewind = _called(Consumer.rewind)
-    position = _called(Consumer.position)
+    assignment = _asked(Core.assignment)
+    paused = _asked(Core.paused)
+    to_be_revoked = _asked(Core.to_be_revoked)
+    lost = _asked(Core.lost)
+    group_metadata = _asked(Core.group_metadata)
+    delay_revoke = _asked(Core.delay_revoke)
+    statistics = _asked(Core.statistics)
+    enforce_rebalance = _asked(Core.enforce_rebalance)
+    apply = _asked(Core.apply, settles=True)
+    pause = _asked(Core.pause, settles=True)
+    resume = _asked(Core.resume)
+    seek = _asked(Core.seek, settles=True)
+    seek_to = _asked(Core.seek_to, settles=True)
+    log_ends = _asked(Core.log_ends)
+    current_lag = _asked(Core.current_lag)
+    position = _called(Core.position)
+    offsets = _called(Core.offsets)
+    ends = _called(Core.ends)
+    lag = _called(Core.lag)
+    topics = _called(Core.topics)
+    partitions_for_topic = _called(Core.partitions_for_topic)
+    committed = _called(Core.committed)
+    rewind = _called(Core.rewind)
 
 
-def _dead_across(thread: LoopThread, dead_letter: OnDead) -> OnDead:
-    async def cross(record: Record, error: Exception) -> None:
-        await thread.call_owner(lambda: dead_letter(record, error))
+def _never() -> None:
+    """There is no time limit."""
 
-    return cross
+
+def _at_home(
+    thread: LoopThread, callback: PartitionsCallback | None
+) -> PartitionsCallback | None:
+    # A callback that runs in the user's event loop.
+    if callback is None:
+        return None
+
+    async def at_home(partitions: Set[TopicPartition]) -> None:
+        async def run() -> None:
+            outcome = callback(partitions)
+            if inspect.isawaitable(outcome):
+                await outcome
+
+        await thread.call_owner(run)
+
+    return at_home

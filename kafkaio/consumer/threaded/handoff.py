@@ -1,37 +1,55 @@
-"""Records between the thread that reads them and the user's, who takes them."""
+"""Records between the I/O thread, which reads them, and the user's, who takes them.
+
+Records cross in chunks. A chunk that is iterated over stays in the `Handoff`, where the
+user takes one record after the other without asking the I/O thread. Polls, batches and
+tables cross as a whole; a `Transfer` stands for one that is on its way.
+
+The ledger belongs to the I/O thread, so it hears late of what the user has taken: when
+somebody is about to look (`Handoff.sync`), or when the user asks for more
+(`Handoff.settle`). No lock is needed, because each attribute is written in one thread
+only while the other reads it: the user's thread moves `_at`, `_number` and
+`Transfer.received` forward; the I/O thread writes all else, and replaces the chunk
+only while the user's thread waits for that.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Collection
+from typing import Protocol
 
+from kafkaio._machines.offsets import OffsetLedger
+from kafkaio.consumer.reading.progress import HandedOut
 from kafkaio.types import Record, TopicPartition
 
-if TYPE_CHECKING:
-    from kafkaio.consumer.core import Core
-
-__all__ = ["Crossing", "Moment", "Window"]
+__all__ = ["Handoff", "Transfer"]
 
 
-class Moment(NamedTuple):
-    """How much the user had been handed when it called something.
+class ReaderPort(Protocol):
+    """What the handoff needs of the reader."""
 
-    Attributes:
-        taken: records that it had taken, one by one.
-        number: what it had received as a whole is marked with smaller numbers.
-    """
+    @property
+    def ledger(self) -> OffsetLedger:
+        """What was handed out and finished."""
+        ...
 
-    taken: int
-    number: int
+    @property
+    def positions(self) -> Collection[TopicPartition]:
+        """The partitions that are assigned."""
+        ...
+
+    def sync(self) -> None:
+        """Bring the ledger up to date with what was handed out."""
+
+    def take_back(self, *partitions: TopicPartition) -> None:
+        """Hand out again what is not finished of these partitions."""
 
 
-class Crossing:
+class Transfer:
     """A poll, batch or table on its way from the I/O thread to the user.
 
     Attributes:
-        partitions: whose records it has.
-        received: the number of the last `Moment` before the user got it; None until
-            then.
+        partitions: the partitions of its records.
+        received: `HandedOut.number` at the moment the user got it; None before.
     """
 
     __slots__ = ("partitions", "received")
@@ -41,96 +59,101 @@ class Crossing:
         self.received: int | None = None
 
 
-class Window:
-    """What was read in one thread and is taken in another, one chunk after the other.
+class Handoff:
+    """What was read in the I/O thread and is taken in the user's.
 
-    `take`, `moment` and `receive` are for the user's thread. All else runs in the
-    I/O thread: `fill` and `settle` while the user's waits for that, the others at any
-    time; they read how far the user has come, and change nothing of it.
+    `take`, `mark` and `receive` are for the user's thread. Everything else runs in the
+    I/O thread: `fill` and `settle` while the user's thread waits for that, the other
+    methods at any time.
 
     Args:
-        core: the consumer's inner works.
+        reader: see `ReaderPort`.
+        is_interrupted: whether the user must hear of something before it gets another
+            record; called in the user's thread.
     """
 
     __slots__ = (
         "_at",
         "_before",
-        "_core",
-        "_crossings",
+        "_is_interrupted",
         "_number",
+        "_reader",
         "_records",
-        "_told",
+        "_synced",
+        "_transfers",
     )
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, reader: ReaderPort, is_interrupted: Callable[[], bool]) -> None:
+        self._reader = reader
+        self._is_interrupted = is_interrupted
         self._records: list[Record] = []
-        # How many of them were taken, and how many of these the ledger knows of.
-        self._at = self._told = 0
-        # Records taken of earlier chunks.
+        # How many of them were taken, and how many of these the ledger knows.
+        self._at = self._synced = 0
+        # Number of records that were taken of earlier chunks.
         self._before = 0
-        # What is on its way to the user, or was the last to arrive, by partition.
-        self._crossings: dict[TopicPartition, Crossing] = {}
-        # How many moments were noted.
+        # What is on its way to the user, or arrived last, by partition.
+        self._transfers: dict[TopicPartition, Transfer] = {}
+        # Number of marks that were made.
         self._number = 0
 
     @property
     def progress(self) -> int:
-        """A number that grows whenever the user takes something, and only then."""
+        """A number that grows when the user takes a record, and only then."""
         return self._before + self._at
 
     def take(self) -> Record | None:
-        """The next record; None where the core must be asked first."""
+        """Take the next record; None if the core must be asked first."""
         at = self._at
-        if at == len(self._records) or self._core.has_word:
+        if at == len(self._records) or self._is_interrupted():
             return None
         self._at = at + 1
         return self._records[at]
 
-    def moment(self) -> Moment:
-        """Note what the user has been handed by now."""
+    def mark(self) -> HandedOut:
+        """Return how much the user has been handed by now."""
         self._number += 1
-        return Moment(self.progress, self._number)
+        return HandedOut(self.progress, self._number)
 
-    def receive(self, crossing: Crossing) -> None:
-        """The user has it."""
-        crossing.received = self._number
+    def receive(self, transfer: Transfer) -> None:
+        """Note that the user got a poll, batch or table."""
+        transfer.received = self._number
 
-    def crosses(self, partitions: Collection[TopicPartition]) -> Crossing:
-        """Records of these partitions were read, and set out for the user."""
-        crossing = Crossing(partitions)
-        self._crossings.update(dict.fromkeys(partitions, crossing))
-        return crossing
+    def send(self, partitions: Collection[TopicPartition]) -> Transfer:
+        """Note that records of these partitions are on their way to the user."""
+        transfer = Transfer(partitions)
+        self._transfers.update(dict.fromkeys(partitions, transfer))
+        return transfer
 
-    def turn_back(self, crossing: Crossing) -> None:
-        """The user does not get it: its records are read again."""
-        for tp in crossing.partitions:
-            if self._crossings.get(tp) is crossing:
-                del self._crossings[tp]
+    def turn_back(self, transfer: Transfer) -> None:
+        """Note that the user does not get it, and its records are read again."""
+        for tp in transfer.partitions:
+            if self._transfers.get(tp) is transfer:
+                del self._transfers[tp]
 
     def next_offset(self, tp: TopicPartition) -> int | None:
-        """Offset of the first record of a partition that was not taken, if any."""
+        """Return the offset of a partition's first record that was not taken."""
         left = self._records[self._at :]
         return next((r.offset for r in left if r.topic_partition == tp), None)
 
     def fill(self, records: list[Record]) -> None:
-        """Hand out these, once those before are done with."""
-        # In this order, so that the other thread never counts a record twice.
+        """Hand out another chunk; the one before is finished or was taken back."""
+        # In this order, `progress` never counts a record twice in the other thread.
         at, self._at = self._at, 0
         self._before += at
-        self._told = 0
+        self._synced = 0
         self._records = records
 
     def sync(self) -> None:
-        """Tell the ledger what is finished: the user may work on the last one taken."""
+        """Tell the ledger what is finished: all records but the one taken last."""
         self._finish(max(0, self._at - 1))
 
     def settle(self) -> None:
-        """The user asks for more, or for something else: what was not taken goes back.
+        """Finish what was taken, and return the other records to the reader.
 
-        It is handed out again where it is still ours.
+        The user asks for more, or for something else. Records that were returned are
+        handed out again if their partition is still assigned.
         """
-        reader = self._core.reader
+        reader = self._reader
         reader.sync()  # the ledger must know what was handed out
         self._finish(self._at)
         left = {record.topic_partition for record in self._records[self._at :]}
@@ -140,30 +163,30 @@ class Window:
                 reader.take_back(tp)
 
     def acknowledge(
-        self, moment: Moment, partitions: Collection[TopicPartition]
+        self, mark: HandedOut, partitions: Collection[TopicPartition]
     ) -> None:
-        """The user is done with what it had been handed of these partitions.
+        """Finish what the user had been handed of these partitions at a mark.
 
-        Records that came here, and that it had not taken by then, are not finished.
+        Records that had come here by then, and were not taken, are not finished.
         """
-        ledger = self._core.reader.ledger
-        count = min(self._at, max(0, moment.taken - self._before))
+        ledger = self._reader.ledger
+        count = min(self._at, max(0, mark.taken - self._before))
         taken = {r.topic_partition: r for r in self._records[:count]}
         left = {r.topic_partition for r in self._records[count:]}
         for tp in partitions:
-            crossing = self._crossings.get(tp)
+            transfer = self._transfers.get(tp)
             if tp in left:
                 if (last := taken.get(tp)) is not None:
                     ledger.finished_to(tp, last.offset + 1, last.leader_epoch)
-            elif crossing is None or (
-                crossing.received is not None and crossing.received < moment.number
+            elif transfer is None or (
+                transfer.received is not None and transfer.received < mark.number
             ):
                 ledger.finish_of(tp)
 
     def _finish(self, count: int) -> None:
-        ledger = self._core.reader.ledger
-        last = {r.topic_partition: r for r in self._records[self._told : count]}
+        ledger = self._reader.ledger
+        last = {r.topic_partition: r for r in self._records[self._synced : count]}
         for tp, record in last.items():
             if tp in ledger:
                 ledger.finished_to(tp, record.offset + 1, record.leader_epoch)
-        self._told = max(self._told, count)
+        self._synced = max(self._synced, count)

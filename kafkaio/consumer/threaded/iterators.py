@@ -1,276 +1,273 @@
-"""What a consumer in a thread hands out, with its steps taken in the thread."""
+"""How the steps of iterators cross from the user's thread to the I/O thread.
+
+A `Crossing` takes the steps of one iterator in the I/O thread, whatever the iterator
+is. What a step returns is kept here until the user's task goes on. If that task was
+cancelled meanwhile, the value is undone (records are returned to the reader) or, where
+nothing needs to be undone, the next step returns it.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from kafkaio._machines.membership.ledger import Claim
-from kafkaio._runtime.thread import caller
-from kafkaio.consumer.arguments import most_of
-from kafkaio.consumer.batch import Batch
-from kafkaio.consumer.core import Core
-from kafkaio.consumer.parallel.lane import Lane, LaneBatches, LaneCommit, Track
-from kafkaio.consumer.parallel.lanes import LaneIterator, Lanes
-from kafkaio.consumer.reading.iterators import BatchIterator, TableIterator
-from kafkaio.consumer.rebalance.events import (
-    HoldingGroup,
-    Rebalance,
-    RebalanceFeed,
-    Rebalances,
-)
-from kafkaio.consumer.threaded.handoff import Crossing, Window
-from kafkaio.types import Record, TopicPartition
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from kafkaio.consumer.batch import Batch, detach
+from kafkaio.consumer.parallel.lane import Track
+from kafkaio.consumer.reading.iterators import Reads
+from kafkaio.consumer.reading.progress import HandedOut
+from kafkaio.consumer.reading.reader import Reader
+from kafkaio.consumer.rebalance.events import HoldingMember
+from kafkaio.consumer.threaded.handoff import Handoff, Transfer
+from kafkaio.types import TopicPartition
 
 __all__ = [
-    "BatchesAcross",
-    "Crossroads",
-    "EventsAcross",
-    "GroupAcross",
-    "LanesAcross",
-    "TablesAcross",
+    "Crossing",
+    "HoldingAcross",
+    "IoThread",
+    "LaneCrossing",
+    "LaneCrossings",
+    "ReadCrossing",
+    "Transit",
 ]
 
 T = TypeVar("T")
-_Table: TypeAlias = "pa.Table"
 
 
-class Way(Protocol):
-    """The way to where the core is."""
+class IoThread(Protocol):
+    """Runs functions in the I/O thread, or here if this is the thread."""
 
     def ask(self, work: Callable[[], T]) -> T:
-        """Call a function there, and block until it has answered."""
+        """Call a function there, and block until it has returned."""
         ...
-
-
-class Crossroads(Way, Protocol):
-    """The consumer, and the ways to where its core is."""
-
-    window: Window
 
     async def call(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Run a coroutine function there, and wait for it."""
-        ...
-
-    def settle(self) -> None:
-        """What was not taken goes back; there."""
+        """Call a coroutine function there, and wait for it."""
         ...
 
 
-class GroupAcross:
-    """The membership as holds see it, from whichever thread."""
+class Crossed(Protocol):
+    """Hears how far a value of a step has come."""
 
-    def __init__(self, way: Way, group: HoldingGroup) -> None:
-        self._way = way
-        self._group = group
+    def sent(self) -> None:
+        """Note that a step returned a value; in the I/O thread."""
+
+    def received(self) -> None:
+        """Note that the user's task has the value; in the user's thread."""
+
+    def undo(self) -> None:
+        """Undo the step, because its caller was cancelled; in the I/O thread."""
+
+
+class Crossing:
+    """Takes the steps of one iterator in the I/O thread.
+
+    Args:
+        thread: the I/O thread.
+        before: called before each step, in the I/O thread.
+        crossed: hears how far the values come; None if nothing is to be undone.
+    """
+
+    __slots__ = ("_before", "_crossed", "_kept", "_thread")
+
+    def __init__(
+        self,
+        thread: IoThread,
+        before: Callable[[], None] | None = None,
+        crossed: Crossed | None = None,
+    ) -> None:
+        self._thread = thread
+        self._before = before
+        self._crossed = crossed
+        self._kept = deque[Any]()
+
+    def ask(self, work: Callable[[], object]) -> None:
+        """Call a function in the I/O thread, and block until it has returned."""
+        self._thread.ask(work)
+
+    async def take(self, step: Callable[[], Awaitable[T]]) -> T:
+        """Take a step in the I/O thread, and return what it returns."""
+        if self._crossed is None:
+            return await self._take(step)
+        try:
+            value = await self._take(step)
+        except BaseException:
+            if self._kept:
+                self._kept.clear()
+                self._thread.ask(self._crossed.undo)
+            raise
+        self._crossed.received()
+        return value
+
+    async def _take(self, step: Callable[[], Awaitable[T]]) -> T:
+        async def work() -> None:
+            if self._before is not None:
+                self._before()
+            value = await step()
+            if isinstance(value, Batch):
+                detach(value)  # it needs nothing of the I/O thread any more
+            if self._crossed is not None:
+                self._crossed.sent()
+            self._kept.append(value)
+
+        if not self._kept:
+            await self._thread.call(work)
+        value: T = self._kept.popleft()
+        return value
+
+
+class Transit:
+    """Records on their way to the user (`Crossed`).
+
+    Args:
+        handoff: knows what is on its way.
+        read: returns the partitions that the step read.
+        take_back: returns what the step read to the reader.
+    """
+
+    __slots__ = ("_handoff", "_read", "_take_back", "_transfer")
+
+    def __init__(
+        self,
+        handoff: Handoff,
+        read: Callable[[], Collection[TopicPartition]],
+        take_back: Callable[[], None],
+    ) -> None:
+        self._handoff = handoff
+        self._read = read
+        self._take_back = take_back
+        self._transfer = Transfer(())
+
+    def sent(self) -> None:
+        """Note that the records are on their way."""
+        self._transfer = self._handoff.send(self._read())
+
+    def received(self) -> None:
+        """Note that the user has the records."""
+        self._handoff.receive(self._transfer)
+
+    def undo(self) -> None:
+        """Return the records to the reader."""
+        self._handoff.turn_back(self._transfer)
+        self._take_back()
+
+
+class ReadCrossing:
+    """Runs the reads of an iterator over batches or tables (`Reads`).
+
+    Args:
+        core: runs the reads in the I/O thread.
+        reader: what is read.
+        thread: the I/O thread.
+        handoff: knows what is on its way.
+        settle: finishes what the user has taken.
+    """
+
+    __slots__ = ("_core", "_crossing")
+
+    def __init__(
+        self,
+        core: Reads,
+        reader: Reader,
+        thread: IoThread,
+        handoff: Handoff,
+        settle: Callable[[], None],
+    ) -> None:
+        def read() -> Collection[TopicPartition]:
+            reader.sync()
+            return reader.read_now()
+
+        def take_back() -> None:
+            reader.sync()
+            reader.take_back()
+
+        self._core = core
+        transit = Transit(handoff, read, take_back)
+        self._crossing = Crossing(thread, settle, transit)
+
+    async def read(
+        self, take: Callable[[], T | None], until: Callable[[], float | None]
+    ) -> T | None:
+        """Read until ``take`` returns something, in the I/O thread."""
+
+        async def step() -> T:
+            while (taken := await self._core.read(take, until)) is None:
+                pass
+            return taken
+
+        return await self._crossing.take(step)
+
+
+class LaneCrossing(Crossing):
+    """Takes the steps of a lane, or of its batches.
+
+    Args:
+        track: the lane.
+        thread: the I/O thread.
+        handoff: knows what is on its way.
+    """
+
+    __slots__ = ("_handoff", "_track")
+
+    def __init__(self, track: Track, thread: IoThread, handoff: Handoff) -> None:
+        def take_back() -> None:
+            reader = track.reader
+            reader.sync()
+            if track.tp in reader.positions and not track.is_over:
+                reader.take_back(track.tp)
+
+        super().__init__(thread, None, Transit(handoff, lambda: [track.tp], take_back))
+        self._track = track
+        self._handoff = handoff
+
+    def another(self) -> LaneCrossing:
+        """Return a crossing for batches of the lane."""
+        return LaneCrossing(self._track, self._thread, self._handoff)
+
+    async def commit(self, commit: Callable[[HandedOut], Awaitable[None]]) -> None:
+        """Commit in the I/O thread what the user has been handed by now."""
+        mark = self._handoff.mark()
+        await self._thread.call(lambda: commit(mark))
+
+
+class LaneCrossings(Crossing):
+    """Takes the steps of an iterator over lanes, and makes those of its lanes.
+
+    Args:
+        thread: the I/O thread.
+        handoff: knows what is on its way.
+        settle: finishes what the user has taken.
+    """
+
+    __slots__ = ("_handoff",)
+
+    def __init__(
+        self, thread: IoThread, handoff: Handoff, settle: Callable[[], None]
+    ) -> None:
+        super().__init__(thread, settle)
+        self._handoff = handoff
+
+    def lane(self, track: Track) -> LaneCrossing:
+        """Return a crossing for a lane."""
+        return LaneCrossing(track, self._thread, self._handoff)
+
+
+class HoldingAcross:
+    """The membership as holds use it, in whichever thread (`HoldingMember`)."""
+
+    def __init__(self, thread: IoThread, member: HoldingMember) -> None:
+        self._thread = thread
+        self._member = member
 
     def claims(self, partitions: Iterable[TopicPartition]) -> tuple[Claim, ...]:
-        """The assignments of those partitions that are assigned."""
-        return self._way.ask(lambda: self._group.claims(partitions))
+        """Return the assignments of those partitions that are assigned."""
+        return self._thread.ask(lambda: self._member.claims(partitions))
 
     def hold(self, claims: Iterable[Claim]) -> tuple[Claim, ...]:
-        """Keep these assignments until `unhold`; those kept are returned."""
-        return self._way.ask(lambda: self._group.hold(claims))
+        """Keep these assignments until `unhold`; return those that are kept."""
+        return self._thread.ask(lambda: self._member.hold(claims))
 
     def unhold(self, claims: Iterable[Claim]) -> None:
         """End one hold of each of these."""
-        self._way.ask(lambda: self._group.unhold(claims))
-
-
-class _Crossing(Generic[T]):
-    """An iterator whose steps are taken in the thread; to be mixed in before it."""
-
-    _consumer: Crossroads
-    # What came when its caller had been cancelled.
-    _kept: deque[T]
-
-    async def __anext__(self) -> T:
-        """The next one. If cancelled, the next call has it."""
-        step: Any = super().__anext__  # type: ignore[misc]  # of the class after it
-
-        async def work() -> None:
-            self._begin()
-            self._keep(await step())
-
-        if not self._kept:
-            await self._consumer.call(work)
-        return self._kept.popleft()
-
-    def _begin(self) -> None:
-        """Before each step, in the thread."""
-
-    def _keep(self, value: T) -> None:
-        self._kept.append(value)
-
-
-class _Reading(_Crossing[T]):
-    _core: Core
-    # Tells that the records in `_kept` are not the user's yet.
-    _crossing: Crossing
-
-    async def __anext__(self) -> T:
-        """The next one. If cancelled, nothing was taken."""
-        try:
-            value = await super().__anext__()
-        except BaseException:
-            if self._kept:
-                self._consumer.ask(self._take_back)
-            raise
-        self._consumer.window.receive(self._crossing)
-        return value
-
-    def _keep(self, value: T) -> None:
-        self._crossing = self._consumer.window.crosses(self._read())
-        super()._keep(value)
-
-    def _read(self) -> Collection[TopicPartition]:
-        # The partitions of which the step has read.
-        self._core.reader.sync()
-        return self._core.reader.read_now()
-
-    def _take_back(self) -> None:
-        # What was read and reached nobody; all before it is finished.
-        self._kept.clear()
-        self._consumer.window.turn_back(self._crossing)
-        self._core.reader.sync()
-        self._core.reader.take_back()
-
-    def _begin(self) -> None:
-        self._consumer.settle()
-
-
-class BatchesAcross(_Reading[Batch], BatchIterator):
-    """Batches that need nothing of the thread's any more."""
-
-    def __init__(
-        self, consumer: Crossroads, core: Core, most: int, wait: float
-    ) -> None:
-        super().__init__(core, most, wait)
-        self._consumer, self._kept = consumer, deque()
-
-    def _gather(self, *, is_due: bool) -> Batch | None:
-        batch = super()._gather(is_due=is_due)
-        if batch is not None:
-            batch.detach()
-        return batch
-
-
-class TablesAcross(_Reading[_Table], TableIterator):
-    """Tables made in the thread."""
-
-    def __init__(
-        self,
-        consumer: Crossroads,
-        core: Core,
-        most: int,
-        wait: float,
-        *,
-        headers: bool,
-    ) -> None:
-        super().__init__(core, most, wait, headers=headers)
-        self._consumer, self._kept = consumer, deque()
-
-
-class EventsAcross(_Crossing[Rebalance], Rebalances):
-    """What rebalances do; it waits in the thread to be looked at."""
-
-    def __init__(self, consumer: Crossroads, feed: RebalanceFeed) -> None:
-        consumer.ask(partial(super().__init__, feed))
-        self._consumer, self._kept = consumer, deque()
-
-    def close(self) -> None:
-        """Listen no more, and keep no partition any longer."""
-        self._consumer.ask(super().close)
-
-
-class LanesAcross(_Crossing[Lane], LaneIterator):
-    """Lanes whose bodies run in another loop."""
-
-    def __init__(self, consumer: Crossroads, lanes: Lanes) -> None:
-        super().__init__(lanes)
-        self._consumer, self._kept = consumer, deque()
-
-    def _begin(self) -> None:
-        self._consumer.settle()
-
-    def _made(self, track: Track) -> Lane:
-        return _LaneAcross(self._consumer, track)
-
-
-class _OfLane(_Reading[T]):
-    _track: Track
-
-    def _read(self) -> Collection[TopicPartition]:
-        return [self._track.tp]
-
-    def _take_back(self) -> None:
-        # Other lanes are at work.
-        self._kept.clear()
-        self._consumer.window.turn_back(self._crossing)
-        reader = self._track.reader
-        reader.sync()
-        if self._track.tp in reader.positions and not self._track.is_over:
-            reader.take_back(self._track.tp)
-
-    def _begin(self) -> None:
-        """The lanes have the records, and nobody else."""
-
-
-class _LaneAcross(_OfLane[Record], Lane):
-    def __init__(self, consumer: Crossroads, track: Track) -> None:
-        super().__init__(track)
-        self._consumer, self._kept = consumer, deque()
-
-    async def __aenter__(self) -> Self:
-        self._consumer.ask(partial(self._track.enter, caller()))
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._consumer.ask(self._track.finish)
-
-    async def close(self) -> None:
-        """The body is through with the partition; waits for nothing."""
-        self._consumer.ask(self._track.finish)
-
-    def batches(
-        self, *, max_records: int | None = None, max_wait: float = 0.0
-    ) -> LaneBatches:
-        """Iterate over batches instead, as `Lane.batches` says."""
-        default = self._track.owner.max_records
-        most = most_of(max_records, default)
-        return _LaneBatchesAcross(self._consumer, self, self._track, most, max_wait)
-
-    async def commit(
-        self,
-        what: LaneCommit | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
-    ) -> None:
-        """Commit for this partition, as `Lane.commit` says."""
-        track, moment = self._track, self._consumer.window.moment()
-        commit = partial(track.owner.commit, track, what, timeout, moment)
-        await self._consumer.call(commit)
-
-
-class _LaneBatchesAcross(_OfLane[Batch], LaneBatches):
-    def __init__(
-        self, consumer: Crossroads, lane: Lane, track: Track, most: int, wait: float
-    ) -> None:
-        super().__init__(lane, track, most, wait)
-        self._consumer, self._kept = consumer, deque()
-
-    def _take(self) -> Batch | None:
-        batch = super()._take()
-        if batch is not None:
-            batch.detach()
-        return batch
+        self._thread.ask(lambda: self._member.unhold(claims))

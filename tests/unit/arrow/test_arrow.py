@@ -15,7 +15,12 @@ from kafkaio._records.batch import (
     encode_batch,
     read_batches,
 )
-from kafkaio.errors import CorruptRecord, UsageError
+from kafkaio.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    CorruptRecord,
+    UsageError,
+)
 from kafkaio.types import NewRecord, Record, TopicPartition
 
 pa = pytest.importorskip("pyarrow", exc_type=ImportError)
@@ -324,27 +329,27 @@ def test_no_headers_and_headers_without_values() -> None:
 )
 def test_headers_that_cannot_be_sent(column: object, match: str) -> None:
     table = pa.table({"value": [b"v"], "h": column})
-    with pytest.raises(UsageError, match=match):
+    with pytest.raises(ArgumentValueError, match=match):
         list(arrow.rows_from_table(table, now=NOW, headers="h"))
 
 
 def test_columns_that_cannot_be_sent() -> None:
     table = pa.table({"value": [b"v"], "n": [1], "x": [1.5]})
-    with pytest.raises(UsageError, match="column 'n' is int64"):
+    with pytest.raises(ArgumentValueError, match="column 'n' is int64"):
         list(arrow.rows_from_table(table, now=NOW, key="n"))
-    with pytest.raises(UsageError, match="column 'x' is double"):
+    with pytest.raises(ArgumentValueError, match="column 'x' is double"):
         list(arrow.records_from_table(table, timestamp="x"))
     late = pa.table({"value": [b"v"], "t": pa.array([2**64 - 1], pa.uint64())})
-    with pytest.raises(UsageError, match=r"column 't': .* not in range"):
+    with pytest.raises(ArgumentValueError, match=r"column 't': .* not in range"):
         list(arrow.rows_from_table(late, now=NOW, timestamp="t"))
-    with pytest.raises(KeyError, match="no column 'y'"):
+    with pytest.raises(ArgumentValueError, match="no column 'y'"):
         list(arrow.rows_from_table(table, now=NOW, key="y"))
-    with pytest.raises(KeyError, match="no column 'y'"):
+    with pytest.raises(ArgumentValueError, match="no column 'y'"):
         arrow.split_by_key(table, "y", 3)
 
 
-def test_what_is_not_a_table() -> None:
-    with pytest.raises(TypeError, match=r"RecordBatch of pyarrow: .*dict"):
+def test_what_is_no_table() -> None:
+    with pytest.raises(ArgumentTypeError, match=r"RecordBatch of pyarrow, not .*dict"):
         list(arrow.rows_from_table({"value": [b"v"]}, now=NOW))
 
 

@@ -416,9 +416,6 @@ def test_signature_of_a_subclass() -> None:
     assert list(shown)[:3] == ["name", "prefix", "client_id"]
     assert shown["linger_ms"].default == 5
     assert list(inspect.signature(Loose).parameters) == ["args", "options"]
-    assert inspect.signature(Consumer._kind(io_thread=True)) == inspect.signature(
-        Consumer
-    )
 
 
 def test_help_shows_the_options() -> None:

@@ -442,7 +442,7 @@ class FakeHost:
         self.calls.append(("requested", partitions))
         self.deadlines.append(deadline)
 
-    def withhold(self, partitions: frozenset[TopicPartition]) -> None:
+    def stop_handing_out(self, partitions: frozenset[TopicPartition]) -> None:
         self.calls.append(("withheld", partitions))
 
     def idle(self, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
@@ -497,9 +497,8 @@ class Member:
         self.committer = OffsetCommitter(
             self.client._cluster, self.config, lambda: self.group.metadata
         )
-        self.group = GroupMember(
-            self.client._cluster, self.config, self.host, self.committer
-        )
+        self.group = GroupMember(self.client._cluster, self.config, self.host)
+        self.committer.attach(self.group)
         self.topics = topics
         self.error: BaseException | None = None
         self.ended = asyncio.Event()

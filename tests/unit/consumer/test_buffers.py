@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 from kafkaio._machines.positions import FetchPoint, Token
 from kafkaio._machines.read_committed import ReadUncommitted
 from kafkaio._records.batch import Decompressor, RecordBatch, encode_batch
-from kafkaio.consumer.reading.buffers import Buffers, Failure, Fetched, Frame
+from kafkaio.consumer.batch import Frame
+from kafkaio.consumer.reading.buffers import Buffers, Failure, Fetched
 from kafkaio.errors import CorruptRecord
 from kafkaio.types import TopicPartition
 
 PARTITIONS = [TopicPartition("t", number) for number in range(3)]
 FAILURE = Failure(CorruptRecord("bad"), FetchPoint(PARTITIONS[0], 0, Token(0, 0)))
-STEPS = ["answer", "read", "refuse", "hold", "release", "drop", "forget", "compact"]
+STEPS = ["answer", "read", "refuse", "pause", "resume", "drop", "forget", "compact"]
 ENCODED = encode_batch([(0, None, b"v" * 50, ())])
 
 
@@ -95,11 +96,11 @@ def test_a_frame_counts_while_anything_in_it_is_kept(
                     buffers.add(other, fetched(count, frame))
             case "read" | "refuse":
                 {"read": read_on, "refuse": refuse}[what](buffers, tp)
-            case "hold":
-                buffers.hold(tp)
+            case "pause":
+                buffers.pause(tp)
                 held.add(tp)
-            case "release":
-                buffers.release(tp)
+            case "resume":
+                buffers.resume(tp)
                 held.discard(tp)
             case "drop" | "forget":
                 getattr(buffers, what)(tp)

@@ -62,6 +62,18 @@ class Scene:
         self.beside.append(task)
         return task
 
+    async def hold_on(self, consumer: Consumer) -> None:
+        """Wait until the consumer holds what the group requests, for ever."""
+        holds = asyncio.Event()
+
+        async def hold() -> None:
+            async with consumer.wait_for_revoke():
+                holds.set()
+                await for_ever()
+
+        self.start(hold())
+        await holds.wait()
+
     def joins(self) -> Consumer:
         """Another consumer begins to join the group."""
         consumer = self.consumer()
@@ -170,16 +182,14 @@ async def parked_in_a_group_that_holds(scene: Scene) -> Consumer:
     scene.others.append(owner)
     consumer = scene.joins()
     scene.others.remove(consumer)
-    event = await owner.wait_for_revoke()
-    scene.start(event.hold().__aenter__())
+    await scene.hold_on(owner)
     return consumer
 
 
 async def holding(scene: Scene) -> Consumer:
     consumer = await scene.started()
     scene.joins()
-    event = await consumer.wait_for_revoke()
-    scene.start(event.hold().__aenter__())
+    await scene.hold_on(consumer)
     return consumer
 
 
@@ -271,7 +281,7 @@ def refuses_changes(consumer: Consumer) -> None:
         consumer.enforce_rebalance,
     ]
     for change in changes:
-        with pytest.raises(ClosedError, match="consumer is closed"):
+        with pytest.raises(ClosedError, match="is closed"):
             change()
 
 
@@ -416,7 +426,7 @@ async def test_a_producer(
         begun = now()
         await producer.close(limit)
         assert now() - begun <= limit + SLACK
-        assert producer.statistics().state == "CLOSED"
+        assert producer.statistics().state == "closed"
         await asyncio.sleep(0.01)
         # Whoever waits has heard.
         assert all(task.done() for task in at.beside)
@@ -487,7 +497,7 @@ async def test_a_producer_whose_close_is_cancelled_ends_even_so(
             await producer.start()
             await producer.send("t", b"x", partition=0)
             await cancelled_at(producer.close(), turn, *again)
-            if producer.statistics().state == "RUNNING":  # it had not begun
+            if producer.statistics().state == "running":  # it had not begun
                 await producer.close()
             await quiet(before)
             await producer.close()
@@ -548,8 +558,7 @@ async def test_a_consumer_that_is_held_leaves_the_group_when_its_close_is_cancel
         consumer = await at.started()
 
         async def hold() -> None:
-            request = await consumer.wait_for_revoke()
-            async with request.hold():
+            async with consumer.wait_for_revoke():
                 await for_ever()
 
         holding = at.start(hold())

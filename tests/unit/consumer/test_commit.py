@@ -223,7 +223,7 @@ async def test_what_cannot_be_committed(logs: FakeLogs, make: MakeConsumer) -> N
     five(logs)
     async with make(**GROUP) as consumer:
         record = await anext(consumer)
-        with pytest.raises(UsageError, match="no list"):
+        with pytest.raises(UsageError, match="not list"):
             await consumer.commit([record])  # type: ignore[arg-type]
         # A broker takes it, and then there is no offset to begin at.
         with pytest.raises(UsageError, match="one-0 has no offset -1"):

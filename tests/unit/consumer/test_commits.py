@@ -39,6 +39,7 @@ from kafkaio.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from kafkaio.protocol.messages.sync_group import SyncGroupResponse
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from tests.fakes.broker import DISCONNECT, FakeCluster
 from tests.unit.consumer.group_fakes import FakeGroup, Member, until, virtual
@@ -532,6 +533,104 @@ async def test_a_generation_that_began_before_we_heard_of_it_loses_nothing() -> 
             assert member.group.metadata.generation == 2
             assert group.offsets[A] == at(4)
             assert member.host.of("lost") == []
+        group.close()
+
+
+@asynccontextmanager
+async def undone_generation(
+    cluster: FakeCluster, member: Member, group: FakeGroup
+) -> AsyncIterator[None]:
+    """The coordinator moves after JoinGroup 2 and before SyncGroup 2 was stored.
+
+    The new one knows generation 1. JoinGroup is not answered within the block.
+    """
+    sync = cluster.hold(ApiKey.SYNC_GROUP)
+    group.rebalance()
+    await until(lambda: sync.waiting == 1)
+    assert member.group.metadata.generation == 2
+    group.generation, group.state = 1, "Stable"
+    join = cluster.hold(ApiKey.JOIN_GROUP)
+    sync.release(outcome=SyncGroupResponse(error_code=E.NOT_COORDINATOR))
+    await until(lambda: join.waiting == 1)
+    yield
+    for key, answer in (
+        (ApiKey.SYNC_GROUP, group._sync),
+        (ApiKey.JOIN_GROUP, group._join),
+    ):
+        cluster.reset(key)
+        cluster.on(key, answer)
+    join.release()
+
+
+@virtual
+async def test_a_generation_that_a_failover_undid_does_not_stop_commits() -> None:
+    async with FakeCluster(topics={"t": 2}) as cluster:
+        group = FakeGroup(cluster)
+        async with Member(cluster) as member:
+            async with undone_generation(cluster, member, group):
+                await member.committer.commit({A: at(4)}, timeout=10)
+                assert group.offsets[A] == at(4)
+                assert member.group.metadata.generation == 1
+            await until(lambda: member.group.metadata.generation == 2)
+            await member.committer.commit({A: at(5)}, timeout=10)
+            assert group.offsets[A] == at(5)
+            assert member.host.of("lost") == []
+        group.close()
+
+
+@virtual
+async def test_who_unsubscribes_after_a_failover_can_still_commit() -> None:
+    async with FakeCluster(topics={"t": 2}) as cluster:
+        group = FakeGroup(cluster)
+        async with Member(cluster) as member:
+
+            async def commit(partitions: object) -> None:
+                await member.committer.commit({A: at(4)}, timeout=10)
+
+            member.host.on_revoking = commit
+            async with undone_generation(cluster, member, group):
+                member.group.unsubscribe()
+                await until(lambda: "revoking" in member.host.names())
+                assert group.offsets[A] == at(4)
+        group.close()
+
+
+@virtual
+async def test_a_commit_waits_for_the_sync_that_decides_on_its_generation() -> None:
+    async with FakeCluster(topics={"t": 2}) as cluster:
+        group = FakeGroup(cluster)
+        async with Member(cluster) as member:
+            gate = cluster.hold(ApiKey.SYNC_GROUP)
+            group.rebalance()
+            await until(lambda: gate.waiting == 1)
+            cluster.on(ApiKey.OFFSET_COMMIT, refuse(E.ILLEGAL_GENERATION), times=2)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(member.committer.commit({A: at(4)}, timeout=30))
+                await until(lambda: len(cluster.requests(OffsetCommitRequest)) == 2)
+                cluster.reset(ApiKey.SYNC_GROUP)
+                cluster.on(ApiKey.SYNC_GROUP, group._sync)
+                gate.release()
+            assert group.offsets[A] == at(4)
+            assert member.host.of("lost") == []
+        group.close()
+
+
+@virtual
+async def test_a_member_that_unsubscribed_and_was_removed_is_told_so() -> None:
+    async with FakeCluster(topics={"t": 2}) as cluster:
+        group = FakeGroup(cluster)
+        async with Member(cluster) as member:
+            failures: list[CommitFailed] = []
+
+            async def commit(partitions: object) -> None:
+                group.forget("member-1")
+                with pytest.raises(CommitFailed, match="went on without") as caught:
+                    await member.committer.commit({A: at(4)}, timeout=10)
+                failures.append(caught.value)
+
+            member.host.on_revoking = commit
+            member.group.unsubscribe()
+            await until(lambda: bool(failures))
         group.close()
 
 

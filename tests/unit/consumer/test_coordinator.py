@@ -120,7 +120,7 @@ async def test_a_busy_partition_is_kept_until_the_step() -> None:
                 (held,) = one.group.to_be_revoked
                 await one.committer.commit({held: OffsetAndMetadata(7)}, timeout=5)
                 assert group.offsets[held].offset == 7
-                one.group.told()
+                one.group.reported()
                 one.group.step_taken()
                 await until(lambda: two.tps == {held})
                 assert one.host.of("revoking") == [frozenset({held})]
@@ -692,10 +692,8 @@ def test_a_group_needs_a_name() -> None:
     client = Client.from_config(config)
     with pytest.raises(UsageError, match="group_id"):
         OffsetCommitter(client._cluster, config, GroupMetadata)
-    named = ConsumerConfig(bootstrap_servers=(("h", 1),), group_id="g")
-    committer = OffsetCommitter(client._cluster, named, GroupMetadata)
     with pytest.raises(UsageError, match="group_id"):
-        GroupMember(client._cluster, config, FakeHost(), committer)
+        GroupMember(client._cluster, config, FakeHost())
 
 
 @virtual
@@ -707,7 +705,7 @@ async def test_a_request_is_told_before_anything_else_can_happen() -> None:
             one.group.subscribe(frozenset({"u"}))
             # Else a user who reads on in this very turn of the loop would step past it.
             assert one.host.of("requested") == [frozenset(one.host.busy)]
-            one.group.told()
+            one.group.reported()
             one.group.step_taken()
             await until(lambda: one.host.of("revoking") == [one.host.busy])
         group.close()

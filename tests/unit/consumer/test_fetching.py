@@ -11,6 +11,7 @@ from kafkaio._records.batch import Compression
 from kafkaio.errors import (
     AuthorizationError,
     CorruptRecord,
+    InternalError,
     RecordTooLarge,
     UnsupportedVersion,
 )
@@ -85,7 +86,7 @@ async def test_a_small_answer_that_cannot_be_judged_ends_the_consumer(
     monkeypatch.setattr(consumer._core.reader, "add", fail)
     async with consumer:
         fill(logs, count=1)
-        with pytest.raises(RuntimeError, match="a bug of ours"):
+        with pytest.raises(InternalError, match="a bug of ours"):
             await anext(consumer)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kafkaio import FileOffsetStore, OffsetStore, OffsetStoreError, SQLiteOffsetStore
-from kafkaio.consumer.stores.last_word import LastWord
+from kafkaio.consumer.stores.blocking import ThreadedStore
 from kafkaio.errors import UsageError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
@@ -129,11 +129,13 @@ def test_a_commit_to_sqlite_is_all_or_nothing(tmp_path: Path) -> None:
 
 def test_a_write_that_nobody_waits_for_does_not_undo_a_later_one() -> None:
     written: list[tuple[str, dict[TopicPartition, OffsetAndMetadata]]] = []
-    word = LastWord(lambda group, offsets: written.append((group, offsets)))
-    # Threads may be let in in another order than that of the calls.
-    word._in_turn(2, "g", {A: at(2)})
-    word._in_turn(1, "g", {A: at(1), B: at(1)})
-    word._in_turn(1, "other", {A: at(1)})
+    store = ThreadedStore(
+        lambda *_: {}, lambda group, offsets: written.append((group, offsets))
+    )
+    # Threads may get the lock in another order than that of the calls.
+    store._write_newer(2, "g", {A: at(2)})
+    store._write_newer(1, "g", {A: at(1), B: at(1)})
+    store._write_newer(1, "other", {A: at(1)})
     assert written == [("g", {A: at(2)}), ("g", {B: at(1)}), ("other", {A: at(1)})]
 
 

@@ -13,10 +13,11 @@ import pytest
 
 from kafkaio._runtime.thread import LoopThread
 from kafkaio.client.client import Client
+from kafkaio.config import ConsumerConfig
 from kafkaio.consumer import Consumer
 from kafkaio.consumer.parallel import Lane
-from kafkaio.consumer.rebalance.events import Assigned, Hold, Revoked, RevokeRequested
-from kafkaio.consumer.threaded.core import ThreadedConsumer
+from kafkaio.consumer.rebalance.events import Assigned, Revoked, RevokeRequested
+from kafkaio.consumer.threaded.core import ThreadedCore
 from kafkaio.errors import ClosedError, UsageError
 from kafkaio.producer import Producer
 from kafkaio.protocol.api_keys import ApiKey
@@ -144,7 +145,7 @@ async def test_no_batches_without_sense() -> None:
 @real
 async def test_every_record_once_and_commits_of_what_is_finished() -> None:
     async with cluster() as at, at.consumer() as consumer:
-        assert isinstance(consumer, ThreadedConsumer)
+        assert isinstance(consumer._core, ThreadedCore)
         assert consumer.assignment == {ZERO, ONE}
         assert "STABLE" in repr(consumer)
         records = []
@@ -492,7 +493,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def close_in_a_hold(consumer: Consumer) -> None:
     asyncio.get_running_loop().call_later(0.1, consumer.unsubscribe)
-    async with (await consumer.wait_for_revoke()).hold():
+    async with consumer.wait_for_revoke():
         await consumer.close(20)
 
 
@@ -531,26 +532,23 @@ async def test_closing_does_not_wait_for_what_its_own_task_holds(
 
 
 @real
-async def test_a_request_is_kept_till_its_caller_can_hold() -> None:
+async def test_a_request_is_held_while_the_block_runs() -> None:
     async with cluster() as at, at.consumer() as owner:
-        waiting = asyncio.ensure_future(hold_next(owner))
+        waiting = owner.wait_for_revoke()
         joining = asyncio.ensure_future((other := at.consumer()).start())
-        hold = await waiting
+        # The task between costs a turn of the loop.
+        request = await asyncio.create_task(waiting.__aenter__())
         await asyncio.sleep(0.1)
+        assert len(owner.assignment) == 2
+        hold = request.hold()
+        assert hold.take() == request.partitions
+        await waiting.__aexit__(None, None, None)
         assert len(owner.assignment) == 2
         hold.release()
         await owner.close()
         await joining
         await until(lambda: len(other.assignment) == 2)
         await other.close()
-
-
-async def hold_next(consumer: Consumer) -> Hold:
-    # A task between the request and who holds it costs a turn of the loop.
-    request = await asyncio.create_task(consumer.wait_for_revoke())
-    hold = request.hold()
-    assert hold.take() == request.partitions
-    return hold
 
 
 @real
@@ -655,7 +653,7 @@ async def test_a_handler_cannot_wait_for_the_end_but_begin_it() -> None:
 @real
 async def test_a_crash_in_the_thread_is_heard() -> None:
     async with cluster() as at, at.consumer() as consumer:
-        assert isinstance(consumer, ThreadedConsumer)
+        assert isinstance(consumer._core, ThreadedCore)
         await anext(consumer)
 
         def cancel() -> None:
@@ -663,7 +661,7 @@ async def test_a_crash_in_the_thread_is_heard() -> None:
                 if "fetch from" in task.get_name():
                     task.cancel()
 
-        consumer.thread.call_blocking(cancel)
+        consumer._core.thread.call_blocking(cancel)
         with pytest.raises(ClosedError, match="cancelled from outside"):  # noqa: PT012
             for _ in range(COUNT + 1):
                 await anext(consumer)
@@ -689,13 +687,28 @@ async def test_closing_joins_the_thread_whatever_the_cluster_does() -> None:
 
 @real
 async def test_what_does_not_go_together() -> None:
-    async with cluster(0) as at:
-        async with Client(at.servers) as client:
-            with pytest.raises(UsageError, match="shared"):
-                Consumer(client, topics="t", io_thread=True)
+    async with cluster(0) as at, Client(at.servers) as client:
+        with pytest.raises(UsageError, match="shared"):
+            Consumer(client, topics="t", io_thread=True)
 
-        class Mine(Consumer):
-            pass
 
-        with pytest.raises(UsageError, match="Mine"):
-            Mine(at.servers, topics="t", io_thread=True)
+@real
+async def test_a_subclass_has_a_thread_too() -> None:
+    class Mine(Consumer):
+        async def two(self) -> list[Record]:
+            return [await anext(self), await anext(self)]
+
+    async with cluster() as at:
+        config = ConsumerConfig.of(
+            at.servers, {"io_thread": True, "auto_offset_reset": "earliest"}
+        )
+        consumers = [
+            Mine(at.servers, topics="t", io_thread=True, auto_offset_reset="earliest"),
+            Mine.from_config(config, topics="t"),
+        ]
+        for consumer in consumers:
+            assert type(consumer) is Mine
+            async with consumer:
+                names = {thread.name for thread in threading.enumerate()}
+                assert "kafkaio I/O" in names
+                assert len(await consumer.two()) == 2

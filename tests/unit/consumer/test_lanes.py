@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 
 from kafkaio.consumer import Batch, Consumer, Lane
-from kafkaio.errors import ClosedError, OffsetOutOfRange, PartitionLost, UsageError
+from kafkaio.errors import (
+    ClosedError,
+    InternalError,
+    OffsetOutOfRange,
+    PartitionLost,
+    UsageError,
+)
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 from tests.fakes.broker import FakeCluster
@@ -389,7 +395,7 @@ async def test_batches_of_a_lane(
         assert len(await anext(many)) == 2
         assert loop.time() - began == pytest.approx(5, abs=0.5)
         assert len(await anext(lanes[1].batches())) == 1
-        with pytest.raises(UsageError, match="nothing to take"):
+        with pytest.raises(UsageError, match="at least 1"):
             lanes[1].batches(max_records=-1)
         waiting = asyncio.ensure_future(anext(lanes[2]))
         await asyncio.sleep(0.1)
@@ -440,16 +446,16 @@ async def test_errors_of_one_partition_and_of_the_consumer(
         more = asyncio.ensure_future(anext(consumer.partitions()))
         waiting = asyncio.ensure_future(anext(lanes[1]))
         await asyncio.sleep(0.1)
-        consumer._reader.fail(OSError("callback"))
+        consumer._core.reader.fail(OSError("callback"))
         await asyncio.wait([more, waiting], return_when=asyncio.FIRST_COMPLETED)
         (told,) = [task for task in (more, waiting) if task.done()]
         with pytest.raises(OSError, match="callback"):
             await told
         (left,) = [task for task in (more, waiting) if task is not told]
         consumer._core.spawn(crash, "crash")
-        with pytest.raises(RuntimeError, match="bug"):
+        with pytest.raises(InternalError, match="bug"):
             await left
-        with pytest.raises(RuntimeError, match="bug"):
+        with pytest.raises(InternalError, match="bug"):
             await anext(consumer.partitions())
 
 

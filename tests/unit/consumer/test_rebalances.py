@@ -10,7 +10,12 @@ import pytest
 
 from kafkaio import Assigned, Lost, Revoked, RevokeRequested
 from kafkaio.consumer import Consumer, Rebalance, Rebalances
-from kafkaio.errors import ClosedError, PartitionLost, UsageError
+from kafkaio.errors import (
+    ClosedError,
+    InternalError,
+    PartitionLost,
+    UsageError,
+)
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.types import TopicPartition
 from tests.fakes.broker import HANG, FakeCluster
@@ -212,8 +217,7 @@ async def test_what_is_finished_is_committed_before_it_is_lost(
         await drink(one)
         waiting = one.wait_for_revoke()
         starting = asyncio.create_task(make(**options).start())
-        event = await waiting
-        async with event.hold():
+        async with waiting as event:
             await asyncio.sleep(event.deadline - asyncio.get_running_loop().time() - 3)
             assert not event.partitions & group.offsets.keys()
             while not one.lost:
@@ -330,12 +334,11 @@ async def test_a_hold_keeps_the_partitions_and_the_rest_runs_on(
     async with make(**MEMBER, **protocol) as one:
         await drink(one)
         starting = asyncio.create_task(make(**MEMBER, **protocol).start())
-        waiting = asyncio.create_task(one.wait_for_revoke())
+        waiting = one.wait_for_revoke()
+        entering = asyncio.create_task(waiting.__aenter__())
         going = await asked(one)
-        event = await waiting
-        assert event.partitions == going
-        async with event.hold() as held:
-            assert held == going
+        assert (await entering).partitions == going
+        try:
             for tp in ORDERS:
                 logs.append(*tp, b"z")
             seen = []
@@ -344,6 +347,8 @@ async def test_a_hold_keeps_the_partitions_and_the_rest_runs_on(
             assert {r.topic_partition for r in seen} == set(ORDERS) - going
             assert going <= one.assignment
             await one.commit(dict.fromkeys(going, 2))
+        finally:
+            await waiting.__aexit__(None, None, None)
         await until(lambda: not one.statistics().to_be_revoked)
         while not starting.done():
             await one.poll(timeout=1)
@@ -356,8 +361,8 @@ async def test_what_is_held_has_a_position_after_a_reset(
     async with make(**MEMBER, **protocol) as one:
         await drink(one)
         starting = asyncio.create_task(make(**MEMBER, **protocol).start())
-        event = await one.wait_for_revoke()
-        async with event.hold() as held:
+        async with one.wait_for_revoke() as event:
+            held = event.partitions
             one.seek_to_beginning(*held)
             for tp in held:
                 assert await one.position(tp, timeout=5) == 0
@@ -381,10 +386,11 @@ async def test_a_hold_ends_with_its_block_however_that_ends(
         await drink(one)
         reading = asyncio.create_task(anext(one))
         starting = asyncio.create_task(make(**MEMBER).start())
-        event = await one.wait_for_revoke()
+        events = list[RevokeRequested]()
 
         async def fail() -> None:
-            async with event.hold():
+            async with one.wait_for_revoke() as event:
+                events.append(event)
                 async with event.hold():  # both count
                     await asyncio.sleep(5)
                 assert one.statistics().to_be_revoked
@@ -399,18 +405,19 @@ async def test_a_hold_ends_with_its_block_however_that_ends(
         with pytest.raises(ZeroDivisionError):
             await fail()
         await until(lambda: len(one.assignment) == 2)
-        hold = event.hold()
+        hold = events[0].hold()
         with pytest.raises(PartitionLost):
             await keep()
         assert "over" in repr(hold)
         await starting
         # And by a cancellation.
         closing = asyncio.create_task(make(**MEMBER).start())
-        event = await one.wait_for_revoke()
-        hold = event.hold()
-        assert "not taken" in repr(hold)
-        keeping = asyncio.create_task(keep())
-        await asyncio.sleep(10)
+        async with one.wait_for_revoke() as event:
+            hold = event.hold()
+            assert "not taken" in repr(hold)
+            keeping = asyncio.create_task(keep())
+            await asyncio.sleep(1)
+        await asyncio.sleep(9)
         assert "orders" in repr(hold)
         assert event.partitions <= one.assignment
         keeping.cancel()
@@ -631,24 +638,30 @@ async def test_waiting_for_requests_misses_none(
         await drink(one)
         starting = asyncio.create_task(make(**MEMBER).start())
         await until(lambda: one.to_be_revoked)
-        event = await one.wait_for_revoke()  # what was asked for before the call
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(1):
-                await one.wait_for_revoke()  # but only once
-        async with event.hold():
+        async with one.wait_for_revoke() as event:  # requested before the call
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(1), one.wait_for_revoke():
+                    pytest.fail("it was returned twice")
             for _ in range(5):
                 await one.poll(timeout=1)
             assert event.partitions <= one.assignment
         while not starting.done():
             await one.poll(timeout=1)
-        waiting = asyncio.create_task(one.wait_for_revoke())
+        held = list[RevokeRequested]()
+
+        async def wait() -> None:
+            async with one.wait_for_revoke() as event:
+                held.append(event)
+
+        waiting = asyncio.create_task(wait())
         await asyncio.sleep(0)
         await one.close()
-        assert (await waiting).partitions  # of closing
+        await waiting
+        assert held[0].partitions  # of closing
         with pytest.raises(ClosedError):
-            await one.wait_for_revoke()
+            await wait()
     with pytest.raises(UsageError, match="group_id"):
-        await make(topics="orders").wait_for_revoke()
+        await make(topics="orders").wait_for_revoke().__aenter__()
     with pytest.raises(UsageError, match="came from a consumer"):
         RevokeRequested(frozenset(ORDERS), 1.0).hold()
 
@@ -658,11 +671,12 @@ async def test_a_failure_reaches_the_listeners(
 ) -> None:
     async with make(**MEMBER) as one:
         events = one.rebalances()
-        waiting = asyncio.create_task(one.wait_for_revoke())
+        request = one.wait_for_revoke()
+        waiting = asyncio.create_task(request.__aenter__())
         await asyncio.sleep(0)
-        one._core._crashed(ZeroDivisionError("mine"))
+        one._core.life.crashed(ZeroDivisionError("mine"))
         for call in (waiting, anext(events)):
-            with pytest.raises(ZeroDivisionError, match="mine"):
+            with pytest.raises(InternalError, match="mine"):
                 await call
 
 
@@ -702,8 +716,7 @@ async def test_a_commit_of_what_is_lost_while_it_is_held_in_closing(
     wait = {"late": 20.0, "expelled": 6.0, "in flight": 0.0, "before the end": 4.0}
 
     async def listen() -> None:
-        request = await one.wait_for_revoke()
-        async with request.hold():
+        async with one.wait_for_revoke() as request:
             held.set()
             await asyncio.sleep(wait[how])
             try:
@@ -761,8 +774,8 @@ async def close_in_a_hold(one: Consumer) -> None:
 
 async def close_in_a_hold_that_was_waited_for(one: Consumer) -> None:
     asyncio.get_running_loop().call_later(1, one.unsubscribe)
-    async with (await one.wait_for_revoke()).hold() as held:
-        assert held == set(ORDERS)
+    async with one.wait_for_revoke() as event:
+        assert event.partitions == set(ORDERS)
         await one.close()
 
 
@@ -817,23 +830,20 @@ async def test_closing_in_a_hold_waits_for_the_holds_of_others(
     await drink(one)
 
     async def hold(seconds: float, *, closes: bool) -> None:
-        async with (await one.wait_for_revoke()).hold() as held:
+        async with one.wait_for_revoke() as event:
             await asyncio.sleep(seconds)
             if closes:
                 await one.close()
             else:
-                await one.commit(dict.fromkeys(held, 2))
+                await one.commit(dict.fromkeys(event.partitions, 2))
 
     holding = [
         asyncio.create_task(hold(6, closes=False)),
         asyncio.create_task(hold(3, closes=True)),  # while another task closes, too
     ]
-    waiting = asyncio.create_task(one.wait_for_revoke())
-    await asyncio.sleep(1)
-    one.unsubscribe()
-    event = await waiting
-    began = asyncio.get_running_loop().time()
-    async with event.hold():
+    asyncio.get_running_loop().call_later(1, one.unsubscribe)
+    async with one.wait_for_revoke():
+        began = asyncio.get_running_loop().time()
         await one.close()
     assert asyncio.get_running_loop().time() == pytest.approx(began + 6, abs=0.1)
     await asyncio.gather(*holding)
@@ -889,8 +899,8 @@ async def test_what_was_handed_out_is_committed_in_a_hold(
         while seen < 6:
             seen += len((await one.poll(timeout=1)).records)
         starting = asyncio.create_task(make(**MEMBER, **protocol).start())
-        request = await one.wait_for_revoke()
-        async with request.hold() as kept:
+        async with one.wait_for_revoke() as event:
+            kept = event.partitions
             await one.poll(timeout=0)
             await one.commit(kept)
             assert {tp: at.offset for tp, at in group.offsets.items()} == dict.fromkeys(

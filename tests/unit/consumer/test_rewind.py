@@ -274,9 +274,8 @@ async def test_time_runs_out_where_somebody_holds_on(
         (theirs, *_) = two.assignment
         listening = two.wait_for_revoke()
         rewind = asyncio.create_task(one.rewind({theirs: 1}, timeout=10))
-        event = await listening
-        async with event.hold():
-            with pytest.raises(RequestTimeout, match="did not give them up within"):
+        async with listening:
+            with pytest.raises(RequestTimeout, match="did not release them within"):
                 await rewind
         await eventually(lambda: shared(one, two))
         assert group.offsets[theirs].offset == COUNT
@@ -354,7 +353,7 @@ async def test_a_leader_of_another_client_does_not_listen(
 
     group._share = plain  # type: ignore[method-assign]  # a leader that says less
     async with make(**MEMBER) as consumer:
-        with pytest.raises(RewindRefused, match="cannot be asked to withhold"):
+        with pytest.raises(RewindRefused, match="which cannot withhold"):
             await consumer.rewind({ORDERS[0]: 3})
         await eventually(lambda: shared(consumer))
         assert not group.offsets
@@ -370,7 +369,7 @@ async def test_where_the_brokers_divide_only_what_is_ours_can_be_moved(
     async with make(**MEMBER) as consumer, reading(seen, consumer):
         await eventually(lambda: seen.offsets[ORDERS[1]][-1:] == [COUNT - 1])
         seen.clear()
-        with pytest.raises(RewindRefused, match=r"owners of orders-2 for them"):
+        with pytest.raises(RewindRefused, match="cannot withhold orders-2"):
             await consumer.rewind(dict.fromkeys(ORDERS, 1))
         assert not any(seen.offsets.values())
         await consumer.rewind({ORDERS[1]: 8})
@@ -430,8 +429,7 @@ async def test_closing_ends_it(group: FakeGroup, make: MakeConsumer) -> None:
         (theirs, *_) = two.assignment
         listening = two.wait_for_revoke()
         rewind = asyncio.create_task(one.rewind({theirs: 1}))
-        event = await listening
-        async with event.hold():
+        async with listening:
             await one.close()
             with pytest.raises(ClosedError):
                 await rewind

@@ -68,7 +68,7 @@ def timed_out() -> KafkaError:
 @virtual
 async def test_nobody_knows_whom_to_ask() -> None:
     client: Any = OneBroker()
-    assert await GroupRpc(client, "g").gives_sign_of_life(1.0)
+    assert await GroupRpc(client, "g").probe(1.0)
     assert not client.hung_up
 
 
@@ -95,7 +95,7 @@ async def test_signs_of_life(
     rpc = GroupRpc(client, "g")
     await rpc.connection(ConnectionClass.COORDINATOR, now() + 1)
     setattr(client, step, error)
-    assert await rpc.gives_sign_of_life(1.0) is lives
+    assert await rpc.probe(1.0) is lives
     assert client.hung_up == client.forgotten == ([] if lives else [7])
     assert rpc.node_id == (7 if lives else None)
 
@@ -107,6 +107,6 @@ async def test_silence() -> None:
     rpc = GroupRpc(client, "g")
     await rpc.connection(ConnectionClass.COORDINATOR, now() + 1)
     begun = now()
-    assert not await rpc.gives_sign_of_life(5.0)
+    assert not await rpc.probe(5.0)
     assert now() - begun == pytest.approx(5.0)
     assert client.hung_up == [7]

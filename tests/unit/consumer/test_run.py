@@ -13,7 +13,7 @@ import pytest
 from kafkaio._machines.retries import Retry
 from kafkaio.consumer import Consumer
 from kafkaio.consumer.parallel import DeadLetter
-from kafkaio.errors import ClosedError, UsageError
+from kafkaio.errors import ClosedError, InternalError, UsageError
 from kafkaio.types import Record
 from tests.fakes.broker import FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer
@@ -107,6 +107,51 @@ async def test_commits_are_in_order_whatever_is_done_first(
         assert committed(group, ORDERS[0]) == 4
 
 
+@pytest.mark.parametrize("ends_by", ["cancellation", "failure"])
+async def test_only_while_it_runs_it_commits_automatically(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer, ends_by: str
+) -> None:
+    """What it has finished is committed even so, and nothing that is read later."""
+    fill(logs, ORDERS[0], *[b"a"] * 6)
+    done = list[int]()
+    two = asyncio.Event()
+
+    async def handle(record: Record) -> None:
+        if len(done) == 2:
+            two.set()
+            if ends_by == "failure":
+                raise ZeroDivisionError
+            await asyncio.sleep(1000)
+        done.append(record.offset)
+
+    options = MEMBER | {"auto_commit_interval_ms": 3_600_000}
+    async with make(**options, enable_auto_commit=False) as consumer:
+        async with Running(consumer, handle, concurrency=1) as run:
+            await two.wait()
+        assert run.cancelled() or isinstance(run.exception(), ZeroDivisionError)
+        await eventually(lambda: committed(group, ORDERS[0]) == 2)
+        for offset in range(2, 6):
+            assert (await anext(consumer)).offset == offset
+    assert committed(group, ORDERS[0]) == 2
+
+
+async def test_what_it_finished_is_not_committed_over_a_commit_of_the_users(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    for n in (0, 1):
+        fill(logs, ORDERS[n], *[b"a"] * 4)
+    work = Work()
+    options = MEMBER | {"auto_commit_interval_ms": 3_600_000}
+    async with make(**options, enable_auto_commit=False) as consumer:
+        async with Running(consumer, work) as run:
+            await work.until_done(8)
+            committing = asyncio.ensure_future(consumer.commit({ORDERS[0]: 1}))
+            run.cancel()
+        await committing
+    assert committed(group, ORDERS[0]) == 1
+    assert committed(group, ORDERS[1]) == 4
+
+
 async def test_a_key_is_worked_on_in_order_and_others_meanwhile(
     group: FakeGroup, logs: FakeLogs, make: MakeConsumer
 ) -> None:
@@ -156,8 +201,8 @@ async def test_no_more_handlers_than_asked_for(
         fill(logs, tp, *[None] * 200)
     consumer = make(**MEMBER, max_poll_records=50)
     async with consumer, Running(consumer, handle, concurrency=7):
-        await eventually(lambda: consumer._reader.divider)
-        schedule = consumer._reader.divider._schedule
+        await eventually(lambda: consumer._core.reader.divider)
+        schedule = consumer._core.reader.divider._schedule
         while done < 600:
             assert schedule.in_hand <= 50
             await asyncio.sleep(0.1)
@@ -181,7 +226,7 @@ async def test_a_handler_that_never_waits_leaves_the_loop_its_turns(
     async with consumer, Running(consumer, handle):
         await eventually(lambda: seen == 3000)
         # One worker did it all: no task was made for a record.
-        assert len(consumer._reader.divider._workers) <= 2
+        assert len(consumer._core.reader.divider._workers) <= 2
 
 
 async def test_a_failure_ends_the_run_with_its_cause(
@@ -661,5 +706,5 @@ async def test_what_breaks_in_the_background_ends_the_run(
     async with consumer, Running(consumer, Work()) as task:
         await asyncio.sleep(0.1)
         consumer._core.spawn(crash, "crash")
-        with pytest.raises(RuntimeError, match="bug"):
+        with pytest.raises(InternalError, match="bug"):
             await task

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkaio.consumer.reading.stream import PlainStream
+from kafkaio.consumer.reading.iterators import PlainStream
 from kafkaio.errors import UsageError
 from kafkaio.types import Record
 from tests.unit.records.conftest import compiled_codec

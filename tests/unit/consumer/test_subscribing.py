@@ -355,5 +355,5 @@ async def test_partitions_that_are_none(make: MakeConsumer, logs: FakeLogs) -> N
             await consumer.end_offsets(["orders"])  # type: ignore[list-item]
         with pytest.raises(UsageError, match="milliseconds"):
             await consumer.offsets_for_times({ORDERS[0]: "1"})  # type: ignore[dict-item]
-        with pytest.raises(UsageError, match="needs a name"):
+        with pytest.raises(UsageError, match="topic must be str"):
             consumer.subscribe([5])  # type: ignore[list-item]

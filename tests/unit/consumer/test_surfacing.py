@@ -121,7 +121,8 @@ async def by_event(consumer: Consumer) -> None:
 
 
 async def for_a_revoke(consumer: Consumer) -> None:
-    await consumer.wait_for_revoke()
+    async with consumer.wait_for_revoke():
+        pass
 
 
 FORMS = [

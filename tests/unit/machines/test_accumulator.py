@@ -15,15 +15,18 @@ from hypothesis import strategies as st
 
 from kafkaio._machines.accumulator import (
     Accumulator,
+    Barrier,
     Chooser,
     Limits,
     PlainRecord,
     ProduceBatch,
     Receipt,
 )
+from kafkaio._machines.accumulator.gate import Gate
 from kafkaio._machines.metadata import ClusterView, PartitionView, TopicView
 from kafkaio._machines.partitioner import STICKY_BYTES
 from kafkaio._machines.sequence import Identity, ProducerIdentity
+from kafkaio._records._impl import OpenBatches
 from kafkaio._records.batch import BatchBuilder, RecordBatch, read_batches
 from kafkaio.errors import (
     AuthorizationError,
@@ -85,9 +88,10 @@ class Harness:
             Chooser(lambda: next(self.rolls, 0.0), **chooser),
             self.identity,
             lambda size: BatchBuilder(target_size=size),
+            OpenBatches(lambda: 0, min(limits.max_request_size, limits.buffer_memory)),
             lambda receipt, count: self.lost.append((receipt, count)),
         )
-        self.acc.learn(view(leaders or {"t": [0, 0, 1]}))
+        self.acc.placement.learn(view(leaders or {"t": [0, 0, 1]}))
         if self.identity is not None:
             self.identity.obtained(Identity(1, 0))
 
@@ -100,10 +104,10 @@ class Harness:
         now: float = 0.0,
         key: bytes | None = None,
     ) -> Receipt:
-        return self.acc.append(topic, partition, record(value, key), now)
+        return self.acc.placement.append(topic, partition, record(value, key), now)
 
     def take(self, node: int = 0, now: float = 0.0) -> ProduceBatch:
-        (batch,) = self.acc.drain(node, now)
+        (batch,) = self.acc.outbox.drain(node, now)
         return batch
 
     def used(self) -> int:
@@ -123,7 +127,7 @@ def test_records_gather_in_one_batch_per_partition() -> None:
     assert first is second
     assert first is not other
     assert first.count == 2
-    batches = h.acc.drain(0, 0.0)
+    batches = h.acc.outbox.drain(0, 0.0)
     assert [b.partition.partition for b in batches] == [0, 1]
     (encoded,) = read_batches(batches[0].encode())
     assert isinstance(encoded, RecordBatch)
@@ -137,7 +141,7 @@ def test_a_full_batch_is_followed_by_another() -> None:
     receipts = [h.put(0, b"x" * 100) for _ in range(4)]
     assert len(set(map(id, receipts))) == 4
     assert h.acc.statistics().waiting_batches == 4
-    assert "waiting" in repr(h.acc._active["t", 0].waiting[0])  # type: ignore[index]
+    assert "waiting" in repr(h.acc.backlog.active["t", 0].waiting[0])  # type: ignore[index]
 
 
 def test_a_record_that_cannot_fit_is_refused() -> None:
@@ -152,21 +156,21 @@ def test_a_full_buffer_refuses() -> None:
     h.put(0, b"x" * 300)
     with pytest.raises(BufferFull, match="buffer_memory=500"):
         h.put(0, b"x" * 300)
-    assert not h.acc.reserve(500)
-    assert h.acc.reserve(10)
-    h.acc.release(10)
+    assert not h.acc.budget.reserve(500)
+    assert h.acc.budget.reserve(10)
+    h.acc.budget.release(10)
 
 
 def test_news_are_told_when_a_batch_begins_not_when_it_grows() -> None:
     h = Harness()
     h.acc.looked()
     h.put(0)
-    assert h.acc.has_news
-    assert h.acc.lanes.taken == h.used() > 0
+    assert h.acc.backlog.has_news
+    assert h.acc.budget.open_batches.taken == h.used() > 0
     h.acc.looked()
-    assert h.acc.lanes.taken == 0
+    assert h.acc.budget.open_batches.taken == 0
     h.put(0)
-    assert not h.acc.has_news
+    assert not h.acc.backlog.has_news
 
 
 def test_keyless_records_stick_and_then_move_on() -> None:
@@ -197,7 +201,7 @@ def test_keyless_records_leave_a_partition_before_a_large_batch_is_full() -> Non
     alone = []
     while (receipt := h.put(None, b"x" * 1_000)).partition == 0:
         alone.append(receipt)
-        h.acc.acknowledged(h.take(), 0, -1)
+        h.acc.landing.acknowledged(h.take(), 0, -1)
     assert STICKY_BYTES // 1_100 < len(alone) <= STICKY_BYTES // 1_000
 
 
@@ -238,13 +242,13 @@ def test_keyless_records_avoid_leaders_that_take_nothing() -> None:
     limits = replace(LIMITS, availability_timeout=2.0)
     h = Harness({"t": [0, 1]}, limits)
     h.put(0, now=0.0)
-    assert h.acc.outlook(0.0).nodes == (0,)
-    assert h.acc.outlook(1.0).nodes == (0,)
+    assert h.acc.outbox.outlook(0.0).nodes == (0,)
+    assert h.acc.outbox.outlook(1.0).nodes == (0,)
     assert h.put(None, now=3.0).partition == 1
     # With nobody else left, a slow leader is better than none.
     h = Harness({"t": [0]}, limits)
     h.put(0, now=0.0)
-    h.acc.outlook(0.0)
+    h.acc.outbox.outlook(0.0)
     assert h.put(None, now=3.0).partition == 0
 
 
@@ -270,12 +274,12 @@ def test_a_custom_partitioner() -> None:
 def test_records_wait_for_metadata_in_order() -> None:
     h = Harness()
     receipts = [h.put(None, b"%d" % i, topic="new") for i in range(3)]
-    assert h.acc.unknown_topics() == ["new"]
-    assert h.acc.has_new_topic
+    assert h.acc.backlog.unknown_topics() == ["new"]
+    assert h.acc.backlog.has_new_topic
     assert h.acc.statistics().undesignated_records == 3
-    assert h.acc.outlook(0.0).nodes == ()
-    h.acc.learn(view({"new": [0]}))
-    assert h.acc.unknown_topics() == []
+    assert h.acc.outbox.outlook(0.0).nodes == ()
+    h.acc.placement.learn(view({"new": [0]}))
+    assert h.acc.backlog.unknown_topics() == []
     batch = h.take()
     assert values(batch) == [b"0", b"1", b"2"]
     assert [r.moved for r in receipts] == [[(batch.receipt, i)] for i in range(3)]
@@ -285,9 +289,9 @@ def test_a_missing_partition_waits_without_holding_up_others() -> None:
     h = Harness()
     missing = h.put(5)
     assert h.put(0).partition == 0
-    h.acc.learn(view({"t": [0, 0, 1]}))
+    h.acc.placement.learn(view({"t": [0, 0, 1]}))
     assert not missing.is_settled
-    h.acc.learn(view({"t": [0] * 6}))
+    h.acc.placement.learn(view({"t": [0] * 6}))
     assert missing.moved is not None
     assert missing.moved[0][0].partition == 5
 
@@ -295,7 +299,7 @@ def test_a_missing_partition_waits_without_holding_up_others() -> None:
 def test_a_record_that_waited_keeps_its_age_in_a_younger_batch() -> None:
     h = Harness()
     h.put(5, now=0.0)
-    h.acc.learn(view({"t": [0] * 6}))
+    h.acc.placement.learn(view({"t": [0] * 6}))
     h.put(5, now=9.0)
     assert h.take().created == 0.0
 
@@ -306,7 +310,7 @@ def test_a_partitioner_that_fails_later_fails_that_record() -> None:
 
     h = Harness(custom=odd)
     bad, good = h.put(None, b"bad", topic="new"), h.put(None, topic="new")
-    h.acc.learn(view({"new": [0]}))
+    h.acc.placement.learn(view({"new": [0]}))
     assert isinstance(bad.error, ValueError)
     assert good.moved is not None
 
@@ -318,16 +322,16 @@ def test_topics_that_cannot_be_written_fail_at_once_others_wait() -> None:
         "no": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         "later": ErrorCode.LEADER_NOT_AVAILABLE,
     }
-    h.acc.learn(view({}, **codes))
+    h.acc.placement.learn(view({}, **codes))
     assert isinstance(no.error, AuthorizationError)
     assert not later.is_settled
     assert h.acc.expire(49.0) == []
-    assert h.acc.outlook(49.0).wake_at == 50.0
+    assert h.acc.outbox.outlook(49.0).wake_at == 50.0
     assert h.acc.expire(50.0) == [later]
     assert isinstance(later.error, UnknownTopicOrPartition)
     assert "'later' is not known" in str(later.error)
     missing = h.put(3, topic="t", now=50.0)
-    h.acc.learn(view({"t": [0]}))
+    h.acc.placement.learn(view({"t": [0]}))
     h.acc.expire(100.0)
     assert "'t' has no partition 3, only 0 to 0" in str(missing.error)
     assert h.used() == 0
@@ -337,10 +341,10 @@ def test_topics_in_use() -> None:
     h = Harness()
     h.put(0, topic="t", now=1.0)
     h.put(0, topic="new", now=1.0)
-    assert h.acc.topics_in_use(5.0) == {"t", "new"}
-    h.acc.acknowledged(h.take(), 0, -1)
-    assert h.acc.topics_in_use(5.0) == {"new"}
-    assert h.acc.topics_in_use(0.5) == {"t", "new"}
+    assert h.acc.backlog.topics_in_use(5.0) == {"t", "new"}
+    h.acc.landing.acknowledged(h.take(), 0, -1)
+    assert h.acc.backlog.topics_in_use(5.0) == {"new"}
+    assert h.acc.backlog.topics_in_use(0.5) == {"t", "new"}
 
 
 def test_a_partition_that_the_metadata_leaves_out_has_no_leader() -> None:
@@ -349,17 +353,19 @@ def test_a_partition_that_the_metadata_leaves_out_has_no_leader() -> None:
     partitions = dict(known.by_name["t"].partitions)
     del partitions[1]
     partitions[3] = replace(partitions[2], partition=3)
-    h.acc.learn(ClusterView(by_name={"t": TopicView("t", partitions=partitions)}))
+    h.acc.placement.learn(
+        ClusterView(by_name={"t": TopicView("t", partitions=partitions)})
+    )
     h.put(1)
-    assert h.acc.outlook(0.0).is_leaderless
+    assert h.acc.outbox.outlook(0.0).is_leaderless
 
 
 def test_a_topic_that_vanishes_has_no_leaders() -> None:
     h = Harness()
     h.put(0)
-    h.acc.learn(view({}))
-    assert h.acc.outlook(0.0).is_leaderless
-    assert h.acc.outlook(0.0).nodes == ()
+    h.acc.placement.learn(view({}))
+    assert h.acc.outbox.outlook(0.0).is_leaderless
+    assert h.acc.outbox.outlook(0.0).nodes == ()
 
 
 # ---- when to send --------------------------------------------------------------------
@@ -368,7 +374,7 @@ def test_a_topic_that_vanishes_has_no_leaders() -> None:
 def test_a_batch_leaves_at_once_while_nothing_is_in_flight() -> None:
     h = Harness()
     h.put(0)
-    assert h.acc.outlook(0.0).nodes == (0,)
+    assert h.acc.outbox.outlook(0.0).nodes == (0,)
 
 
 def test_a_batch_lingers_while_something_is_in_flight() -> None:
@@ -376,15 +382,15 @@ def test_a_batch_lingers_while_something_is_in_flight() -> None:
     h.put(0)
     first = h.take()
     h.put(1, now=2.0)
-    outlook = h.acc.outlook(2.5)
+    outlook = h.acc.outbox.outlook(2.5)
     assert (outlook.nodes, outlook.wake_at) == ((), 3.0)
-    assert h.acc.outlook(3.0).nodes == (0,)
-    h.acc.is_urgent = True
-    assert h.acc.outlook(2.5).nodes == (0,)
-    h.acc.is_urgent = False
-    h.acc.acknowledged(first, 0, -1)
-    h.acc.node(0).answered()
-    assert h.acc.outlook(2.5).nodes == (0,)
+    assert h.acc.outbox.outlook(3.0).nodes == (0,)
+    h.acc.outbox.is_urgent = True
+    assert h.acc.outbox.outlook(2.5).nodes == (0,)
+    h.acc.outbox.is_urgent = False
+    h.acc.landing.acknowledged(first, 0, -1)
+    h.acc.outbox.node(0).answered()
+    assert h.acc.outbox.outlook(2.5).nodes == (0,)
 
 
 def test_a_full_batch_never_lingers() -> None:
@@ -393,7 +399,7 @@ def test_a_full_batch_never_lingers() -> None:
     h.take()
     for _ in range(3):
         h.put(1, b"x" * 150, now=2.0)
-    assert h.acc.outlook(2.0).nodes == (0,)
+    assert h.acc.outbox.outlook(2.0).nodes == (0,)
 
 
 def test_a_node_takes_only_so_many_requests() -> None:
@@ -402,9 +408,9 @@ def test_a_node_takes_only_so_many_requests() -> None:
     h.take()
     h.put(1, b"x" * 150)
     h.put(1, b"x" * 150)
-    assert h.acc.outlook(0.0).nodes == ()
-    h.acc.node(0).answered()
-    assert h.acc.outlook(0.0).nodes == (0,)
+    assert h.acc.outbox.outlook(0.0).nodes == ()
+    h.acc.outbox.node(0).answered()
+    assert h.acc.outbox.outlook(0.0).nodes == (0,)
 
 
 def test_partitions_take_turns_when_a_request_is_full() -> None:
@@ -413,11 +419,11 @@ def test_partitions_take_turns_when_a_request_is_full() -> None:
         for _ in range(2):
             h.put(partition, b"x" * 100)
     order = []
-    while batches := h.acc.drain(0, 0.0):
+    while batches := h.acc.outbox.drain(0, 0.0):
         assert len(batches) <= 2
         order.append([b.partition.partition for b in batches])
         for batch in batches:
-            h.acc.acknowledged(batch, 0, -1)
+            h.acc.landing.acknowledged(batch, 0, -1)
     assert order[:2] == [[0, 1], [2, 3]]
     assert sum(map(len, order)) == 8
 
@@ -426,7 +432,9 @@ def test_partitions_take_turns_while_others_are_on_the_wire() -> None:
     h = Harness({"t": [0] * 6}, limits=replace(LIMITS, max_request_size=400))
     for partition in range(6):
         h.put(partition, b"x" * 100)
-    order = [[b.partition.partition for b in h.acc.drain(0, 0.0)] for _ in range(3)]
+    order = [
+        [b.partition.partition for b in h.acc.outbox.drain(0, 0.0)] for _ in range(3)
+    ]
     assert order == [[0, 1], [2, 3], [4, 5]]  # none is passed over
 
 
@@ -442,8 +450,8 @@ def test_without_numbers_one_batch_of_a_partition_at_a_time() -> None:
     h.put(0, b"x" * 150)
     h.put(0, b"x" * 150)
     h.take()
-    assert h.acc.drain(0, 0.0) == []
-    assert h.acc.outlook(0.0).nodes == ()
+    assert h.acc.outbox.drain(0, 0.0) == []
+    assert h.acc.outbox.outlook(0.0).nodes == ()
 
 
 def test_with_numbers_several() -> None:
@@ -451,8 +459,8 @@ def test_with_numbers_several() -> None:
     for i in range(4):
         h.put(0, b"%d" % i * 150)
     first = h.take()
-    assert h.acc.drain(0, 0.0) == []
-    h.acc.acknowledged(first, 0, -1)
+    assert h.acc.outbox.drain(0, 0.0) == []
+    h.acc.landing.acknowledged(first, 0, -1)
     batches = [h.take() for _ in range(3)]
     assert [b.base_sequence for b in batches] == [1, 2, 3]
     (encoded,) = read_batches(batches[0].encode())
@@ -486,13 +494,13 @@ def test_acknowledged(is_idempotent: bool) -> None:
     receipt.when_settled(Told(called, 1))
     receipt.when_settled(forgotten)
     receipt.forget(forgotten)
-    h.acc.acknowledged(h.take(), 17, 99)
+    h.acc.landing.acknowledged(h.take(), 17, 99)
     receipt.forget(forgotten)
     assert receipt.is_settled
     assert (receipt.base_offset, receipt.log_append_time) == (17, 99)
     assert called == [1]
     assert h.used() == 0
-    assert h.acc.is_empty
+    assert h.acc.backlog.is_empty
 
 
 @pytest.mark.parametrize("is_idempotent", [False, True])
@@ -502,12 +510,12 @@ def test_sent_again(is_idempotent: bool, how: str) -> None:
     h.put(0)
     batch = h.take()
     cause = ValueError("no")
-    h.acc.node(0).answered()
-    getattr(h.acc, how)(batch, cause, 5.0)
+    h.acc.outbox.node(0).answered()
+    getattr(h.acc.landing, how)(batch, cause, 5.0)
     assert batch.cause is cause
-    assert h.acc.outlook(4.0).wake_at == 5.0
-    assert h.acc.drain(0, 4.0) == []
-    assert h.acc.outlook(5.0).nodes == (0,)
+    assert h.acc.outbox.outlook(4.0).wake_at == 5.0
+    assert h.acc.outbox.drain(0, 4.0) == []
+    assert h.acc.outbox.outlook(5.0).nodes == (0,)
     assert h.take(now=5.0) is batch
     assert batch.attempts == 2
     assert not batch.receipt.is_settled
@@ -516,14 +524,14 @@ def test_sent_again(is_idempotent: bool, how: str) -> None:
 def test_what_goes_again_stands_before_what_is_on_the_wire_already() -> None:
     h = Harness(is_idempotent=True)
     h.put(0, b"0" * 150)
-    h.acc.acknowledged(h.take(), 0, -1)
+    h.acc.landing.acknowledged(h.take(), 0, -1)
     for i in range(1, 3):
         h.put(0, b"%d" % i * 150)
     one, two = h.take(), h.take()
-    h.acc.refused(one, ValueError(), 0.0)
+    h.acc.landing.refused(one, ValueError(), 0.0)
     assert h.take() is one
-    h.acc.acknowledged(two, 2, -1)
-    h.acc.refused(one, ValueError(), 0.0)
+    h.acc.landing.acknowledged(two, 2, -1)
+    h.acc.landing.refused(one, ValueError(), 0.0)
     assert h.take() is one
     assert h.acc.expire(1_000.0) == [one.receipt]
 
@@ -531,15 +539,15 @@ def test_what_goes_again_stands_before_what_is_on_the_wire_already() -> None:
 def test_retries_go_in_their_order_before_new_ones() -> None:
     h = Harness(is_idempotent=True)
     h.put(0, b"0" * 150)
-    h.acc.acknowledged(h.take(), 0, -1)
+    h.acc.landing.acknowledged(h.take(), 0, -1)
     for i in range(1, 4):
         h.put(0, b"%d" % i * 150)
     one, two = h.take(), h.take()
-    h.acc.refused(two, ValueError(), 0.0)
-    h.acc.refused(one, ValueError(), 0.0)
+    h.acc.landing.refused(two, ValueError(), 0.0)
+    h.acc.landing.refused(one, ValueError(), 0.0)
     assert h.take() is one
-    assert h.acc.drain(0, 0.0) == []
-    h.acc.acknowledged(one, 1, -1)
+    assert h.acc.outbox.drain(0, 0.0) == []
+    h.acc.landing.acknowledged(one, 1, -1)
     assert h.take() is two
 
 
@@ -547,18 +555,18 @@ def test_a_new_leader_makes_waiting_needless() -> None:
     h = Harness()
     h.put(0)
     batch = h.take()
-    h.acc.refused(batch, ValueError(), 50.0)
-    h.acc.learn(view({"t": [0, 0, 1]}))  # the same leader in the same epoch
-    assert h.acc.outlook(1.0).nodes == ()
-    h.acc.learn(view({"t": [-1, 0, 1]}, epoch=1))
-    assert h.acc.outlook(1.0).is_leaderless
-    h.acc.learn(view({"t": [1, 0, 1]}, epoch=2))
-    assert h.acc.outlook(1.0).nodes == (1,)
+    h.acc.landing.refused(batch, ValueError(), 50.0)
+    h.acc.placement.learn(view({"t": [0, 0, 1]}))  # the same leader in the same epoch
+    assert h.acc.outbox.outlook(1.0).nodes == ()
+    h.acc.placement.learn(view({"t": [-1, 0, 1]}, epoch=1))
+    assert h.acc.outbox.outlook(1.0).is_leaderless
+    h.acc.placement.learn(view({"t": [1, 0, 1]}, epoch=2))
+    assert h.acc.outbox.outlook(1.0).nodes == (1,)
     # Known before the answer came: likewise.
     batch = h.take(1)
-    h.acc.learn(view({"t": [0, 0, 1]}, epoch=3))
-    h.acc.refused(batch, ValueError(), 50.0)
-    assert h.acc.outlook(1.0).nodes == (0,)
+    h.acc.placement.learn(view({"t": [0, 0, 1]}, epoch=3))
+    h.acc.landing.refused(batch, ValueError(), 50.0)
+    assert h.acc.outbox.outlook(1.0).nodes == (0,)
 
 
 @pytest.mark.parametrize("is_idempotent", [False, True])
@@ -566,7 +574,7 @@ def test_failed(is_idempotent: bool) -> None:
     h = Harness(is_idempotent=is_idempotent)
     receipt = h.put(0)
     error = ValueError("no")
-    h.acc.failed(h.take(), error)
+    h.acc.landing.failed(h.take(), error)
     assert receipt.error is error
     assert h.used() == 0
     del receipt
@@ -578,7 +586,7 @@ def test_an_error_that_was_seen_is_not_lost() -> None:
     h = Harness()
     receipt = h.put(0)
     h.put(0)
-    h.acc.failed(h.take(), ValueError())
+    h.acc.landing.failed(h.take(), ValueError())
     receipt.see(0)
     receipt.see(0)
     receipt.see(1)
@@ -588,19 +596,19 @@ def test_an_error_that_was_seen_is_not_lost() -> None:
 
 
 @pytest.mark.parametrize("is_idempotent", [False, True])
-def test_a_batch_that_is_too_large_is_divided(is_idempotent: bool) -> None:
+def test_a_batch_that_is_too_large_is_split(is_idempotent: bool) -> None:
     h = Harness(is_idempotent=is_idempotent, limits=replace(LIMITS, batch_size=900))
     receipt = h.put(0, b"0" * 10)
     for i in range(1, 9):
         h.put(0, b"%d" % i * 90)
     before = h.used()
     batch = h.take()
-    h.acc.divide(batch, ValueError("large"))
+    h.acc.landing.split(batch, ValueError("large"))
     assert h.used() <= before
     parts = []
-    while batches := h.acc.drain(0, 0.0):
+    while batches := h.acc.outbox.drain(0, 0.0):
         parts += batches
-        h.acc.acknowledged(batches[0], 100, -1)
+        h.acc.landing.acknowledged(batches[0], 100, -1)
     assert len(parts) > 1
     assert [p.attempts for p in parts] == [1] * len(parts)
     assert list(chain.from_iterable(map(values, parts))) == values(batch)
@@ -622,12 +630,12 @@ def test_bad_records_fail_alone(is_idempotent: bool) -> None:
         h.put(0, b"%d" % i)
     batch = h.take()
     bad: dict[int, Exception] = {1: ValueError("one"), 3: ValueError("three")}
-    h.acc.without(batch, bad, ValueError("batch"))
+    h.acc.landing.fail_records(batch, bad, ValueError("batch"))
     again = h.take()
     assert values(again) == [b"0", b"2"]
     if is_idempotent:
         assert again.identity == Identity(1, 1)
-    h.acc.acknowledged(again, 5, -1)
+    h.acc.landing.acknowledged(again, 5, -1)
     assert receipt.moved is not None
     fates = [(r.error or r.base_offset + i) for r, i in receipt.moved]
     assert fates == [5, bad[1], 6, bad[3]]
@@ -637,10 +645,10 @@ def test_bad_records_fail_alone(is_idempotent: bool) -> None:
 def test_a_batch_of_bad_records_only_is_gone() -> None:
     h = Harness(is_idempotent=True)
     receipt = h.put(0)
-    h.acc.without(h.take(), {0: ValueError()}, ValueError())
+    h.acc.landing.fail_records(h.take(), {0: ValueError()}, ValueError())
     assert receipt.moved is not None
     assert receipt.moved[0][0].error is not None
-    assert h.acc.is_empty
+    assert h.acc.backlog.is_empty
     h.put(0)
     assert h.take().identity == Identity(1, 1)
 
@@ -652,10 +660,10 @@ def test_a_batch_of_bad_records_only_is_gone() -> None:
 def test_what_waits_too_long_fails(is_idempotent: bool) -> None:
     h = Harness(is_idempotent=is_idempotent)
     receipt = h.put(0, now=1.0)
-    h.acc.note_cause(0, OSError("dead"))
-    h.acc.note_cause(1, OSError("not this one"))
+    h.acc.outbox.note_cause(0, OSError("dead"))
+    h.acc.outbox.note_cause(1, OSError("not this one"))
     assert h.acc.expire(100.9) == []
-    assert h.acc.outlook(100.9).wake_at == 101.0
+    assert h.acc.outbox.outlook(100.9).wake_at == 101.0
     assert h.acc.expire(101.0) == [receipt]
     assert isinstance(receipt.error, DeliveryTimeout)
     assert "never sent; last cause: dead" in str(receipt.error)
@@ -667,15 +675,15 @@ def test_what_waits_too_long_fails(is_idempotent: bool) -> None:
 def test_what_waits_to_be_sent_again_too_long_fails(is_idempotent: bool) -> None:
     h = Harness(is_idempotent=is_idempotent)
     receipt = h.put(0)
-    h.acc.lost(h.take(), ValueError("cut"), 0.0)
-    h.acc.note_cause(None, ValueError("all dead"))
+    h.acc.landing.lost(h.take(), ValueError("cut"), 0.0)
+    h.acc.outbox.note_cause(None, ValueError("all dead"))
     assert h.acc.expire(100.0) == [receipt]
     assert "sent 1 times; last cause: all dead" in str(receipt.error)
     assert h.used() == 0
 
 
 @pytest.mark.parametrize("is_idempotent", [False, True])
-@pytest.mark.parametrize("end", ["acknowledged", "failed", "lost", "divide"])
+@pytest.mark.parametrize("end", ["acknowledged", "failed", "lost", "split"])
 def test_what_expires_on_the_wire_counts_until_it_lands(
     is_idempotent: bool, end: str
 ) -> None:
@@ -683,23 +691,23 @@ def test_what_expires_on_the_wire_counts_until_it_lands(
     receipt = h.put(0)
     batch = h.take()
     assert h.acc.expire(1.0) == []
-    assert h.acc.outlook(1.0).wake_at == 100.0
+    assert h.acc.outbox.outlook(1.0).wake_at == 100.0
     assert h.acc.expire(100.0) == [receipt]
     assert h.acc.expire(101.0) == []
-    assert h.acc.outlook(101.0).wake_at == float("inf")
+    assert h.acc.outbox.outlook(101.0).wake_at == float("inf")
     assert "without an answer yet" in str(receipt.error)
     assert h.used() > 0
     if end == "acknowledged":
-        h.acc.acknowledged(batch, 0, -1)
+        h.acc.landing.acknowledged(batch, 0, -1)
     elif end == "failed":
-        h.acc.failed(batch, ValueError())
+        h.acc.landing.failed(batch, ValueError())
     elif end == "lost":
-        h.acc.lost(batch, ValueError(), 0.0)
+        h.acc.landing.lost(batch, ValueError(), 0.0)
     else:
-        h.acc.divide(batch, ValueError())
+        h.acc.landing.split(batch, ValueError())
     assert isinstance(receipt.error, DeliveryTimeout)
     assert h.used() == 0
-    assert h.acc.is_empty
+    assert h.acc.backlog.is_empty
 
 
 def test_sealing_lets_everything_leave() -> None:
@@ -708,12 +716,12 @@ def test_sealing_lets_everything_leave() -> None:
     h.take()
     two, three = h.put(1), h.put(topic="new")
     expired = h.put(2, now=-200.0)
-    (gone,) = h.acc.drain(1, 0.0)
+    (gone,) = h.acc.outbox.drain(1, 0.0)
     h.acc.expire(0.0)
     assert gone.receipt is expired
-    assert h.acc.outlook(0.0).nodes == ()
+    assert h.acc.outbox.outlook(0.0).nodes == ()
     assert {id(r) for r in h.acc.seal()} == {id(one), id(two), id(three)}
-    assert h.acc.outlook(0.0).nodes == (0,)
+    assert h.acc.outbox.outlook(0.0).nodes == (0,)
     assert h.put(1) is not two
 
 
@@ -722,7 +730,7 @@ def test_failing_all() -> None:
     h.put(0)
     on_wire = h.take()
     expired = h.put(2, now=-200.0)
-    h.acc.drain(1, 0.0)
+    h.acc.outbox.drain(1, 0.0)
     h.acc.expire(0.0)
     waiting, unknown = h.put(1), h.put(topic="new")
     seen: list[ProduceBatch | None] = []
@@ -741,8 +749,8 @@ def test_failing_all() -> None:
     assert isinstance(expired.error, DeliveryTimeout)
     assert None in seen
     assert h.acc.statistics().waiting_batches == 0
-    h.acc.failed(on_wire, ValueError())
-    assert not h.acc.is_empty  # the expired one is still on the wire
+    h.acc.landing.failed(on_wire, ValueError())
+    assert not h.acc.backlog.is_empty  # the expired one is still on the wire
 
 
 # ---- growing -------------------------------------------------------------------------
@@ -753,8 +761,8 @@ def test_a_batch_grows_while_all_requests_are_out(is_idempotent: bool) -> None:
     limits = replace(LIMITS, batch_size=900, max_in_flight=2, linger=0.0)
     h = Harness({"t": [0]}, limits, is_idempotent=is_idempotent)
     h.put(0)
-    h.acc.acknowledged(h.take(), 0, -1)  # from now on several may be under way
-    h.acc.node(0).answered()
+    h.acc.landing.acknowledged(h.take(), 0, -1)  # from now on several may be under way
+    h.acc.outbox.node(0).answered()
     h.put(0)
     on_wire = [h.take()]
     if is_idempotent:
@@ -762,12 +770,12 @@ def test_a_batch_grows_while_all_requests_are_out(is_idempotent: bool) -> None:
         on_wire.append(h.take())
     sent = [batch.encode() for batch in on_wire]
     receipts = [h.put(0, b"x" * 40) for _ in range(10)]
-    assert not is_idempotent or h.acc.outlook(0.0).nodes == ()
+    assert not is_idempotent or h.acc.outbox.outlook(0.0).nodes == ()
     assert len({id(receipt) for receipt in receipts}) == 1
     assert h.acc.statistics().waiting_batches == 1
-    h.acc.acknowledged(on_wire[0], 1, -1)
-    h.acc.node(0).answered()
-    assert h.acc.outlook(0.0).nodes == (0,)
+    h.acc.landing.acknowledged(on_wire[0], 1, -1)
+    h.acc.outbox.node(0).answered()
+    assert h.acc.outbox.outlook(0.0).nodes == (0,)
     assert h.take().count == 10
     assert [batch.encode() for batch in on_wire] == sent
 
@@ -777,9 +785,9 @@ def test_a_batch_takes_records_for_a_tenth_of_their_time() -> None:
     first = h.put(0, now=0.0)
     assert h.put(0, now=9.9) is first
     assert h.acc.expire(9.9) == []
-    assert h.acc.outlook(9.9).wake_at == 10.0
+    assert h.acc.outbox.outlook(9.9).wake_at == 10.0
     assert h.acc.expire(10.0) == []
-    assert lane(h) is None
+    assert take_directly(h) is None
     last = h.put(0, now=10.0)
     assert last is not first
     assert h.acc.expire(100.0) == [first]
@@ -797,12 +805,12 @@ def test_after_a_refusal_for_their_size_batches_are_smaller() -> None:
         h.put(0, b"x" * 80)
     batch = h.take()
     size = batch.builder.size_bytes
-    h.acc.divide(batch, ValueError("large"))
+    h.acc.landing.split(batch, ValueError("large"))
     largest = {"t": 0, "u": 0}
     for topic in largest:
         for _ in range(20):
             h.put(0, b"x" * 80, topic=topic)
-        queue = h.acc._topics[topic].queues[0]
+        queue = h.acc.backlog.topics[topic].queues[0]
         largest[topic] = max(b.builder.size_bytes for b in queue.waiting)
     assert largest["t"] <= size // 2
     assert largest["u"] > 800
@@ -822,23 +830,28 @@ def test_growing_keeps_to_its_limits(steps: list[tuple[str, int]], size: int) ->
     on_wire: deque[tuple[ProduceBatch, bytes]] = deque()
     for step, number in steps:
         if step == "put":
-            # What a lane takes is charged already.
-            if h.acc.lanes.take("t", b"x" * 90, None, (), 1, number) is None:
+            # What an open batch takes is charged already.
+            if (
+                h.acc.budget.open_batches.take("t", b"x" * 90, None, (), 1, number)
+                is None
+            ):
                 with contextlib.suppress(BufferFull):
                     h.put(number, b"x" * 90)
         elif step == "send" and len(on_wire) < 3 * 4:
-            on_wire += [(b, b.encode()) for b in h.acc.drain(0, 0.0)]
+            on_wire += [(b, b.encode()) for b in h.acc.outbox.drain(0, 0.0)]
         elif on_wire:
             batch, sent = on_wire.popleft()
             assert batch.encode() == sent
-            h.acc.acknowledged(batch, 0, -1)
-        queues = h.acc._topics["t"].queues if "t" in h.acc._topics else {}
+            h.acc.landing.acknowledged(batch, 0, -1)
+        queues = h.acc.backlog.topics["t"].queues if "t" in h.acc.backlog.topics else {}
         batches = [batch for queue in queues.values() for batch in queue.waiting]
         batches += [batch for batch, _ in on_wire]
         sizes = [batch.builder.size_bytes for batch in batches]
         assert all(each <= size for each in sizes)
         assert h.used() == sum(sizes)
-        assert h.used() <= h.acc._used == sum(b.charged for b in batches) <= 20_000
+        assert (
+            h.used() <= h.acc.budget.used == sum(b.charged for b in batches) <= 20_000
+        )
 
 
 # ---- laws ----------------------------------------------------------------------------
@@ -847,7 +860,7 @@ STEPS = st.lists(
     st.tuples(
         st.sampled_from(
             ["put"] * 4
-            + ["drain", "ack", "refuse", "lose", "fail", "divide", "bad"]
+            + ["drain", "ack", "refuse", "lose", "fail", "split", "bad"]
             + ["expire", "move", "seal"]
         ),
         st.integers(0, 7),
@@ -897,7 +910,7 @@ class World:
         self.number += 1
 
     def drain(self, number: int) -> None:
-        self.wire += self.h.acc.drain(number % 2, self.now)
+        self.wire += self.h.acc.outbox.drain(number % 2, self.now)
 
     def landing(self, number: int) -> ProduceBatch | None:
         return self.wire.pop(number % len(self.wire)) if self.wire else None
@@ -905,16 +918,16 @@ class World:
     def ack(self, number: int) -> None:
         batch = self.landing(number)
         if batch is not None:
-            self.h.acc.acknowledged(batch, 0, -1)
+            self.h.acc.landing.acknowledged(batch, 0, -1)
             if not batch.is_expired:
                 log = self.written[batch.partition.partition]
                 log.extend(int(value[:8]) for value in values(batch) if value)
 
     def refuse(self, number: int) -> None:
-        self.again(number, self.h.acc.refused)
+        self.again(number, self.h.acc.landing.refused)
 
     def lose(self, number: int) -> None:
-        self.again(number, self.h.acc.lost)
+        self.again(number, self.h.acc.landing.lost)
 
     def again(
         self, number: int, how: Callable[[ProduceBatch, Exception, float], None]
@@ -926,20 +939,22 @@ class World:
     def fail(self, number: int) -> None:
         batch = self.landing(number)
         if batch is not None:
-            self.h.acc.failed(batch, ValueError("fail"))
+            self.h.acc.landing.failed(batch, ValueError("fail"))
 
-    def divide(self, number: int) -> None:
+    def split(self, number: int) -> None:
         batch = self.landing(number)
         if batch is not None and batch.count > 1:
-            self.h.acc.divide(batch, ValueError("large"))
+            self.h.acc.landing.split(batch, ValueError("large"))
         elif batch is not None:
-            self.h.acc.failed(batch, ValueError("large"))
+            self.h.acc.landing.failed(batch, ValueError("large"))
 
     def bad(self, number: int) -> None:
         batch = self.landing(number)
         if batch is not None:
             index = number % batch.count
-            self.h.acc.without(batch, {index: ValueError("bad")}, ValueError("batch"))
+            self.h.acc.landing.fail_records(
+                batch, {index: ValueError("bad")}, ValueError("batch")
+            )
 
     def expire(self, number: int) -> None:
         self.now += number * 5
@@ -948,7 +963,7 @@ class World:
     def move(self, number: int) -> None:
         self.epoch += 1
         leaders = [number & 1, number >> 1 & 1]
-        self.h.acc.learn(view({"t": leaders}, epoch=self.epoch))
+        self.h.acc.placement.learn(view({"t": leaders}, epoch=self.epoch))
 
     def seal(self, number: int) -> None:
         self.h.acc.seal()
@@ -966,7 +981,7 @@ class World:
             self.drain(0)
             self.drain(1)
             if not self.wire:
-                if self.h.acc.is_empty:
+                if self.h.acc.backlog.is_empty:
                     break
                 continue
             self.ack(0)
@@ -991,7 +1006,7 @@ def test_the_next_deadline_is_that_of_the_oldest_on_any_wire() -> None:
         h.put(partition, now=created)
         h.take(now=created)
     assert h.acc.expire(50.0) == []
-    assert h.acc.outlook(50.0).wake_at == 101.0
+    assert h.acc.outbox.outlook(50.0).wake_at == 101.0
 
 
 def test_a_deadline_of_what_has_landed_is_forgotten_once_it_has_passed() -> None:
@@ -1001,58 +1016,58 @@ def test_a_deadline_of_what_has_landed_is_forgotten_once_it_has_passed() -> None
     h.put(1, now=5.0)
     second = h.take()
     assert h.acc.expire(6.0) == []
-    h.acc.acknowledged(first, 0, -1)
-    assert h.acc.expires_at == 100.0
+    h.acc.landing.acknowledged(first, 0, -1)
+    assert h.acc.backlog.expires_at == 100.0
     assert h.acc.expire(100.0) == []
-    assert h.acc.expires_at == 105.0
-    h.acc.acknowledged(second, 0, -1)
-    assert h.acc.outlook(101.0).wake_at == float("inf")
+    assert h.acc.backlog.expires_at == 105.0
+    h.acc.landing.acknowledged(second, 0, -1)
+    assert h.acc.outbox.outlook(101.0).wake_at == float("inf")
 
 
 # ---- leases --------------------------------------------------------------------------
 
 
-def lane(h: Harness, value: object = b"v", key: bytes | None = None) -> Any:
-    return h.acc.lanes.take("t", value, key, (), 1, None)
+def take_directly(h: Harness, value: object = b"v", key: bytes | None = None) -> Any:
+    return h.acc.budget.open_batches.take("t", value, key, (), 1, None)
 
 
 def test_records_go_into_the_open_batch_by_themselves() -> None:
     h = Harness()
-    assert lane(h) is None  # the first record of a batch asks
+    assert take_directly(h) is None  # the first record of a batch asks
     first = h.put(None)
     used = h.used()
-    delivery = lane(h, b"w")
+    delivery = take_directly(h, b"w")
     assert delivery.place()[:2] == (first, 1)
     assert first.count == 2
     assert h.used() > used  # what is charged in advance is not told
-    assert h.acc.lanes.taken == h.used()
+    assert h.acc.budget.open_batches.taken == h.used()
     batch = h.take()
     assert values(batch) == [b"v", b"w"]
     assert batch.charged == batch.builder.size_bytes == h.used()
-    assert lane(h) is None  # it is on the wire
-    h.acc.acknowledged(batch, 10, -1)
+    assert take_directly(h) is None  # it is on the wire
+    h.acc.landing.acknowledged(batch, 10, -1)
     assert delivery.result().offset == 11
     assert h.used() == 0
 
 
-def test_a_keyless_lane_ends_where_the_partition_has_had_its_share() -> None:
+def test_direct_keyless_records_end_where_the_partition_has_had_its_share() -> None:
     h = Harness(limits=replace(LIMITS, batch_size=1_000))
-    h.acc._topics.clear()
+    h.acc.backlog.topics.clear()
     h.put(None)
-    sticky = h.acc._topics["t"].sticky
+    sticky = h.acc.backlog.topics["t"].sticky
     sticky.left = 1  # as if other batches had brought them
     h.put(None)
     assert sticky.left <= 0
-    assert lane(h) is None
+    assert take_directly(h) is None
     h.rolls = iter([0.5])
     assert h.put(None).partition == 1
 
 
-def test_bytes_through_a_lane_count_for_the_share_of_a_partition() -> None:
+def test_bytes_taken_directly_count_for_the_share_of_a_partition() -> None:
     h = Harness(limits=replace(LIMITS, batch_size=1_000))
     first = h.put(None)
     h.rolls = iter([0.99])
-    while lane(h, b"v" * 90) is not None:
+    while take_directly(h, b"v" * 90) is not None:
         assert first.partition == 0
     assert h.put(None, b"v" * 90).partition == 2  # it had a batch's worth
 
@@ -1061,9 +1076,9 @@ def test_keyless_records_leave_no_part_of_a_batch_behind() -> None:
     h = Harness(limits=replace(LIMITS, batch_size=1_000, buffer_memory=100_000))
     h.rolls = iter(number / 97 for number in range(97))
     for number in range(700):
-        if lane(h, b"v" * (number % 50)) is None:
+        if take_directly(h, b"v" * (number % 50)) is None:
             h.put(None, b"v" * (number % 50))
-    batches = [batch for q in h.acc._active.values() for batch in q.waiting]
+    batches = [batch for q in h.acc.backlog.active.values() for batch in q.waiting]
     full = [batch.builder.size_bytes for batch in batches if batch.is_sealed]
     assert len(batches) == len(full) + 1  # the one that fills now
     assert len(full) > 20
@@ -1081,26 +1096,26 @@ def test_a_lease_ends_when_the_batch_is_sealed_given_up_or_expired() -> None:
     h = Harness()
     h.put(None)
     h.acc.seal()
-    assert lane(h) is None
+    assert take_directly(h) is None
     h.put(None)
-    assert h.acc.lanes.take("t", b"v", None, (), None, None) is not None
+    assert h.acc.budget.open_batches.take("t", b"v", None, (), None, None) is not None
     h.acc.expire(100.0)
-    assert lane(h) is None
+    assert take_directly(h) is None
     assert h.used() == 0
     h.put(None)
     h.acc.fail_all(lambda _: ValueError())
-    assert lane(h) is None
+    assert take_directly(h) is None
     assert h.used() == 0
 
 
 def test_a_key_goes_where_new_metadata_says() -> None:
     h = Harness({"t": [0]})
     h.put(None, key=b"k")
-    assert lane(h, key=b"k").place()[0].partition == 0
-    h.acc.learn(view({"t": [0] * 7}))
-    assert lane(h, key=b"k") is None
+    assert take_directly(h, key=b"k").place()[0].partition == 0
+    h.acc.placement.learn(view({"t": [0] * 7}))
+    assert take_directly(h, key=b"k") is None
     where = h.put(None, key=b"k").partition
-    assert where == lane(h, key=b"k").place()[0].partition != 0
+    assert where == take_directly(h, key=b"k").place()[0].partition != 0
 
 
 def test_many_partitions_share_the_room() -> None:
@@ -1109,85 +1124,118 @@ def test_many_partitions_share_the_room() -> None:
     for partition in range(50):
         h.put(partition)
     for partition in range(50):
-        assert h.acc.lanes.take("t", b"w", None, (), 1, partition) is not None
-    assert h.acc._used <= 200_000
+        assert (
+            h.acc.budget.open_batches.take("t", b"w", None, (), 1, partition)
+            is not None
+        )
+    assert h.acc.budget.used <= 200_000
     taken = 2
-    while h.acc.lanes.take("t", b"v" * 20, None, (), 1, 7) is not None:
+    while h.acc.budget.open_batches.take("t", b"v" * 20, None, (), 1, 7) is not None:
         taken += 1
-    batch = h.acc._topics["t"].queues[7].waiting[0]
+    batch = h.acc.backlog.topics["t"].queues[7].waiting[0]
     assert batch.builder.size_bytes <= batch.charged < 4_100  # its share is used up
     assert h.put(7, b"v" * 20).count == taken + 1
-    assert h.acc.lanes.take("t", b"v" * 20, None, (), 1, 7) is not None  # the next one
-    h.acc.end_leases()
-    assert h.acc._used == h.used()
+    assert (
+        h.acc.budget.open_batches.take("t", b"v" * 20, None, (), 1, 7) is not None
+    )  # the next one
+    h.acc.budget.end_leases()
+    assert h.acc.budget.used == h.used()
 
 
 def test_a_share_that_is_too_small_is_not_leased() -> None:
     h = Harness(limits=replace(LIMITS, batch_size=4_000, buffer_memory=4_000))
     h.put(None)
-    assert lane(h) is not None
+    assert take_directly(h) is not None
     h.put(1, b"v" * 900)
     h.put(2, b"v" * 900)
-    assert h.acc.lanes.take("t", b"v", None, (), 1, 2) is None
+    assert h.acc.budget.open_batches.take("t", b"v", None, (), 1, 2) is None
     h.put(1, b"v" * 900)  # needs what was set aside for the first
-    assert lane(h) is None
+    assert take_directly(h) is None
     h.put(2, b"v" * 900)
     with pytest.raises(BufferFull):
         h.put(2, b"v" * 900)
     assert h.used() <= 4_000
 
 
-def test_nothing_is_leased_while_it_is_forbidden() -> None:
+def test_nothing_is_leased_while_there_is_a_barrier() -> None:
     h = Harness()
     h.put(None)
-    h.acc.allow_leases(allowed=False)
-    assert lane(h) is None
+    h.acc.gate.raise_barrier(Barrier.BACKPRESSURE)
+    assert take_directly(h) is None
     h.put(None)
-    assert lane(h) is None
-    h.acc.allow_leases(allowed=True)
+    assert take_directly(h) is None
+    h.acc.gate.remove_barrier(Barrier.BACKPRESSURE)
     h.put(None)
-    assert lane(h) is not None
+    assert take_directly(h) is not None
+
+
+def test_a_gate_is_open_while_there_is_no_barrier() -> None:
+    gate = Gate()
+    assert gate.may_lease()
+    gate.raise_barrier(Barrier.CLOSED)
+    gate.raise_barrier(Barrier.BACKPRESSURE)
+    gate.remove_barrier(Barrier.BACKPRESSURE)
+    assert not gate.may_lease()
+    gate.remove_barrier(Barrier.CLOSED)
+    assert gate.may_lease()
+    gate.is_lone = True
+    assert not gate.may_lease()
+
+
+def test_each_barrier_keeps_records_out_of_open_batches() -> None:
+    h = Harness()
+    h.put(None)
+    assert take_directly(h) is not None
+    for barrier in Barrier:
+        h.acc.gate.raise_barrier(barrier)
+        assert take_directly(h) is None
+    for barrier in Barrier:
+        h.put(None)
+        assert take_directly(h) is None
+        h.acc.gate.remove_barrier(barrier)
+    h.put(None)
+    assert take_directly(h) is not None
 
 
 def test_a_batch_that_leaves_before_others_can_join_it_is_not_leased() -> None:
     h = Harness()
-    h.acc.is_lone = True
+    h.acc.gate.is_lone = True
     h.put(None)
-    assert lane(h) is None
-    h.acc.is_lone = False
+    assert take_directly(h) is None
+    h.acc.gate.is_lone = False
     h.put(None)
-    assert lane(h) is not None
+    assert take_directly(h) is not None
 
 
 def test_a_custom_partitioner_is_asked_about_every_record() -> None:
     h = Harness(custom=lambda *_: 1)
     h.put(None)
-    assert lane(h) is None
+    assert take_directly(h) is None
 
 
 def test_all_is_sent_when_nothing_waits() -> None:
     h = Harness()
-    assert h.acc.is_all_sent
+    assert h.acc.backlog.is_all_sent
     h.put(None)
-    assert not h.acc.is_all_sent
+    assert not h.acc.backlog.is_all_sent
     h.take()
-    assert h.acc.is_all_sent
+    assert h.acc.backlog.is_all_sent
     h.put(None, topic="unknown")
-    assert not h.acc.is_all_sent
+    assert not h.acc.backlog.is_all_sent
 
 
-def test_a_topic_is_in_use_as_long_as_lanes_take_records() -> None:
+def test_a_topic_is_in_use_as_long_as_open_batches_take_records() -> None:
     h = Harness()
     h.put(None, now=1.0)
-    assert lane(h) is not None  # some time later
-    h.acc.acknowledged(h.take(now=9.0), 0, -1)
-    assert h.acc.topics_in_use(8.0) == {"t"}
+    assert take_directly(h) is not None  # some time later
+    h.acc.landing.acknowledged(h.take(now=9.0), 0, -1)
+    assert h.acc.backlog.topics_in_use(8.0) == {"t"}
 
 
 def drained(h: Harness) -> list[ProduceBatch]:
-    batches = h.acc.drain(0, 0.0) + h.acc.drain(1, 0.0)
+    batches = h.acc.outbox.drain(0, 0.0) + h.acc.outbox.drain(1, 0.0)
     for batch in batches:
-        h.acc.acknowledged(batch, 0, -1)
+        h.acc.landing.acknowledged(batch, 0, -1)
     return batches
 
 
@@ -1195,7 +1243,9 @@ def drained(h: Harness) -> list[ProduceBatch]:
 @given(
     script=st.lists(
         st.tuples(
-            st.sampled_from(["put", "lane", "lane", "lane", "take", "seal", "tight"]),
+            st.sampled_from(
+                ["put", "direct", "direct", "direct", "take", "seal", "tight"]
+            ),
             st.none() | st.binary(max_size=3),
             st.integers(0, 120),
         ),
@@ -1214,16 +1264,16 @@ def test_leases_lose_no_byte_and_no_record(script: list[tuple]) -> None:
             except BufferFull:
                 continue
             taken.append(value)
-        elif what == "lane" and lane(h, value, key) is not None:
+        elif what == "direct" and take_directly(h, value, key) is not None:
             taken.append(value)
         elif what == "take":
             batches += drained(h)
         elif what == "seal":
             h.acc.seal()
-        elif what == "tight" and h.acc.reserve(500):
-            h.acc.release(500)
-        assert h.acc._used <= 600
-        waiting = [b for q in h.acc._active.values() for b in q.waiting]
+        elif what == "tight" and h.acc.budget.reserve(500):
+            h.acc.budget.release(500)
+        assert h.acc.budget.used <= 600
+        waiting = [b for q in h.acc.backlog.active.values() for b in q.waiting]
         assert h.used() == sum(b.builder.size_bytes for b in waiting)
     while left := drained(h):
         batches += left

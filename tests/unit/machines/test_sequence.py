@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -14,19 +13,20 @@ from hypothesis.stateful import (
 
 from kafkaio._machines.sequence import (
     MAX_UNDER_WAY,
+    UNNUMBERED,
     Identity,
-    Numbered,
     PartitionSequence,
     ProducerIdentity,
     advance,
 )
 
 
-class Batch(Numbered):
-    __slots__ = ("_count", "label")
-
+class Batch:
     def __init__(self, count: int = 1, label: int = 0) -> None:
-        super().__init__()
+        self.identity: Identity | None = None
+        self.base_sequence = UNNUMBERED
+        self.is_on_wire = False
+        self.is_uncertain = False
         self._count = count
         self.label = label
 
@@ -58,11 +58,6 @@ def send_new(sequence: PartitionSequence[Batch], *batches: Batch) -> None:
     for batch in batches:
         assert sequence.sendable(batch) is batch
         sequence.sent(batch)
-
-
-def test_a_batch_without_a_count_is_no_batch() -> None:
-    with pytest.raises(NotImplementedError):
-        _ = Numbered().count
 
 
 def test_numbers_wrap_at_two_to_the_31() -> None:

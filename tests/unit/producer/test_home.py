@@ -215,7 +215,7 @@ def _uses_in_child(producer: Producer, delivery: Awaitable[object]) -> int:
                 wrong += 1
             else:
                 wrong += 1
-        wrong += producer._left_open() is not None
+        wrong += producer._life.left_open is not None
     except BaseException:  # noqa: BLE001  (nothing may get past the fork)
         return 100
     return wrong

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
+from pydoc import plain, render_doc
 from typing import Any
 
 import pytest
@@ -545,6 +547,46 @@ async def test_send_many_larger_than_the_buffer(make: MakeProducer, logs: Logs) 
 
 
 # ---- back-pressure -------------------------------------------------------------------
+
+
+def test_enqueue_nowait_is_a_method_like_the_others() -> None:
+    method = Producer.enqueue_nowait
+    signature = inspect.signature(method)
+    assert signature == inspect.signature(Producer.enqueue).replace(
+        return_annotation="Delivery"
+    )
+    assert list(signature.parameters) == [
+        *("self", "topic", "value", "key", "headers", "timestamp", "partition")
+    ]
+    assert (method.__name__, method.__module__) == (
+        *("enqueue_nowait", "kafkaio.producer.producer"),
+    )
+    producer = Producer()
+    assert producer.enqueue_nowait.__self__ is producer
+    assert "enqueue_nowait" not in vars(producer)
+    assert "or raise BufferFull" in plain(render_doc(producer.enqueue_nowait))
+    assert "enqueue_nowait(self, topic: 'str'" in plain(render_doc(Producer))
+
+
+async def test_a_subclass_overrides_enqueue_nowait(
+    cluster: FakeCluster, logs: Logs
+) -> None:
+    class Tagging(Producer):
+        tagged = 0
+
+        def enqueue_nowait(self, topic: str, value: object, **options: Any) -> Delivery:
+            self.tagged += 1
+            assert isinstance(value, bytes)
+            return super().enqueue_nowait(topic, b"tagged " + value, **options)
+
+    config = ProducerConfig.of(cluster.bootstrap, {})
+    async with Tagging.from_config(config, dial=cluster.dial) as producer:
+        await producer.enqueue_nowait("one", b"0")
+        deliveries = [producer.enqueue_nowait("one", b"%d" % n) for n in range(1, 9)]
+        for delivery in deliveries:
+            await delivery
+        assert producer.tagged == 9
+    assert logs.values("one") == [b"tagged %d" % n for n in range(9)]
 
 
 async def test_enqueue_waits_for_room_first_come_first_served(
@@ -1176,7 +1218,7 @@ async def test_used_up_epochs_ask_for_a_new_id(make: MakeProducer, logs: Logs) -
 async def test_nothing_happens_in_the_constructor() -> None:
     producer = Producer("nowhere:1", linger_ms=7)
     assert producer.config.linger_ms == 7
-    assert repr(producer).startswith("<Producer 'kafkaio' NEW | 0 topics")
+    assert repr(producer).startswith("<Producer 'kafkaio' new | 0 topics")
     with pytest.raises(ClosedError, match="not started"):
         await producer.send("one", b"v")
     await producer.close()
@@ -1210,7 +1252,7 @@ async def test_sends_after_close_are_refused(make: MakeProducer) -> None:
         producer.enqueue_nowait("one", b"v")
     with pytest.raises(ClosedError):
         await producer.flush()
-    assert producer.statistics().state == "CLOSED"
+    assert producer.statistics().state == "closed"
 
 
 async def test_close_sends_what_was_enqueued(make: MakeProducer, logs: Logs) -> None:
@@ -1258,7 +1300,7 @@ async def test_a_cancelled_close_fails_the_rest_at_once(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert isinstance(sent.exception(), ClosedError)
-    assert producer.statistics().state == "CLOSED"
+    assert producer.statistics().state == "closed"
 
 
 async def test_close_without_a_cluster_is_bounded(
@@ -1283,7 +1325,7 @@ async def test_start_fails_without_a_cluster(
     producer = make()
     with pytest.raises(Exception, match="broker0"):
         await producer.start(timeout=1)
-    assert producer.statistics().state == "CLOSED"
+    assert producer.statistics().state == "closed"
 
 
 async def test_flush_waits_for_what_came_before(
@@ -1340,9 +1382,11 @@ async def test_a_shared_client_that_closes_fails_what_is_left(
     await producer.close()
 
 
-@pytest.mark.parametrize("broken_part", ["acknowledged", "outlook"])
+@pytest.mark.parametrize(
+    ("part", "method"), [("landing", "acknowledged"), ("outbox", "outlook")]
+)
 async def test_a_crash_fails_everything_with_its_cause(
-    make: MakeProducer, monkeypatch: pytest.MonkeyPatch, broken_part: str
+    make: MakeProducer, monkeypatch: pytest.MonkeyPatch, part: str, method: str
 ) -> None:
     async with make(buffer_memory=3_000) as producer:
         await producer.partitions_for("one")
@@ -1352,7 +1396,7 @@ async def test_a_crash_fails_everything_with_its_cause(
         def broken(*_: object) -> None:
             raise ZeroDivisionError("a bug")
 
-        monkeypatch.setattr(producer._accumulator, broken_part, broken)
+        monkeypatch.setattr(getattr(producer._accumulator, part), method, broken)
         for delivery in deliveries:
             with pytest.raises(InternalError, match="a bug") as caught:
                 await delivery
@@ -1361,7 +1405,7 @@ async def test_a_crash_fails_everything_with_its_cause(
             await waiting
         with pytest.raises(InternalError):
             await producer.send("one", b"v")
-        assert producer.statistics().state == "CRASHED"
+        assert producer.statistics().state == "failed"
 
 
 async def test_no_task_is_left(make: MakeProducer, cluster: FakeCluster) -> None:

@@ -9,12 +9,12 @@ import pytest
 
 from kafkaio._machines.partitioner import key_partition
 from kafkaio.errors import (
+    ArgumentValueError,
     BrokerError,
     ClosedError,
     KafkaTimeout,
     RecordTooLarge,
     UnknownTopicOrPartition,
-    UsageError,
 )
 from kafkaio.producer import DeliveriesFailed
 from kafkaio.protocol.api_keys import ApiKey
@@ -142,15 +142,15 @@ async def test_all_is_checked_before_a_row_is_taken_in(make: MakeProducer) -> No
         }
     )
     async with make() as producer:
-        with pytest.raises(KeyError, match="no column 'y'"):
+        with pytest.raises(ArgumentValueError, match="no column 'y'"):
             await producer.send_table("one", table, key="y")
-        with pytest.raises(UsageError, match="column 'n' is int64"):
+        with pytest.raises(ArgumentValueError, match="column 'n' is int64"):
             await producer.send_table("one", table, value="n")
-        with pytest.raises(UsageError, match="the timestamp -1"):
+        with pytest.raises(ArgumentValueError, match="the timestamp -1"):
             await producer.send_table("one", table, timestamp="t")
         with pytest.raises(RecordTooLarge, match="a row takes up to 2097"):
             await producer.send_table("one", table, value="large")
-        with pytest.raises(ValueError, match="negative"):
+        with pytest.raises(ArgumentValueError, match="negative"):
             await producer.send_table("one", table, partition=-1)
         with pytest.raises(UnknownTopicOrPartition):
             await producer.send_table("nowhere", table)

@@ -71,6 +71,12 @@ _COMMIT_LIMIT: Final = 6.0
 _MEMBER_ID_LIMIT: Final = 2.0
 
 #: How the state changes by what the table of reactions says about an error.
+#: States in which an answer that is under way decides on the generation.
+_REBALANCING: Final = frozenset({State.JOINING, State.ASSIGNING, State.SYNCING})
+#: States in which no SyncGroup of the present generation is to come.
+_SYNC_GIVEN_UP: Final = frozenset(
+    {State.PREPARING, State.JOINING, State.UNSUBSCRIBING, State.LEAVING}
+)
 _STEP_EVENTS: Final = {
     Step.RESET_GENERATION: Event.GENERATION_LOST,
     Step.RESET_MEMBER: Event.MEMBER_LOST,
@@ -166,6 +172,7 @@ class ClassicMembership(Membership):
         "_sent_owned",
         "_sent_topics",
         "_sent_withheld",
+        "_synced_generation",
         "_ticket",
         "_topics",
         "assignor_name",
@@ -198,6 +205,9 @@ class ClassicMembership(Membership):
         # The last assignment and its generation, for sticky assignors.
         self._latest = frozenset[TopicPartition]()
         self._latest_generation = -1
+        # The last generation that was completed by a SyncGroup, -1 if none was since
+        # the partitions were lost.
+        self._synced_generation = -1
         self._heartbeat = Heartbeat(config.interval, config.session)
         # When to check that the coordinator is alive while it keeps a request waiting.
         self._probe_timer = Heartbeat(config.interval, config.session)
@@ -504,8 +514,8 @@ class ClassicMembership(Membership):
 
     @property
     def is_joining(self) -> bool:
-        """Whether a JoinGroup is due or under way; its answer tells the generation."""
-        return self.state is State.JOINING
+        """Whether the answer to a JoinGroup or SyncGroup decides on the generation."""
+        return self.state in _REBALANCING
 
     def commit_refused(
         self, code: int, identity: tuple[str, int], now: float, roll: float
@@ -519,6 +529,24 @@ class ClassicMembership(Membership):
         elif code == ErrorCode.FENCED_INSTANCE_ID:
             self._refused(self._error(code, "OffsetCommit"), now)
         return self._advance(now)
+
+    def restore_generation(self) -> bool:
+        """Return to the generation before, if the present one was never completed.
+
+        JoinGroup tells a generation that the coordinator does not store before the
+        leader's SyncGroup. If the coordinator moves to another broker in between, that
+        one knows only the generation before, in which the partitions that this member
+        still owns are its own. So commits of them are valid under that generation,
+        until the next JoinGroup is answered. If the generation was completed for other
+        members, the coordinator refuses the one before.
+
+        It stays while a SyncGroup is under way, whose answer decides.
+        """
+        is_completed = self._synced_generation in {-1, self.generation}
+        if is_completed or self.state not in _SYNC_GIVEN_UP:
+            return False
+        self.generation = self._synced_generation
+        return True
 
     def request_failed(
         self, ticket: int, error: KafkaError, now: float, roll: float
@@ -567,6 +595,7 @@ class ClassicMembership(Membership):
     def _adopt(self, assigned: frozenset[TopicPartition], now: float) -> None:
         self._failures = 0
         self._heartbeat.start(now)
+        self._synced_generation = self.generation
         if not all(tp.topic in self._subscribed() for tp in assigned):
             self._reason = "the subscription changed during the rebalance"
             self._fire(Event.SYNCED_STALE, now)
@@ -683,7 +712,7 @@ class ClassicMembership(Membership):
 
     def _forget_generation(self, now: float) -> None:
         del now
-        self.generation = -1
+        self.generation = self._synced_generation = -1
         self._free = frozenset()
         self._leadership = None
         self._ticket = self._heartbeat_ticket = 0

@@ -363,6 +363,38 @@ def test_a_sync_that_fails_in_passing_joins_again(code: E) -> None:
     assert driver.one(fx.SendJoin).member_id == "me"
 
 
+def test_a_generation_that_no_sync_completed_can_be_undone() -> None:
+    driver = Driver().stable(tps(0))
+    machine = driver.machine
+    assert not machine.restore_generation()  # this one is complete
+    driver.wait(3.0)
+    driver.beat(E.REBALANCE_IN_PROGRESS)
+    driver.joined()
+    assert machine.generation == 2
+    assert machine.is_joining
+    assert not machine.restore_generation()  # the answer to the SyncGroup decides
+    driver.synced(error_code=E.NOT_COORDINATOR)
+    assert (driver.state, machine.generation) == (State.JOINING, 2)
+    assert machine.restore_generation()
+    assert machine.generation == 1
+    assert not machine.restore_generation()
+    assert machine.ledger.owned == tps(0)
+    driver.wait(1.0)
+    driver.joined()
+    driver.synced(tps(0))
+    assert (driver.state, machine.generation) == (State.STABLE, 3)
+
+
+def test_a_lost_member_has_no_generation_to_return_to() -> None:
+    driver = Driver().stable(tps(0))
+    driver.wait(3.0)
+    driver.beat(E.ILLEGAL_GENERATION)
+    driver.joined()
+    driver.synced(error_code=E.NOT_COORDINATOR)
+    assert not driver.machine.restore_generation()
+    assert driver.machine.generation == 2
+
+
 @pytest.mark.parametrize(
     ("code", "member_id"),
     [

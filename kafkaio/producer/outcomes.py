@@ -1,15 +1,23 @@
-"""What the answer to a Produce request means for each of its batches."""
+"""Outcomes: what the answer to a produce request means for each of its batches.
+
+Each batch of a request lands once (`kafkaio._machines.accumulator.landing`): it is
+acknowledged, sent again, split, sent again without its bad records, or failed. The
+table of reactions (`kafkaio._machines.reactions`) says which error leads to what. An
+answer that leaves open whether the batch was appended is kept apart from one that does
+not, because the sequence numbers depend on it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
-from kafkaio._machines.accumulator import Accumulator, ProduceBatch
+from kafkaio._machines.accumulator import Landing, ProduceBatch
 from kafkaio._machines.backoff import Backoff
+from kafkaio._machines.metadata import Endpoint
 from kafkaio._machines.reactions import Reaction, Step, known_code, reaction
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
-from kafkaio.client.cluster import Cluster
 from kafkaio.config import ProducerConfig
 from kafkaio.errors import BrokerError, KafkaError, ProtocolError, RecordTooLarge
 from kafkaio.protocol.api_keys import ApiKey
@@ -19,10 +27,11 @@ from kafkaio.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceResponse,
 )
+from kafkaio.types import TopicPartition
 
-__all__ = ["Replies"]
+__all__ = ["Outcomes"]
 
-#: The broker may have appended the batch all the same.
+#: Errors after which the batch may have been appended nevertheless.
 _MAY_BE_WRITTEN = frozenset(
     (
         ErrorCode.UNKNOWN_SERVER_ERROR,
@@ -32,7 +41,7 @@ _MAY_BE_WRITTEN = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
     )
 )
-#: Answers that tell who leads instead (KIP-951).
+#: Errors whose answer names the current leader (KIP-951).
 _LEADS_ELSEWHERE = frozenset(
     (
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -41,27 +50,46 @@ _LEADS_ELSEWHERE = frozenset(
 )
 
 
-class Replies:
-    """Tells the accumulator what became of batches.
+class Leaders(Protocol):
+    """The metadata, as far as answers to produce requests change it."""
+
+    def apply_leader_hint(
+        self,
+        tp: TopicPartition,
+        leader_id: int,
+        leader_epoch: int,
+        endpoints: Iterable[Endpoint] = (),
+    ) -> bool:
+        """Take over the leader that an answer names; whether it is a newer one."""
+        ...
+
+    def request_refresh(self, *topics: str) -> None:
+        """Ask for fresh metadata."""
+
+
+class Outcomes:
+    """Lands batches by what their requests led to.
 
     Args:
-        cluster: learns of leaders that moved.
+        leaders: notes leaders that moved.
+        observer: hears of retries and failures.
         config: retries and back-off.
-        accumulator: whose batches these are.
+        landing: settles batches or puts them back.
     """
 
     def __init__(
-        self, cluster: Cluster, config: ProducerConfig, accumulator: Accumulator
+        self,
+        leaders: Leaders,
+        observer: Observer,
+        config: ProducerConfig,
+        landing: Landing,
     ) -> None:
-        self._cluster = cluster
-        self._accumulator = accumulator
+        self._leaders = leaders
+        self._observer = observer
+        self._landing = landing
         self._retries = config.retries
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self._is_idempotent = bool(config.enable_idempotence)
-
-    @property
-    def _observer(self) -> Observer:
-        return self._cluster.observer
 
     def answered(
         self,
@@ -69,11 +97,11 @@ class Replies:
         names: Mapping[int, str],
         response: ProduceResponse,
     ) -> None:
-        """Settle the batches of one request by the broker's answer.
+        """Land the batches of one request by the broker's answer.
 
         Args:
-            batches: what the request carried.
-            names: the topics that went by their ids, by the number of the id.
+            batches: the batches of the request.
+            names: the topics that were sent by id, by the number of the id.
             response: the answer.
         """
         answers: dict[tuple[str, int], PartitionProduceResponse] = {}
@@ -88,26 +116,26 @@ class Replies:
             elif answer_to_batch.error_code:
                 self._judge(batch, answer_to_batch, response)
             else:
-                self._accumulator.acknowledged(
+                self._landing.acknowledged(
                     batch,
                     answer_to_batch.base_offset,
                     answer_to_batch.log_append_time_ms,
                 )
 
     def unanswered(self, batches: Sequence[ProduceBatch], error: Exception) -> None:
-        """Settle the batches of a request that was lost, timed out or could not go."""
+        """Land the batches of a request that was lost, timed out or not sent."""
         is_retriable = isinstance(error, KafkaError) and error.retriable
         for batch in batches:
             if is_retriable:
                 self._again(batch, error, may_be_written=True)
-                self._cluster.request_refresh(batch.partition.topic)
+                self._leaders.request_refresh(batch.partition.topic)
             else:
                 self._fail(batch, error)
 
     def unacknowledged(self, batches: Sequence[ProduceBatch]) -> None:
-        """Settle the batches of a request that asked for no answer (``acks=0``)."""
+        """Land the batches of a request that has no answer (``acks=0``)."""
         for batch in batches:
-            self._accumulator.acknowledged(batch, -1, -1)
+            self._landing.acknowledged(batch, -1, -1)
 
     def _no_answer(self, batch: ProduceBatch) -> None:
         topic, partition = batch.partition
@@ -121,42 +149,42 @@ class Replies:
         response: ProduceResponse,
     ) -> None:
         code = known_code(answer.error_code)
-        asked = reaction(ApiKey.PRODUCE, code)
-        if asked.step is Step.SUCCESS:
-            self._accumulator.acknowledged(
+        what = reaction(ApiKey.PRODUCE, code)
+        if what.step is Step.SUCCESS:
+            self._landing.acknowledged(
                 batch, answer.base_offset, answer.log_append_time_ms
             )
             return
         topic, partition = batch.partition
-        said = f": {answer.error_message}" if answer.error_message else ""
-        error = broker_error(answer.error_code, f"{topic}-{partition}{said}")
+        detail = f": {answer.error_message}" if answer.error_message else ""
+        error = broker_error(answer.error_code, f"{topic}-{partition}{detail}")
         if code in _LEADS_ELSEWHERE and answer.current_leader.leader_id >= 0:
-            self._cluster.apply_leader_hint(
+            self._leaders.apply_leader_hint(
                 batch.partition,
                 answer.current_leader.leader_id,
                 answer.current_leader.leader_epoch,
                 response.node_endpoints,
             )
-        if asked.refresh_metadata:
-            self._cluster.request_refresh(topic)
-        self._refused(batch, answer, asked, error)
+        if what.refresh_metadata:
+            self._leaders.request_refresh(topic)
+        self._refused(batch, answer, what, error)
 
     def _refused(
         self,
         batch: ProduceBatch,
         answer: PartitionProduceResponse,
-        asked: Reaction,
+        what: Reaction,
         error: BrokerError,
     ) -> None:
-        if asked.step is Step.SPLIT_BATCH:
+        if what.step is Step.SPLIT_BATCH:
             self._too_large(batch, error)
-        elif asked.step is Step.CHECK_SEQUENCE and self._is_idempotent:
+        elif what.step is Step.CHECK_SEQUENCE and self._is_idempotent:
             self._check_sequence(batch, answer, error)
-        elif asked.retry:
+        elif what.retry:
             code = known_code(answer.error_code)
             self._again(batch, error, may_be_written=code in _MAY_BE_WRITTEN)
         elif answer.record_errors:
-            self._blame(batch, answer, error)
+            self._fail_listed(batch, answer, error)
         else:
             self._fail(batch, error)
 
@@ -166,33 +194,33 @@ class Replies:
         if batch.attempts > self._retries:
             self._fail(batch, error)
         elif may_be_written:
-            self._accumulator.lost(batch, error, self._retry_at(batch, error))
+            self._landing.lost(batch, error, self._retry_at(batch, error))
         else:
-            self._accumulator.refused(batch, error, self._retry_at(batch, error))
+            self._landing.refused(batch, error, self._retry_at(batch, error))
 
     def _retry_at(self, batch: ProduceBatch, error: Exception) -> float:
         delay = self._backoff.delay(batch.attempts - 1, roll())
         topic, partition = batch.partition
-        what = f"produce to {topic}-{partition}"
-        self._observer.retrying(what, batch.attempts, delay, error)
+        operation = f"produce to {topic}-{partition}"
+        self._observer.retrying(operation, batch.attempts, delay, error)
         return now() + delay
 
     def _check_sequence(
         self, batch: ProduceBatch, answer: PartitionProduceResponse, error: BrokerError
     ) -> None:
-        # A gap is never the record's fault, so retries do not count here: the
+        # A gap is never caused by the records, so retries do not count here. The
         # delivery timeout is the limit.
         retry_at = self._retry_at(batch, error)
         if known_code(answer.error_code) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-            self._accumulator.out_of_order(batch, error, retry_at)
+            self._landing.out_of_order(batch, error, retry_at)
         elif answer.log_start_offset == -1:
-            self._accumulator.refused(batch, error, retry_at)
+            self._landing.refused(batch, error, retry_at)
         else:
-            self._accumulator.forgotten(batch, error, retry_at)
+            self._landing.forgotten(batch, error, retry_at)
 
     def _too_large(self, batch: ProduceBatch, error: BrokerError) -> None:
         if batch.count > 1:
-            self._accumulator.divide(batch, error)
+            self._landing.split(batch, error)
             return
         too_large = RecordTooLarge(
             f"{error}: the record of {batch.builder.size_bytes} bytes is larger than "
@@ -201,24 +229,24 @@ class Replies:
         too_large.__cause__ = error
         self._fail(batch, too_large)
 
-    def _blame(
+    def _fail_listed(
         self, batch: ProduceBatch, answer: PartitionProduceResponse, error: BrokerError
     ) -> None:
-        # The broker dropped the whole batch because of the records it lists.
+        # The broker refused the whole batch because of the records that it lists.
         bad: dict[int, Exception] = {}
         for entry in answer.record_errors:
-            said = entry.batch_index_error_message
+            detail = entry.batch_index_error_message
             if 0 <= entry.batch_index < batch.count:
                 bad[entry.batch_index] = broker_error(
-                    answer.error_code, said or str(answer.error_message or error)
+                    answer.error_code, detail or str(answer.error_message or error)
                 )
         if not bad:
             self._fail(batch, error)
             return
         self._observer.record_failed(batch.partition, error, len(bad))
-        self._accumulator.without(batch, bad, error)
+        self._landing.fail_records(batch, bad, error)
 
     def _fail(self, batch: ProduceBatch, error: Exception) -> None:
         if not batch.is_expired:
             self._observer.record_failed(batch.partition, error, batch.count)
-        self._accumulator.failed(batch, error)
+        self._landing.failed(batch, error)

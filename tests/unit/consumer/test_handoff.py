@@ -8,7 +8,8 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from kafkaio._machines.offsets import OffsetLedger
-from kafkaio.consumer.threaded.handoff import Moment, Window
+from kafkaio.consumer.reading.progress import HandedOut
+from kafkaio.consumer.threaded.handoff import Handoff
 from kafkaio.types import Record, TopicPartition
 
 TPS = [TopicPartition("t", n) for n in range(3)]
@@ -78,88 +79,88 @@ STEPS = st.one_of(
 @given(st.lists(STEPS, max_size=40))
 def test_each_record_once_and_only_what_is_done_is_finished(steps: list[Any]) -> None:
     desk = Desk()
-    window = Window(desk)  # type: ignore[arg-type]  # as much of an engine as it needs
+    handoff = Handoff(desk, lambda: desk.has_word)
     taken: list[Record] = []
     at_work: list[Record] = []
     # A commit that was called for and has not arrived yet, and what it is of.
-    called: tuple[Moment, list[Record]] = window.moment(), []
+    called: tuple[HandedOut, list[Record]] = handoff.mark(), []
     done: list[Record] = []
     for step in steps:
         if step == "take":
-            if (got := window.take()) is not None:
+            if (got := handoff.take()) is not None:
                 taken.append(got)
                 done, at_work = done + at_work, [got]
         elif step == "commit":
-            called = window.moment(), list(taken)
+            called = handoff.mark(), list(taken)
         elif step == "sync" or step == "acknowledge":
-            window.sync()
+            handoff.sync()
             if step == "acknowledge":
                 moment, handed = called
-                window.acknowledge(moment, [*desk.ledger.unfinished])
+                handoff.acknowledge(moment, [*desk.ledger.unfinished])
                 done += [got for got in handed if got not in done]
             at = desk.finished()
             for got in taken:
                 assert (at[got.topic_partition] > got.offset) is (got in done)
         else:
             done += at_work
-            window.settle()
+            handoff.settle()
             at_work = []
             if step != "settle":
-                window.fill(desk.read(step))
-        assert window.progress == len(taken)
+                handoff.fill(desk.read(step))
+        assert handoff.progress == len(taken)
     for tp in TPS:
         offsets = [r.offset for r in taken if r.topic_partition == tp]
         assert offsets == list(range(len(offsets)))
-        ahead = window.next_offset(tp)
+        ahead = handoff.next_offset(tp)
         assert (desk.positions[tp] if ahead is None else ahead) == len(offsets)
 
 
 def test_nothing_is_taken_while_there_is_word() -> None:
     desk: Any = Desk()
-    window = Window(desk)
-    window.fill(desk.read([0, 0]))
+    handoff = Handoff(desk, lambda: desk.has_word)
+    handoff.fill(desk.read([0, 0]))
     desk.has_word = True
-    assert window.take() is None
+    assert handoff.take() is None
     desk.has_word = False
-    assert window.take() is not None
+    assert handoff.take() is not None
 
 
 def test_what_is_not_ours_any_more_is_let_go() -> None:
     desk: Any = Desk()
-    window = Window(desk)
-    window.fill(desk.read([0, 1, 1]))
-    assert window.take() is not None
+    handoff = Handoff(desk, lambda: desk.has_word)
+    handoff.fill(desk.read([0, 1, 1]))
+    assert handoff.take() is not None
     desk.ledger.close(TPS[1])
     del desk.positions[TPS[1]]
-    window.settle()
-    assert window.take() is None
+    handoff.settle()
+    assert handoff.take() is None
     desk.ledger.close(TPS[0])
-    window.sync()
+    handoff.sync()
 
 
 def test_what_is_on_its_way_is_not_handed_out() -> None:
     desk: Any = Desk()
-    window = Window(desk)
+    handoff = Handoff(desk, lambda: desk.has_word)
     desk.read([0, 1])
-    crossing = window.crosses(TPS[:2])
-    before = window.moment()
-    window.acknowledge(before, TPS)
+    transfer = handoff.send(TPS[:2])
+    before = handoff.mark()
+    handoff.acknowledge(before, TPS)
     assert desk.finished() == dict.fromkeys(TPS, 0)
-    window.receive(crossing)
-    window.acknowledge(before, TPS)  # it came after the call
+    handoff.receive(transfer)
+    handoff.acknowledge(before, TPS)  # it came after the call
     assert desk.finished() == dict.fromkeys(TPS, 0)
-    window.acknowledge(window.moment(), TPS[:1])
+    handoff.acknowledge(handoff.mark(), TPS[:1])
     assert desk.finished() == {TPS[0]: 1, TPS[1]: 0, TPS[2]: 0}
 
 
 def test_what_turned_back_is_handed_out_another_way() -> None:
     desk: Any = Desk()
-    window = Window(desk)
+    handoff = Handoff(desk, lambda: desk.has_word)
     desk.read([0])
-    crossing = window.crosses(TPS[:1])
-    window.turn_back(crossing)
+    transfer = handoff.send(TPS[:1])
+    handoff.turn_back(transfer)
     desk.take_back(TPS[0])
-    window.fill(desk.read([0, 0]))
-    assert window.take() is not None
-    window.acknowledge(window.moment(), TPS)
+    handoff.fill(desk.read([0, 0]))
+    assert handoff.take() is not None
+    handoff.acknowledge(handoff.mark(), TPS)
     assert desk.finished()[TPS[0]] == 1

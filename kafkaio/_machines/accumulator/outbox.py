@@ -1,0 +1,203 @@
+"""The outbox: which batches go to which broker, and when.
+
+The sender asks for the `Outbox.outlook`: which brokers have something to send now, and
+until when it may sleep. It then drains a broker: one batch of each of its partitions,
+for one request.
+
+A batch may leave when it is full (or another one waits behind it), when it has
+lingered, when it was sent before, while a call flushes or waits for buffer memory, and
+when no request to its leader is in flight, since waiting would then gain nothing. When
+one batch of a broker may leave, the other batches of that broker are sent with it, as
+in Java's client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from kafkaio._machines.accumulator.budget import Budget
+from kafkaio._machines.accumulator.gate import Gate
+from kafkaio._machines.accumulator.limits import Limits
+from kafkaio._machines.accumulator.queue import Backlog, PartitionQueue, ProduceBatch
+
+__all__ = ["NodeState", "Outbox", "Outlook"]
+
+_FOREVER = float("inf")
+
+
+class Outlook(NamedTuple):
+    """What the sender can do now, and when to look again.
+
+    Attributes:
+        nodes: brokers that have something to send and can take a request.
+        wake_at: when something changes without an event; infinity if nothing will.
+        is_leaderless: whether batches wait for a partition to get a leader.
+    """
+
+    nodes: tuple[int, ...]
+    wake_at: float
+    is_leaderless: bool
+
+
+class NodeState:
+    """One broker: its requests in flight, and which partition goes first.
+
+    Attributes:
+        in_flight: requests sent and not answered.
+        first: counts up; modulo their number, the partition that is first next.
+    """
+
+    __slots__ = ("_ready_since", "first", "in_flight")
+
+    def __init__(self) -> None:
+        self.in_flight = 0
+        self.first = 0
+        # Since when something was ready that has not been sent; None if nothing is.
+        self._ready_since: float | None = None
+
+    def became_ready(self, now: float) -> None:
+        """Note that something could be sent."""
+        if self._ready_since is None:
+            self._ready_since = now
+
+    def sent(self, now: float, partitions: int) -> None:
+        """Note that a request was sent, with a batch of so many partitions."""
+        self.in_flight += 1
+        self.first += partitions
+        self._ready_since = None
+
+    def answered(self) -> None:
+        """Note that a request was answered or lost."""
+        self.in_flight -= 1
+
+    def is_stalled(self, now: float, patience: float) -> bool:
+        """Whether nothing could be sent for longer than ``patience`` seconds."""
+        return self._ready_since is not None and now - self._ready_since > patience
+
+
+class Outbox:
+    """Chooses what is sent.
+
+    Args:
+        limits: sizes and times.
+        backlog: all records held.
+        gate: decides which batch of a partition may be sent.
+        budget: ends the lease of a batch that is sent.
+
+    Attributes:
+        is_urgent: whether every batch should leave now, because a call waits for buffer
+            memory; set by the sender.
+    """
+
+    def __init__(
+        self, limits: Limits, backlog: Backlog, gate: Gate, budget: Budget
+    ) -> None:
+        self._limits = limits
+        self._backlog = backlog
+        self._gate = gate
+        self._budget = budget
+        self._nodes: dict[int, NodeState] = {}
+        self.is_urgent = False
+
+    def node(self, node_id: int) -> NodeState:
+        """Return the state of a broker."""
+        state = self._nodes.get(node_id)
+        if state is None:
+            state = self._nodes[node_id] = NodeState()
+        return state
+
+    def slow_nodes(self, now: float) -> Collection[int]:
+        """Return the brokers that accepted nothing for ``availability_timeout``."""
+        patience = self._limits.availability_timeout
+        if not patience:
+            return ()
+        return [
+            node
+            for node, state in self._nodes.items()
+            if state.is_stalled(now, patience)
+        ]
+
+    def outlook(self, now: float) -> Outlook:
+        """Return which brokers have something to send now, and when to look again."""
+        ready: list[int] = []
+        # Brokers whose other partitions need no look: a ready one is drained of all its
+        # batches anyway, and one that can take no request is looked at when it answers.
+        done: set[int] = set()
+        is_leaderless = False
+        backlog, sendable = self._backlog, self._gate.sendable
+        if backlog.is_empty:
+            backlog.expires_at = _FOREVER
+        wake_at = backlog.expires_at
+        for queue in backlog.active.values():
+            leader = queue.leader
+            if not queue.waiting or leader in done:
+                continue
+            if leader < 0:
+                is_leaderless |= sendable(queue) is not None
+                continue
+            node = self.node(leader)
+            if node.in_flight >= self._limits.max_in_flight:
+                done.add(leader)
+                continue
+            batch = sendable(queue)
+            if batch is None:
+                continue
+            due = self._due_at(queue, batch, node)
+            if due > now:
+                wake_at = min(wake_at, due)
+            else:
+                ready.append(leader)
+                done.add(leader)
+                node.became_ready(now)
+        return Outlook(tuple(ready), wake_at, is_leaderless)
+
+    def _due_at(
+        self, queue: PartitionQueue, batch: ProduceBatch, node: NodeState
+    ) -> float:
+        if batch.attempts or batch.is_sealed or self.is_urgent:
+            return batch.retry_at
+        if len(queue.waiting) > 1 or not node.in_flight:
+            return 0.0
+        return batch.created + self._limits.linger
+
+    def drain(self, node_id: int, now: float) -> list[ProduceBatch]:
+        """Take at most one batch of each partition of a broker, for one request.
+
+        The partitions take turns in being first, so that none is starved when the
+        request's size limit is reached. The first batch is taken whatever its size.
+        """
+        node = self.node(node_id)
+        sendable = self._gate.sendable
+        queues = [q for q in self._backlog.active.values() if q.leader == node_id]
+        if len(queues) > 1:
+            start = node.first % len(queues)
+            queues = queues[start:] + queues[:start]
+        taken: list[ProduceBatch] = []
+        size = 0
+        for queue in queues:
+            if not queue.waiting:
+                continue
+            batch = sendable(queue)
+            if batch is None or batch.retry_at > now:
+                continue
+            size += batch.builder.size_bytes
+            if taken and size > self._limits.max_request_size:
+                break
+            if batch.is_leased:
+                self._budget.end_lease(batch)
+            queue.take(batch)
+            topic = self._backlog.topics[batch.partition.topic]
+            if topic.used_at < now:  # records of a leased batch do not set it
+                topic.used_at = now
+            taken.append(batch)
+        if taken:
+            node.sent(now, len(taken))
+        return taken
+
+    def note_cause(self, node_id: int | None, cause: Exception) -> None:
+        """Remember why nothing can be sent to a broker; with None, to any broker."""
+        for queue in self._backlog.active.values():
+            if node_id is None or queue.leader == node_id:
+                for batch in queue.waiting:
+                    batch.cause = cause

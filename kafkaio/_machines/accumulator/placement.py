@@ -1,0 +1,431 @@
+"""Placement: which partition and which batch a record goes to.
+
+The partition is the one that the record names, else the one of the user's partitioner,
+else that of its key, else the sticky partition of the topic (KIP-480, KIP-794). The
+record is appended to the open batch of the partition, or begins a new one. A record
+whose topic's metadata is not known yet waits for it, *undesignated*.
+
+Most records come here only to begin a batch; the next ones go into it past the
+accumulator (see `kafkaio._machines.accumulator.budget`). What such records added to the
+sticky partition is subtracted from its share before a record is placed there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+from kafkaio._machines.accumulator.budget import Budget
+from kafkaio._machines.accumulator.limits import Limits
+from kafkaio._machines.accumulator.queue import (
+    Backlog,
+    PartitionQueue,
+    PlainRecord,
+    ProduceBatch,
+    Receipt,
+    TopicQueues,
+    Undesignated,
+)
+from kafkaio._machines.metadata import ClusterView
+from kafkaio._machines.partitioner import (
+    STICKY_BYTES,
+    StickyPartition,
+    draw,
+    key_partition,
+)
+from kafkaio._machines.reactions import reaction
+from kafkaio._machines.sequence import PartitionSequence, ProducerIdentity
+from kafkaio._records.batch import BatchBuilder
+from kafkaio.config import Partitioner
+from kafkaio.errors import ArgumentValueError, BufferFull, UnknownTopicOrPartition
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._records._receipts import Wait
+
+__all__ = ["Chooser", "Placement"]
+
+
+class Chooser:
+    """Chooses partitions for records that name none.
+
+    Args:
+        dice: returns a random number in [0, 1) each time it is called.
+        custom: the user's partitioner.
+        ignore_keys: treat records with keys like those without.
+        adaptive: give fewer records to partitions with longer queues.
+    """
+
+    __slots__ = ("_adaptive", "_custom", "_dice", "_ignore_keys")
+
+    def __init__(
+        self,
+        dice: Callable[[], float],
+        *,
+        custom: Partitioner | None = None,
+        ignore_keys: bool = False,
+        adaptive: bool = True,
+    ) -> None:
+        self._dice = dice
+        self._custom = custom
+        self._ignore_keys = ignore_keys
+        self._adaptive = adaptive
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether the user's partitioner must be called with every record."""
+        return self._custom is not None
+
+    def choose(self, topic: TopicQueues, record: PlainRecord) -> int:
+        """Return the partition of a record that names none; -1 for the sticky one.
+
+        Args:
+            topic: the topic, whose partition count is known.
+            record: the record.
+
+        Raises:
+            ArgumentValueError: the custom partitioner returned no partition of the
+                topic.
+            Exception: what the custom partitioner raises.
+        """
+        _, key, value, _ = record
+        if self._custom is not None:
+            return self._call(self._custom, topic, key, value)
+        if key is not None and not self._ignore_keys:
+            return key_partition(key, topic.partition_count)
+        return -1
+
+    def _call(
+        self,
+        custom: Partitioner,
+        topic: TopicQueues,
+        key: bytes | None,
+        value: bytes | None,
+    ) -> int:
+        count = topic.partition_count
+        chosen = custom(topic.name, key, value, count)
+        if type(chosen) is not int or not 0 <= chosen < count:
+            raise ArgumentValueError(
+                f"the partitioner returned {chosen!r} for topic {topic.name!r}, "
+                f"which has partitions 0 to {count - 1}"
+            )
+        return chosen
+
+    def draw(self, topic: TopicQueues, slow: Collection[int]) -> int:
+        """Draw the next sticky partition of a topic.
+
+        Args:
+            topic: the topic, whose partition count is known.
+            slow: node ids of leaders to avoid, if there are others.
+        """
+        partitions = topic.available or tuple(range(topic.partition_count))
+        queues = topic.queues
+        if slow:
+            partitions = (
+                tuple(
+                    number
+                    for number in partitions
+                    if number not in queues or queues[number].leader not in slow
+                )
+                or partitions
+            )
+        loads = None
+        if self._adaptive and len(queues) >= topic.partition_count:
+            share = topic.sticky.share
+            loads = [
+                queue.load(share) if (queue := queues[number]).waiting else 0
+                for number in partitions
+            ]
+        return draw(partitions, loads, self._dice())
+
+
+class Placement:
+    """Takes records in and places each in a batch.
+
+    Args:
+        limits: sizes and times.
+        backlog: all records held.
+        budget: charges batches and leases them.
+        chooser: chooses partitions.
+        identity: the producer's identity, None without idempotence.
+        new_builder: makes the builder of a batch of the given target size.
+        slow_nodes: returns the brokers that sticky partitions avoid at a given time.
+        on_lost: called with a receipt that failed and whose last delivery was dropped
+            before its error was seen.
+
+    Attributes:
+        wait: makes the iterator that awaits a delivery; set before the first record.
+    """
+
+    def __init__(  # noqa: PLR0913 - the parts that it needs
+        self,
+        limits: Limits,
+        backlog: Backlog,
+        budget: Budget,
+        chooser: Chooser,
+        identity: ProducerIdentity | None,
+        new_builder: Callable[[int], BatchBuilder],
+        slow_nodes: Callable[[float], Collection[int]],
+        on_lost: Callable[[Receipt, int], None] | None,
+    ) -> None:
+        self._limits = limits
+        self._open_for = limits.open_for
+        self._backlog = backlog
+        self._budget = budget
+        self._open_batches = budget.open_batches
+        self._chooser = chooser
+        self._identity = identity
+        self._new_builder = new_builder
+        self._slow_nodes = slow_nodes
+        self._on_lost = on_lost
+        self._view = ClusterView()
+        self.wait: Wait | None = None
+
+    # Taking records in
+
+    def append(
+        self, topic: str, partition: int | None, record: PlainRecord, now: float
+    ) -> Receipt:
+        """Take a record in; it is the last one that the returned receipt counts.
+
+        Raises:
+            RecordTooLarge: it can never be sent with the limits that are set.
+            BufferFull: there is not enough buffer memory now.
+            ArgumentValueError: a custom partitioner returned no partition of the topic.
+        """
+        size = self._budget.size_of(record)
+        if not self._budget.reserve(size):
+            raise BufferFull(
+                f"{self._budget.used} of buffer_memory={self._limits.buffer_memory} "
+                f"bytes are used, and the record needs up to {size}"
+            )
+        return self.append_reserved(topic, partition, record, now, size)
+
+    def append_reserved(
+        self,
+        topic: str,
+        partition: int | None,
+        record: PlainRecord,
+        now: float,
+        size: int,
+    ) -> Receipt:
+        """Take a record in for which ``size`` bytes were set aside.
+
+        Raises:
+            ArgumentValueError: a custom partitioner returned no partition of the topic.
+        """
+        backlog = self._backlog
+        queues = backlog.topics.get(topic) or self._begin_topic(topic)
+        queues.used_at = now
+        if queues.partition_count > (partition or 0):
+            self._budget.used -= size  # charged to the batch instead
+            return self._designate(queues, partition, record, now, size)
+        self._open_batches.taken += size
+        receipt = self.new_receipt(topic, -1 if partition is None else partition, 1)
+        backlog.hold(queues, Undesignated(receipt, partition, record, now, size))
+        backlog.expires_at = min(backlog.expires_at, now + self._limits.max_block)
+        return receipt
+
+    def _begin_topic(self, name: str) -> TopicQueues:
+        batch_size = self._limits.batch_size
+        sticky = StickyPartition(min(batch_size, STICKY_BYTES))
+        queues = TopicQueues(name, sticky, batch_size)
+        queues.learn(self._view)
+        self._backlog.has_new_topic = True
+        self._backlog.topics[name] = queues
+        return queues
+
+    def new_receipt(self, topic: str, partition: int, count: int) -> Receipt:
+        """Make the receipt of a new batch."""
+        return Receipt(
+            topic, partition, count=count, on_lost=self._on_lost, wait=self.wait
+        )
+
+    def _designate(
+        self,
+        topic: TopicQueues,
+        partition: int | None,
+        record: PlainRecord,
+        created: float,
+        size: int,
+    ) -> Receipt:
+        if partition is None:
+            partition = self._chooser.choose(topic, record)
+        if partition >= 0:
+            return self._put(topic, partition, record, created)[0]
+        return self._designate_sticky(topic, record, created, size)
+
+    def _designate_sticky(
+        self, topic: TopicQueues, record: PlainRecord, created: float, size: int
+    ) -> Receipt:
+        sticky = topic.sticky
+        sticky.left -= self._open_batches.unstick(topic.name)
+        put = None
+        queue = topic.queues.get(sticky.partition)
+        if queue is not None and sticky.left > 0:
+            # First: that a batch is full is only known from a record that does not fit.
+            put = self._add(topic, queue, record)
+        if put is None:
+            if sticky.is_due(size):
+                sticky.switch(self._chooser.draw(topic, self._slow_nodes(created)))
+            put = self._put(topic, sticky.partition, record, created)
+        receipt, added = put
+        sticky.left -= added
+        self._open_batches.stick(topic.name, sticky.partition, sticky.left)
+        return receipt
+
+    def _begin_queue(self, topic: TopicQueues, partition: int) -> PartitionQueue:
+        tp = TopicPartition(topic.name, partition)
+        sequence = None
+        if self._identity is not None:
+            sequence = PartitionSequence[ProduceBatch](self._identity)
+        queue = PartitionQueue(tp, sequence)
+        topic.queues[partition] = queue
+        view = self._view.partition(tp)
+        if view is not None:
+            queue.led_by(view.leader, view.leader_epoch)
+        return queue
+
+    def _put(
+        self, topic: TopicQueues, partition: int, record: PlainRecord, created: float
+    ) -> tuple[Receipt, int]:
+        """Append a record; return its receipt and the bytes that it takes."""
+        queue = topic.queues.get(partition) or self._begin_queue(topic, partition)
+        put = self._add(topic, queue, record)
+        if put is not None:
+            return put
+        batch = self._begin_batch(topic, queue, record, created)
+        queue.waiting.append(batch)
+        self._backlog.active[queue.partition] = queue
+        self._backlog.has_news = True
+        return batch.receipt, self._budget.charge(topic, batch, 0)
+
+    def _add(
+        self, topic: TopicQueues, queue: PartitionQueue, record: PlainRecord
+    ) -> tuple[Receipt, int] | None:
+        """Append a record to the open batch; None if there is none or it is full."""
+        waiting = queue.waiting
+        if not waiting or waiting[-1].is_sealed:
+            return None
+        batch = waiting[-1]
+        self._budget.withdraw(batch)
+        builder = batch.builder
+        before = builder.size_bytes
+        if builder.try_append(*record) < 0:
+            batch.is_sealed = True
+            builder.promise(0)
+            return None
+        batch.receipt.count += 1
+        return batch.receipt, self._budget.charge(topic, batch, before)
+
+    def _begin_batch(
+        self,
+        topic: TopicQueues,
+        queue: PartitionQueue,
+        record: PlainRecord,
+        created: float,
+    ) -> ProduceBatch:
+        builder = self._new_builder(topic.batch_size)
+        builder.try_append(*record)
+        receipt = self.new_receipt(*queue.partition, 1)
+        closes_at = created + self._open_for
+        if closes_at < self._backlog.expires_at:
+            self._backlog.expires_at = closes_at
+        rank = queue.new_rank()
+        return ProduceBatch(queue.partition, rank, builder, receipt, created)
+
+    # Metadata
+
+    def learn(self, view: ClusterView) -> None:
+        """Take over new metadata: leaders move, undesignated records get partitions."""
+        self._view = view
+        self._backlog.has_news = True
+        # With another number of partitions, keys go elsewhere.
+        self._budget.end_leases()
+        topics = self._backlog.topics.values()
+        for topic in topics:
+            topic.sticky.left -= self._open_batches.unstick(topic.name)
+        self._open_batches.clear()
+        for topic in topics:
+            topic.learn(view)
+            if topic.undesignated:
+                self._designate_waiting(topic)
+
+    def _designate_waiting(self, topic: TopicQueues) -> None:
+        code = self._view.topic_error(topic.name)
+        if code and not reaction(ApiKey.METADATA, code).retry:
+            error = broker_error(code, f"topic {topic.name!r} cannot be written")
+            self._fail_undesignated(topic, error)
+            return
+        # A record for a partition that does not exist (yet) stays and does not hold up
+        # the others: order is guaranteed within a partition only.
+        waiting, still = topic.undesignated, topic.undesignated.__class__()
+        topic.undesignated = still
+        for entry in waiting:
+            if topic.partition_count <= (entry.partition or 0):
+                still.append(entry)
+                continue
+            self._budget.release(entry.charged)
+            try:
+                receipt = self._designate(
+                    topic,
+                    entry.partition,
+                    entry.record,
+                    entry.created,
+                    entry.charged,
+                )
+            except Exception as error:  # noqa: BLE001 - the user's partitioner
+                entry.receipt.fail(error)
+            else:
+                entry.receipt.move([(receipt, receipt.count - 1)])
+
+    # Failures
+
+    def expire(self, now: float) -> list[Receipt]:
+        """Fail the records that waited ``max_block`` for metadata; return receipts."""
+        expired = []
+        patience = self._limits.max_block
+        for topic in self._backlog.topics.values():
+            waiting = topic.undesignated
+            while waiting and waiting[0].created + patience <= now:
+                entry = waiting.popleft()
+                self._budget.release(entry.charged)
+                entry.receipt.fail(
+                    _unknown_topic(entry.receipt, topic.partition_count, self._limits)
+                )
+                expired.append(entry.receipt)
+        return expired
+
+    def fail_all(self, error: Exception) -> None:
+        """Fail all undesignated records."""
+        for topic in self._backlog.topics.values():
+            if topic.undesignated:
+                self._fail_undesignated(topic, error)
+
+    def _fail_undesignated(self, topic: TopicQueues, error: Exception) -> None:
+        waiting, topic.undesignated = topic.undesignated, topic.undesignated.__class__()
+        for entry in waiting:
+            self._budget.release(entry.charged)
+            entry.receipt.fail(error)
+
+
+def _unknown_topic(
+    receipt: Receipt, partition_count: int, limits: Limits
+) -> UnknownTopicOrPartition:
+    if partition_count:
+        missing = (
+            f"topic {receipt.topic!r} has no partition {receipt.partition}, only 0 to "
+            f"{partition_count - 1}"
+        )
+    else:
+        missing = f"topic {receipt.topic!r} is not known to the cluster"
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return UnknownTopicOrPartition(
+        f"{missing}, also after {limits.max_block:g} s",
+        code=code,
+        name=code.name,
+        retriable=True,
+    )

@@ -1,0 +1,108 @@
+"""What a call of ``commit()`` names, and the offsets that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeAlias, TypeGuard
+
+from kafkaio._arguments import offset_of, partition_of, type_name
+from kafkaio._machines.offsets import Commit
+from kafkaio.consumer.batch import Batch
+from kafkaio.consumer.reading.reader import Reader
+from kafkaio.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    PartitionLost,
+    UsageError,
+)
+from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
+
+__all__ = ["ToCommit", "commit_of", "partitions_alone", "partitions_with_offsets"]
+
+#: What can be committed: a record or batch that is done, offsets of next records, or
+#: partitions of which everything that was handed out is done.
+ToCommit: TypeAlias = (
+    Record
+    | Batch
+    | Mapping[TopicPartition, int | OffsetAndMetadata]
+    | TopicPartition
+    | Collection[TopicPartition]
+)
+
+
+def partitions_alone(what: ToCommit) -> frozenset[TopicPartition] | None:
+    """Return the partitions that are named without offsets.
+
+    None if ``what`` is something else than one partition or a collection of them.
+    """
+    if _is_partition(what):
+        return frozenset([partition_of(what)])
+    if isinstance(what, Record | Batch | Mapping) or not isinstance(what, Collection):
+        return None
+    if not all(map(_is_partition, what)):
+        return None
+    return frozenset(map(partition_of, what))
+
+
+def partitions_with_offsets(what: ToCommit | None) -> Collection[TopicPartition]:
+    """Return the partitions of a record, a batch or a mapping; of all else, none."""
+    if isinstance(what, Record | Batch):
+        return {what.topic_partition}
+    return {partition_of(tp) for tp in what} if isinstance(what, Mapping) else ()
+
+
+def commit_of(
+    what: ToCommit, reader: Reader, fence_record: Callable[[Record], None]
+) -> Commit:
+    """Return the commit of a record, a batch or a mapping of offsets.
+
+    Args:
+        what: which of them.
+        reader: what is read.
+        fence_record: refuses a record of an assignment that has ended.
+
+    Raises:
+        PartitionLost: the record or batch is of an assignment that has ended.
+        UsageError: it is a record or a batch, and `Consumer.run` is at work.
+        ArgumentTypeError: it is nothing that can be committed.
+        ArgumentValueError: an offset is negative, or a partition does not exist.
+    """
+    divider = reader.divider
+    if not (isinstance(what, Mapping) or divider is None or divider.has_order):
+        raise UsageError(
+            "run() commits automatically and in order: that a record is finished says "
+            "nothing of those before it"
+        )
+    reader.sync()
+    ledger = reader.ledger
+    if isinstance(what, Batch):
+        tp = what.topic_partition
+        if what.assignment != ledger.number(tp):
+            raise PartitionLost(
+                f"{tp.topic}-{tp.partition} was revoked or lost since the batch was "
+                "read"
+            )
+        what = what.last
+    if isinstance(what, Record):
+        fence_record(what)
+        after = OffsetAndMetadata(what.offset + 1, leader_epoch=what.leader_epoch)
+        return ledger.commit_of({what.topic_partition: after})
+    if not isinstance(what, Mapping):
+        raise ArgumentTypeError(
+            "commit() takes partitions, a record, a batch or offsets by partition, not "
+            f"{type_name(what)}: {what!r:.100}"
+        )
+    return ledger.commit_of(
+        {partition_of(tp): _committable(tp, offset) for tp, offset in what.items()}
+    )
+
+
+def _committable(tp: TopicPartition, offset: object) -> OffsetAndMetadata:
+    where = offset_of(offset)
+    if where.offset < 0:  # a broker would accept it, and have no offset afterwards
+        raise ArgumentValueError(f"{tp[0]}-{tp[1]} has no offset {where.offset}")
+    return where
+
+
+def _is_partition(what: object) -> TypeGuard[tuple[str, int]]:
+    return isinstance(what, tuple) and list(map(type, what)) == [str, int]

@@ -1,0 +1,317 @@
+"""Chunks: from a fetched record batch to records in the user's hands.
+
+When its turn comes, a batch is checked (CRC), filtered (``isolation_level``) and
+decompressed; its records are the *chunk* of its partition. After a chunk, the next
+partition has its turn. Errors are raised in their place: after all records before them
+were handed out, and only by a step that has taken no record, so that no record is lost
+with an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Protocol
+
+from kafkaio._machines.offsets import OffsetLedger
+from kafkaio._machines.positions import FetchPoint, PartitionPosition, Positions
+from kafkaio._records.batch import (
+    Handout,
+    LegacyBatch,
+    RecordBatch,
+    RecordCursor,
+    converted,
+)
+from kafkaio.config import ConsumerConfig, Deserializer
+from kafkaio.consumer.batch import Frame, Piece, size_of
+from kafkaio.consumer.reading.buffers import (
+    Buffers,
+    Failure,
+    IsolationFilter,
+    PartitionBuffer,
+)
+from kafkaio.consumer.reading.progress import Progress
+from kafkaio.errors import CorruptRecord, LogTruncated, OffsetOutOfRange
+from kafkaio.types import Record, TopicPartition
+
+__all__ = ["ChunkListener", "Chunks", "deserializing", "no_position"]
+
+
+class ChunkListener(Protocol):
+    """Hears what becomes of the chunks."""
+
+    def made_room(self) -> None:
+        """Note that fewer bytes are buffered."""
+
+    def fetch_more(self) -> None:
+        """Note that a partition can be fetched again."""
+
+    def reset_position(self, tp: TopicPartition) -> None:
+        """Apply the reset policy: the position is outside the log."""
+
+
+class Chunks:
+    """Opens chunks and takes records of them.
+
+    Args:
+        buffers: what was fetched.
+        positions: where each partition is read.
+        ledger: what is handed out.
+        handout: what iteration takes records from, one by one.
+        progress: knows the chunk of the handout.
+        listener: hears what becomes of the chunks.
+        checks_crcs: the option ``check_crcs``.
+        converts: whether records are deserialized.
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        buffers: Buffers,
+        positions: Positions,
+        ledger: OffsetLedger,
+        handout: Handout,
+        progress: Progress,
+        listener: ChunkListener,
+        *,
+        checks_crcs: bool,
+        converts: bool,
+    ) -> None:
+        self._buffers = buffers
+        self._positions = positions
+        self._ledger = ledger
+        self._handout = handout
+        self._progress = progress
+        self._listener = listener
+        self._checks_crcs = checks_crcs
+        self._converts = converts
+
+    # The order of reading
+
+    def find(self, *, may_fail: bool = True) -> bool:
+        """Whether there is a chunk with records; then the handout is in it.
+
+        Args:
+            may_fail: whether to raise an error that comes next. Otherwise it waits,
+                and there is no chunk.
+
+        Raises:
+            Exception: the error that comes next.
+        """
+        if (chunk := self._progress.chunk) is not None:
+            if chunk.left:
+                return True
+            self.turn_over(chunk)
+        ready = self._buffers.ready
+        while ready:
+            buffer = ready[0]
+            if buffer.left or self._open(buffer):
+                self._progress.begin(buffer)
+                return True
+            if buffer.failure is not None and not may_fail:
+                return False
+            self._raise_failure(buffer)
+            self._buffers.drop_if_empty(buffer)
+        return False
+
+    def turn_over(self, buffer: PartitionBuffer) -> None:
+        """End the turn of a partition, after a chunk or a run of chunks."""
+        if buffer.left:
+            self._progress.leave()
+        else:
+            self._close(buffer)
+        ready = self._buffers.ready
+        if ready and ready[0] is buffer:
+            ready.rotate(-1)
+        self._buffers.drop_if_empty(buffer)
+
+    def bring_forward(self, max_records: int) -> None:
+        """Let a partition that has that many records be next, if there is one."""
+        ready = self._buffers.ready
+        for _ in range(len(ready)):
+            if ready[0].at_hand >= max_records:
+                return
+            ready.rotate(-1)
+
+    # Taking
+
+    def run(
+        self, buffer: PartitionBuffer, limit: int
+    ) -> Iterator[tuple[Piece, Frame | None]]:
+        """Take records of one partition, chunk by chunk.
+
+        Yields:
+            The records of a chunk, and the fetch response that they are in.
+        """
+        piece: Piece | None = self._take(buffer, limit)
+        while piece is not None:
+            yield piece, buffer.frame
+            limit -= size_of(piece)
+            piece = self._take_next(buffer, limit)
+        self.turn_over(buffer)
+
+    def take_of(self, tp: TopicPartition, limit: int, *, raw: bool) -> Piece | None:
+        """Take records of one partition up to the end of a chunk.
+
+        Args:
+            tp: the partition.
+            limit: most records.
+            raw: whether to leave deserializing to the caller.
+
+        Returns:
+            The records; None if there are none now.
+
+        Raises:
+            Exception: the error that comes next.
+        """
+        buffer = self._buffers.get(tp)
+        if buffer is None or not buffer.is_queued:
+            return None
+        if not (buffer.left or self._open(buffer)):
+            self._raise_failure(buffer)
+            self._buffers.drop_if_empty(buffer)
+            return None
+        self._progress.begin(buffer)
+        assert buffer.chunk is not None
+        piece = buffer.chunk.cut(limit) if raw else self._take(buffer, limit)
+        self.turn_over(buffer)
+        return piece
+
+    def _take(self, buffer: PartitionBuffer, limit: int) -> Piece:
+        if self._converts:
+            return self._handout.take_run(limit)
+        assert buffer.chunk is not None
+        return buffer.chunk.cut(limit)
+
+    def _take_next(self, buffer: PartitionBuffer, limit: int) -> Piece | None:
+        if limit <= 0 or buffer.left or not buffer.batches:
+            return None
+        self._close(buffer)
+        with suppress(Exception):  # the next step raises it again
+            if self._open(buffer):
+                self._progress.begin(buffer)
+                return self._take(buffer, limit)
+        return None
+
+    # One chunk
+
+    def _open(self, buffer: PartitionBuffer) -> bool:
+        # Open the next batch that has records for the user.
+        tp = buffer.tp
+        while buffer.batches:
+            batch, isolation, _ = buffer.batches[0]
+            position = self._positions[tp].position
+            try:
+                # Now, and not when it arrives: its bytes come near the processor once.
+                if self._checks_crcs:
+                    batch.check_crc()
+            except CorruptRecord as error:
+                self._refuse(buffer, _placed(error, tp, position))
+                return False
+            chunk = _open_batch(batch, isolation, tp, position)
+            self._buffers.pop_batch(buffer)
+            if chunk is not None and chunk.remaining:
+                buffer.open_chunk(chunk, batch.leader_epoch)
+                self._listener.made_room()
+                return True
+            self._buffers.clear_chunk(buffer)
+            self._listener.made_room()
+            if batch.next_offset > position:
+                self._positions.advance(tp, batch.next_offset, batch.leader_epoch)
+                self._ledger.skipped(tp, batch.next_offset, batch.leader_epoch)
+        return False
+
+    def _close(self, buffer: PartitionBuffer) -> None:
+        if self._progress.chunk is buffer:
+            self._progress.leave()
+        self._buffers.clear_chunk(buffer)
+        self._listener.made_room()
+
+    def _refuse(self, buffer: PartitionBuffer, error: CorruptRecord) -> None:
+        # Nothing that a corrupt batch says is reliable, not even where it ends. The
+        # network may be the cause, so it is fetched again after the error was raised.
+        entry = self._positions[buffer.tp]
+        point = FetchPoint(buffer.tp, entry.position, entry.token)
+        self._buffers.refuse(buffer, Failure(error, point))
+        self._positions.fetch_again(buffer.tp)
+        self._listener.made_room()
+
+    def _raise_failure(self, buffer: PartitionBuffer) -> None:
+        failure = buffer.failure
+        if failure is None:
+            return
+        buffer.failure = None
+        self._listener.fetch_more()
+        if failure.error is not None:
+            self._positions.fetch_again(buffer.tp)
+            raise failure.error
+        self._listener.reset_position(failure.point.tp)
+
+
+def _open_batch(
+    batch: RecordBatch | LegacyBatch,
+    isolation: IsolationFilter,
+    tp: TopicPartition,
+    position: int,
+) -> RecordCursor | None:
+    # Decompress a batch and check its records; None if none of them is for the user.
+    try:
+        if isolation.passes(batch) and batch.next_offset > position:
+            return batch.iterate(tp.topic, tp.partition, position)
+    except CorruptRecord as error:
+        _placed(error, tp, position)
+        raise
+    return None
+
+
+def _placed(error: CorruptRecord, tp: TopicPartition, position: int) -> CorruptRecord:
+    error.add_note(f"{tp.topic}-{tp.partition} at offset {position}")
+    return error
+
+
+def deserializing(config: ConsumerConfig) -> Callable[[Record], Record] | None:
+    """Return the function that deserializes a record; None without deserializers.
+
+    The function raises the exception of a deserializer, with a note that says which
+    record it was.
+    """
+    of_key, of_value = config.key_deserializer, config.value_deserializer
+    if of_key is None and of_value is None:
+        return None
+
+    def deserialize(record: Record) -> Record:
+        key = _convert(of_key, record.key, record, "key")
+        value = _convert(of_value, record.value, record, "value")
+        return converted(record, key, value)
+
+    return deserialize
+
+
+def _convert(
+    deserializer: Deserializer | None, data: bytes | None, record: Record, part: str
+) -> object:
+    if deserializer is None or data is None:
+        return data
+    try:
+        return deserializer(data)
+    except Exception as error:
+        place = f"{record.topic}-{record.partition} at offset {record.offset}"
+        error.add_note(f"deserializing the {part} of {place}")
+        raise
+
+
+def no_position(tp: TopicPartition, entry: PartitionPosition) -> OffsetOutOfRange:
+    """Return the error for a partition without a position and without a policy."""
+    topic, partition = tp
+    if (cut := entry.truncation) is not None:
+        return LogTruncated(topic, partition, cut.position, cut.end)
+    what = (
+        f"{topic}-{partition} has no committed offset"
+        if entry.outside < 0
+        else f"offset {entry.outside} is outside the log of {topic}-{partition}"
+    )
+    return OffsetOutOfRange(
+        f"{what} and auto_offset_reset is none: seek, or choose a policy",
+        topic=topic,
+        partition=partition,
+        position=entry.outside,
+    )

@@ -1,0 +1,174 @@
+"""Assigns every partition of the topics that are read without a group.
+
+A partition that appears while the consumer reads is new: it is read from its start,
+whatever ``auto_offset_reset`` says, so that nothing that is written to it is missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import anyio
+
+from kafkaio._machines.positions import Reset, ResetTo
+from kafkaio._machines.refresh import ALL_TOPICS
+from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.client.cluster import Cluster
+from kafkaio.config import ConsumerConfig
+from kafkaio.consumer.reading.reader import Reader
+from kafkaio.consumer.rebalance.assignment import PartitionAssignment
+from kafkaio.consumer.wanted import Wanted
+from kafkaio.errors import KafkaError
+from kafkaio.protocol.messages.metadata import MetadataRequest
+from kafkaio.types import TopicPartition
+
+__all__ = ["GrouplessAssigner"]
+
+
+class GrouplessAssigner:
+    """Waits for what is wanted, and assigns topics where there is no group.
+
+    Topics are discovered, and all their partitions assigned. Fixed partitions are
+    assigned already: here the user learns of those that the cluster does not have, or
+    may not be described to this client.
+
+    Args:
+        wanted: returns what the user wants to read now.
+        assignment: what is assigned.
+        reader: hands the records out.
+        cluster: discovers the topics.
+        config: the consumer's options.
+    """
+
+    def __init__(
+        self,
+        wanted: Callable[[], Wanted],
+        assignment: PartitionAssignment,
+        reader: Reader,
+        cluster: Cluster,
+        config: ConsumerConfig,
+    ) -> None:
+        self._wanted = wanted
+        self._assignment = assignment
+        self._reader = reader
+        self._cluster = cluster
+        self._config = config
+        self._wakeup = Wakeup()
+        # What was wanted when partitions were assigned last: a partition that appears
+        # in it afterwards is new.
+        self._done_for: Wanted | None = None
+        # What the topics subscribed to brought; and what was dropped with an earlier
+        # subscription, while the user was not told of that.
+        self._of_topics = frozenset[TopicPartition]()
+        self._gone = frozenset[TopicPartition]()
+        # A wait that ends as soon as something else is wanted than this.
+        self._wait: tuple[Wanted, anyio.CancelScope] | None = None
+
+    def wake(self) -> None:
+        """Look again: what is wanted has changed, or the cluster has."""
+        self._wakeup.notify()
+        if self._wait is not None and self._wait[0] != self._wanted():
+            self._wait[1].cancel()
+
+    def start_over(self) -> None:
+        """Nothing is wanted any more: what is wanted next is new, even if the same."""
+        self._done_for = None
+        self._gone |= self._of_topics
+        self._of_topics = frozenset()
+
+    async def run(self) -> None:
+        """Assign what there is, whenever it changes."""
+        pause = self._config.retry_backoff_max_ms / 1000
+        while True:
+            await self._wakeup.wait()
+            wanted = self._wanted()
+            try:
+                await self.look(self._config.default_api_timeout_ms / 1000)
+            except KafkaError as error:
+                self._reader.fail(error)
+                # The metadata that led to this error woke this task as well. Without a
+                # pause the error would be reported again at once.
+                with self._waiting(wanted):
+                    await anyio.sleep(pause)
+                self.wake()
+
+    async def look(self, within: float) -> None:
+        """Assign what there is now, once it is known.
+
+        Args:
+            within: seconds to wait for topics and partitions.
+
+        Raises:
+            UnknownTopicOrPartition: a topic wanted by name, or a partition, did not
+                appear in time.
+            AuthorizationError: a topic may not be described to this client.
+        """
+        gone, self._gone = self._gone, frozenset()
+        await self._assignment.announce_unsubscribed(gone)
+        wanted = self._wanted()
+        if wanted.is_subscription and self._config.group_id is not None:
+            self._done_for = None
+            return
+        is_new = self._done_for != wanted
+        if is_new:
+            with self._waiting(wanted) as scope:
+                await self._discover(wanted, within)
+            if scope.cancelled_caught or self._wanted() != wanted:
+                return  # whoever changed what is wanted has woken this task
+            self._done_for = wanted
+        if wanted.is_subscription:
+            there = wanted.partitions_in(
+                self._cluster.view,
+                with_internal=not self._config.exclude_internal_topics,
+            )
+            await self._assign(frozenset(there), from_start=not is_new)
+
+    async def _assign(
+        self, partitions: frozenset[TopicPartition], *, from_start: bool
+    ) -> None:
+        """Read exactly these partitions, all of the topics wanted; none has commits.
+
+        Args:
+            partitions: every partition there is.
+            from_start: whether those added are new, and so are read from their start.
+        """
+        reader = self._reader
+        gone = frozenset(tp for tp in reader.positions if tp not in partitions)
+        added = frozenset(tp for tp in partitions if tp not in reader.positions)
+        self._of_topics = partitions
+        self._assignment.drop(gone)
+        for tp in sorted(added):
+            reader.assign(tp, has_commits=False)
+            if from_start:
+                reader.seek_to(tp, Reset(ResetTo.EARLIEST))
+        await self._assignment.announce(added, gone)
+
+    @contextmanager
+    def _waiting(self, wanted: Wanted) -> Iterator[anyio.CancelScope]:
+        # Whoever wants something else need not wait until this is found.
+        with anyio.CancelScope() as scope:
+            self._wait = wanted, scope
+            try:
+                yield scope
+            finally:
+                self._wait = None
+
+    async def _discover(self, wanted: Wanted, within: float) -> None:
+        cluster = self._cluster
+        if wanted.partitions is not None:
+            await cluster.wait_for_partitions(wanted.partitions, within)
+            return
+        names = wanted.topics
+        if wanted.pattern is not None:
+            answer = await cluster.request(MetadataRequest(topics=None), timeout=within)
+            hides_internal = self._config.exclude_internal_topics
+            names = frozenset(
+                topic.name
+                for topic in answer.topics
+                if topic.name is not None
+                and wanted.matches(topic.name)
+                and not (topic.is_internal and hides_internal)
+            )
+        self._assignment.watch_topics(ALL_TOPICS if wanted.pattern else names)
+        await cluster.wait_for_topics(names or (), within)

@@ -1,0 +1,94 @@
+"""The identity of a producer: how its id and epoch are obtained from the cluster.
+
+An idempotent producer needs an id and an epoch before it can send (KIP-98). It asks any
+broker for them by InitProducerId. It bumps the epoch by itself after a gap in a
+sequence, and asks for a new id when the epochs of the old one are used up: see
+`kafkaio._machines.sequence`, whose `ProducerIdentity` this module fills.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from kafkaio._machines.sequence import Identity, ProducerIdentity
+from kafkaio.client.destinations import ANY, Destination
+from kafkaio.client.retry import Attempts, RetryPolicy
+from kafkaio.errors import KafkaError
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.message import Request, ResponseT
+from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
+
+__all__ = ["IdentityRequester"]
+
+_NO_TRANSACTION_TIMEOUT = 2**31 - 1
+
+
+class Requests(Protocol):
+    """What sends requests to the cluster."""
+
+    async def request(
+        self,
+        request: Request[ResponseT],
+        to: Destination,
+        *,
+        timeout: float,  # noqa: ASYNC109
+    ) -> ResponseT:
+        """Send a request, retry it within the time, and return the answer."""
+        ...
+
+
+class IdentityRequester:
+    """Obtains the identity of an idempotent producer.
+
+    Args:
+        cluster: what sends the requests.
+        identity: gets what was obtained.
+        policy: the back-off between attempts, and who hears of them.
+        timeout: seconds that one attempt may take.
+        on_failure: called with the error of each attempt that failed.
+        is_needed: whether an identity is still needed; asked after each back-off.
+    """
+
+    def __init__(
+        self,
+        cluster: Requests,
+        identity: ProducerIdentity,
+        policy: RetryPolicy,
+        *,
+        timeout: float,
+        on_failure: Callable[[KafkaError], None],
+        is_needed: Callable[[], bool],
+    ) -> None:
+        self._cluster = cluster
+        self._identity = identity
+        self._policy = policy
+        self._timeout = timeout
+        self._on_failure = on_failure
+        self._is_needed = is_needed
+
+    async def obtain(self) -> None:
+        """Ask until there is an identity, or none is needed any more.
+
+        An error that is not retriable does not end it: ``on_failure`` can fail the
+        records that wait, and later records may find that the cause was removed.
+        """
+        attempts = Attempts("get a producer id", self._policy)
+        while (error := await self._request()) is not None:
+            self._on_failure(error)
+            await attempts.pause(error)
+            if not self._is_needed():
+                return
+
+    async def _request(self) -> KafkaError | None:
+        request = InitProducerIdRequest(
+            transactional_id=None, transaction_timeout_ms=_NO_TRANSACTION_TIMEOUT
+        )
+        try:
+            response = await self._cluster.request(request, ANY, timeout=self._timeout)
+        except KafkaError as error:
+            return error
+        if response.error_code:
+            return broker_error(response.error_code, "cannot get a producer id")
+        self._identity.obtained(Identity(response.producer_id, response.producer_epoch))
+        return None
