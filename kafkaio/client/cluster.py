@@ -29,13 +29,13 @@ from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.pool import Pool
 from kafkaio._net.settings import NetSettings
 from kafkaio._net.transport import Dial
+from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import CrashListener, Lifecycle, State
 from kafkaio._runtime.log import attach_log
 from kafkaio._runtime.observer import Observer, guarded
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.watchdog import TOLERANCE, watch_loop
-from kafkaio.client.broadcast import Broadcast
 from kafkaio.client.destinations import ANY, Destination
 from kafkaio.client.fanout import Fanout, Operation, Results
 from kafkaio.client.finder import CoordinatorFinder

@@ -25,10 +25,10 @@ from kafkaio._machines.metadata import (
 )
 from kafkaio._machines.reactions import Step, reaction
 from kafkaio._machines.refresh import RefreshRequest, RefreshSchedule, Topics
+from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.client.broadcast import Broadcast
 from kafkaio.client.nodes import Nodes
 from kafkaio.config import ClientConfig
 from kafkaio.errors import (

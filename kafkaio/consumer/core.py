@@ -26,6 +26,7 @@ from kafkaio._machines.positions import Reset
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering, Schedule
 from kafkaio._records.batch import Handout
+from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Lifecycle, State
 from kafkaio._runtime.observer import Observer
@@ -33,7 +34,6 @@ from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.thread import caller
 from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.client.broadcast import Broadcast
 from kafkaio.client.cluster import Cluster
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.autocommit import AutoCommitter

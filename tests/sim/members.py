@@ -10,8 +10,8 @@ from typing import Final, Protocol
 import anyio
 
 from kafkaio._net.transport import Dial
+from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.observer import Observer
-from kafkaio.client.broadcast import Broadcast
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer import Consumer
 from kafkaio.errors import BrokerError, ClosedError, KafkaError, UsageError

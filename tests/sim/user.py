@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import anyio
 
-from kafkaio.client.broadcast import Broadcast
+from kafkaio._runtime.broadcast import Broadcast
 from kafkaio.consumer import Consumer
 from kafkaio.errors import (
     ClosedError,

@@ -15,9 +15,9 @@ import anyio
 
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.protocol import Effects, Membership
+from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.client.broadcast import Broadcast
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
 

@@ -31,10 +31,10 @@ from kafkaio._machines.membership.ledger import Claim
 from kafkaio._machines.membership.protocol import Effects, Membership
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.supervisor import Supervisor, TaskScope
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.client.broadcast import Broadcast
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.group.handover import AssignmentListener, CallbackQueue
 from kafkaio.consumer.group.ports import GroupCluster

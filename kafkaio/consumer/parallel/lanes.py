@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import ExitStack
 from typing import Any, Protocol, Self, TypeVar
 
+from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.thread import when_done
-from kafkaio.client.broadcast import Broadcast
 from kafkaio.consumer.parallel.lane import (
     Lane,
     LaneCommit,

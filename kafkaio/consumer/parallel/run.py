@@ -26,9 +26,9 @@ from anyio.abc import TaskGroup
 
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Job, Schedule
+from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.client.broadcast import Broadcast
 from kafkaio.consumer.parallel.ports import RunPort
 from kafkaio.errors import ClosedError, UsageError
 from kafkaio.types import Record, TopicPartition

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from kafkaio.client.broadcast import Broadcast
+from kafkaio._runtime.broadcast import Broadcast
 
 
 async def test_all_that_wait_are_woken_once() -> None:
