@@ -1,8 +1,8 @@
-"""kafkaio in the side-by-side runner.
+"""Adapters for the runner that compares clients: kafkaio, used in several ways.
 
-Name this file in ``BENCH_ADAPTERS`` (``run.py`` does). What stands here is what a good
-user of kafkaio would write, and no more: every delivery is checked, nothing is tuned
-beyond what the runner's spec carries.
+Name this file in ``BENCH_ADAPTERS`` (``run.py`` does). The code is what a good user of
+kafkaio would write: it checks every delivery, and sets no options except those of the
+runner's spec.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from adapters.base import Client
 from core import settle
 
 WINDOW = 8192  # records outstanding before the oldest are awaited, as with aiokafka
-BATCH = 1000  # records asked for at a time, as of confluent's consume()
+BATCH = 1000  # records per call, as with confluent's consume()
 
 
 async def acknowledged(deliveries):
-    """Wait for every delivery and look for its error; how many there were."""
+    """Wait for every delivery, raise its error, and return the number of deliveries."""
     for delivery in deliveries:
         if not delivery.is_done:
             await delivery
@@ -29,7 +29,7 @@ async def acknowledged(deliveries):
 
 
 class Kafkaio(Client):
-    """enqueue_nowait() with its Delivery kept and checked; async for."""
+    """enqueue_nowait(), whose Deliveries are kept and checked; async for."""
 
     name = "kafkaio"
     distribution = "kafkaio"
@@ -159,7 +159,7 @@ class Kafkaio(Client):
 
 
 class KafkaioAwait(Kafkaio):
-    """enqueue_nowait(), and the RecordMetadata of every record awaited."""
+    """enqueue_nowait(), and every Delivery is awaited for its RecordMetadata."""
 
     name = "kafkaio-await"
     can = frozenset({"produce"})
@@ -167,7 +167,7 @@ class KafkaioAwait(Kafkaio):
 
 
 class KafkaioMany(Kafkaio):
-    """send_many() of a window of records, two calls on their way at a time."""
+    """send_many() of a window of records, two calls at a time."""
 
     name = "kafkaio-many"
     can = frozenset({"produce"})
@@ -185,7 +185,7 @@ class KafkaioMany(Kafkaio):
 
 
 class KafkaioTable(Kafkaio):
-    """send_table() of a window of records, which it makes a table of first."""
+    """send_table() of a window of records, which it first makes a table of."""
 
     name = "kafkaio-table"
     requires = (*Kafkaio.requires, "pyarrow")
@@ -195,7 +195,7 @@ class KafkaioTable(Kafkaio):
         super().load()
         import pyarrow
 
-        from kafkaio import arrow  # noqa: F401 - what the first table would load
+        from kafkaio import arrow  # noqa: F401 - or the first table would load it
 
         self.arrow = pyarrow
 
@@ -247,7 +247,7 @@ class KafkaioArrow(Kafkaio):
         super().load()
         from pyarrow import compute
 
-        from kafkaio import arrow  # noqa: F401 - what the first table would load
+        from kafkaio import arrow  # noqa: F401 - or the first table would load it
 
         self.compute = compute
 

@@ -1,9 +1,10 @@
 """Nanoseconds of CPU per record of each way to consume.
 
 Run it as ``python benchmarks/consume.py HOST:PORT``; ``run.py --serve`` starts a broker
-for it. ``--help`` tells what can be varied. The ways take turns, round by round, each
-reads the whole topic from its beginning, and the least of the rounds is told: whatever
-else the machine does only ever adds. The broker's CPU does not count.
+for it. ``--help`` lists what can be varied. The ways take turns, round by round, and
+each reads the whole topic from its beginning. The result is the least of the rounds,
+because other work on the machine can only add to a round. The broker's CPU time is not
+included.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Way = Callable[[kafkaio.Consumer, int], Awaitable[None]]
 
 async def iterate(consumer: kafkaio.Consumer, left: int) -> None:
     async for record in consumer:
-        record.key  # noqa: B018 - to read them is the work
+        record.key  # noqa: B018 - reading it is what is measured
         record.value  # noqa: B018 - likewise
         left -= 1
         if not left:
@@ -83,7 +84,7 @@ async def run(consumer: kafkaio.Consumer, left: int) -> None:
 
 
 async def task_per_record(consumer: kafkaio.Consumer, left: int) -> None:
-    """What `run` spares its users: without order, retries or commits in order."""
+    """The alternative to `run`: no order, no retries, no commits in order."""
     free = asyncio.Semaphore(100)
 
     async def handle(record: kafkaio.Record) -> None:
@@ -158,7 +159,7 @@ def make_value(number: int, size: int) -> bytes:
 
 
 async def create(args: argparse.Namespace, topic: str) -> bool:
-    """Create the topic; False where it is there already."""
+    """Create the topic; return False if it exists."""
     async with kafkaio.Client(args.bootstrap) as client:
         new = CreatableTopic(
             name=topic, num_partitions=args.partitions, replication_factor=1
@@ -169,7 +170,7 @@ async def create(args: argparse.Namespace, topic: str) -> bool:
 
 
 async def fill(args: argparse.Namespace) -> str:
-    """Write the topic, unless it is there; its name tells what is in it."""
+    """Write the topic, unless it exists. Its name says what it contains."""
     topic = (
         f"consume-{args.records}-{args.value_size}-{args.partitions}-"
         f"{args.batch_size}-{args.compression}"
@@ -184,7 +185,7 @@ async def fill(args: argparse.Namespace) -> str:
         compression_type=args.compression,
     ) as producer:
         for number in range(args.records):
-            # In one block per partition, so that batches are full however many.
+            # Partition after partition, so that batches are full with many, too.
             partition = number * args.partitions // args.records
             await producer.enqueue(topic, pool[number % 997], partition=partition)
         await producer.flush()
@@ -192,7 +193,7 @@ async def fill(args: argparse.Namespace) -> str:
 
 
 async def measure(args: argparse.Namespace, topic: str) -> dict[str, float]:
-    """The least CPU time per record of each way."""
+    """Return the least CPU time per record of each way."""
     best: dict[str, float] = {}
     where = [kafkaio.TopicPartition(topic, n) for n in range(args.partitions)]
     for _ in range(args.rounds):
@@ -221,7 +222,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, default=131_072)
     parser.add_argument("--compression", default="none")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", help="measure only ways whose name has this in it")
+    parser.add_argument("--only", help="measure only ways whose name contains this")
     return parser.parse_args()
 
 

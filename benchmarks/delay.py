@@ -1,16 +1,17 @@
-"""How fast a producer is at its defaults, some way from the broker.
+"""How fast a producer with default options is when the broker is far away.
 
     python benchmarks/delay.py [--delay-ms 20,50] [--clients kafkaio,confluent]
 
-A Kafka of its own runs on this machine, with a listener for each delay. What that
-listener advertises is a proxy in a process of its own, which keeps each byte for half
-the delay on its way to the broker, and for the other half on its way back, and limits
-nothing else: so the delay is what a round trip takes. Each run is a fresh process that
-writes records of 1 KiB without keys, every acknowledgement looked at; clients and
-delays take turns. Printed are the medians, in MB/s, and the range. ``confluent`` needs
-confluent-kafka, which is not idempotent by default, as kafkaio is, and then keeps any
-number of requests on their way; ``confluent-idempotent`` keeps five. ``--option
-name=value`` (a number) is an option of kafkaio's producer.
+The benchmark starts an Apache Kafka on this machine, with a listener for each delay.
+The listener advertises a proxy in a process of its own. The proxy delays each byte by
+half of the delay on its way to the broker, and by the other half on its way back, and
+limits nothing else. So the delay is the time of a round trip.
+
+Each run is a new process that writes records of 1 KiB without keys and checks every
+acknowledgement. Clients and delays take turns. The output is the medians, in MB/s, and
+the range. ``confluent`` needs confluent-kafka, which by default is not idempotent,
+unlike kafkaio, and has any number of requests in flight; ``confluent-idempotent`` has
+five. ``--option name=value`` (a number) is an option of kafkaio's producer.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import kafkaio
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka.cluster import Cluster
 
-#: What the topics may take up on the disk.
+#: Limits the disk space of the topics.
 CONFIG = {
     "log.segment.bytes": 64 * 1024 * 1024,
     "log.retention.bytes": 64 * 1024 * 1024,
@@ -43,11 +44,11 @@ NODE = 1
 Options = Mapping[str, int]
 
 
-# The way there.
+# The proxy.
 
 
 class Pipe(asyncio.Protocol):
-    """One end of a proxied connection; what it receives goes to the other, later."""
+    """One end of a proxied connection; passes data on to the other end, later."""
 
     def __init__(self, delay: float, target: tuple[str, int] | None = None) -> None:
         self._delay = delay
@@ -68,7 +69,7 @@ class Pipe(asyncio.Protocol):
             self._dialling = self._loop.create_task(self._dial(*self._target))
 
     async def _dial(self, host: str, port: int) -> None:
-        # The first bytes may come before the broker has answered: they are held.
+        # Bytes that arrive before the broker is connected are kept.
         far = Pipe(self._delay)
         far.other = self
         await self._loop.create_connection(lambda: far, host, port)
@@ -101,7 +102,11 @@ class Pipe(asyncio.Protocol):
 
 
 async def proxy(routes: Sequence[tuple[float, int, int]]) -> None:
-    """Serve for ever: seconds of a round trip, port here, port of the broker."""
+    """Serve for ever.
+
+    Args:
+        routes: seconds of a round trip, port of the proxy, port of the broker.
+    """
     loop = asyncio.get_running_loop()
     for delay, port, broker in routes:
 
@@ -124,7 +129,7 @@ def free_ports(count: int) -> list[int]:
 async def add_listeners(
     kafka: Kafka, delays: Sequence[float]
 ) -> list[tuple[float, int, int]]:
-    """Give the broker a listener for each delay that advertises the proxy's port."""
+    """Give the broker a listener for each delay, which advertises the proxy's port."""
     ports = free_ports(2 * len(delays))
     routes = list(zip(delays, ports[::2], ports[1::2], strict=True))
     assert isinstance(kafka.engine, Cluster)
@@ -141,7 +146,7 @@ async def add_listeners(
     return routes
 
 
-# The clients, as a good user would write them.
+# The clients, used as a good user would.
 
 
 async def with_kafkaio(
@@ -173,19 +178,19 @@ async def with_confluent(
     problems: list[object] = []
     acknowledged = 0
 
-    def told(error: object, message: object) -> None:
+    def delivered(error: object, message: object) -> None:
         nonlocal acknowledged
         acknowledged += 1
         if error is not None:
             problems.append(error)
 
-    producer.produce(topic, value, on_delivery=told)
+    producer.produce(topic, value, on_delivery=delivered)
     producer.flush()
     start = time.perf_counter()
     for number in range(records):
         while True:
             try:
-                producer.produce(topic, value, on_delivery=told)
+                producer.produce(topic, value, on_delivery=delivered)
                 break
             except BufferError:
                 producer.poll(0.05)
@@ -296,7 +301,9 @@ def arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--delay-ms", default="20,50", help="of a round trip; several by comma"
+        "--delay-ms",
+        default="20,50",
+        help="of a round trip; several separated by commas",
     )
     parser.add_argument("--clients", default=",".join(CLIENTS))
     parser.add_argument("--records", type=int, default=200_000)

@@ -1,9 +1,9 @@
-"""The embedded broker: how fast it starts, and what goes through it.
+"""The embedded broker: how fast it starts, and records per second through it.
 
     python benchmarks/embedded.py [--records 300000] [--size 100] [--profile]
 
 Broker and client share one process, one event loop and one core. Times are CPU seconds
-of this process, so that what else runs on the machine counts little; the best of three.
+of this process, so that other work on the machine matters little; the best of three.
 """
 
 from __future__ import annotations

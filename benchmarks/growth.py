@@ -1,8 +1,8 @@
-"""What consuming costs as things grow: partitions, idle time, slowness.
+"""What consuming costs with many partitions, while idle, and when it is slow.
 
 Run it as ``python benchmarks/growth.py HOST:PORT``; ``run.py --serve`` starts a broker
-for it. Each line tells a figure and the bound that it is held to; the exit status is 1
-where one is passed.
+for it. Each line has a figure and its limit. The exit status is 1 if a figure exceeds
+its limit.
 """
 
 from __future__ import annotations
@@ -23,12 +23,16 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Bounds:
-    """Figures told, and whether all were within their bounds."""
+    """Prints figures with their limits.
+
+    Attributes:
+        held: whether all figures were within their limits.
+    """
 
     def __init__(self) -> None:
         self.held = True
 
-    def tell(self, what: str, figure: float, bound: float, unit: str) -> None:
+    def check(self, what: str, figure: float, bound: float, unit: str) -> None:
         is_held = figure <= bound
         self.held &= is_held
         mark = "" if is_held else "   EXCEEDED"
@@ -36,14 +40,14 @@ class Bounds:
 
 
 def resident() -> int:
-    """Bytes of memory that the process has."""
+    """Return the resident memory of the process, in bytes."""
     return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * PAGE
 
 
 def spec(
     args: argparse.Namespace, partitions: int, records: int, value_size: int = 100
 ) -> argparse.Namespace:
-    """A topic as `fill` writes it."""
+    """Return the arguments of `fill` for a topic."""
     return argparse.Namespace(
         bootstrap=args.bootstrap,
         records=records,
@@ -63,7 +67,7 @@ async def consumer_of(topic: argparse.Namespace, **options: object) -> kafkaio.C
 
 
 async def partitions(args: argparse.Namespace, bounds: Bounds) -> None:
-    """CPU per record of many partitions, as a ratio to few; the two take turns."""
+    """CPU per record with many partitions, divided by that with few; in turns."""
     best: dict[int, float] = {}
     for _ in range(args.rounds):
         for count in (4, 512):
@@ -74,7 +78,7 @@ async def partitions(args: argparse.Namespace, bounds: Bounds) -> None:
                 spent = (time.process_time_ns() - start) / args.records
             best[count] = min(spent, best.get(count, spent))
     print(f"{best[4]:.0f} ns per record of 4 partitions, {best[512]:.0f} ns of 512")
-    bounds.tell("512 partitions against 4", best[512] / best[4], 1.3, "times")
+    bounds.check("512 partitions against 4", best[512] / best[4], 1.3, "times")
 
 
 async def idle(args: argparse.Namespace, bounds: Bounds) -> None:
@@ -88,11 +92,11 @@ async def idle(args: argparse.Namespace, bounds: Bounds) -> None:
         spent = time.process_time() - start
         waiting.cancel()
         await asyncio.wait([waiting])
-    bounds.tell("idle on 200 partitions", 100 * spent / args.seconds, 1, "% of a core")
+    bounds.check("idle on 200 partitions", 100 * spent / args.seconds, 1, "% of a core")
 
 
 async def slow(args: argparse.Namespace, bounds: Bounds) -> None:
-    """Memory of a consumer that is slower than its topic, beyond its byte budget."""
+    """Memory of a consumer that reads more slowly than its topic is fetched."""
     budget = 50 * MIB
     topic = spec(args, 64, 200_000, 1000)
     slow_one = await consumer_of(topic, fetch_buffer_bytes=budget)
@@ -109,7 +113,7 @@ async def slow(args: argparse.Namespace, bounds: Bounds) -> None:
             await asyncio.sleep(0.001)
     print(f"{buffered / MIB:.0f} MiB buffered at most")
     most = budget / MIB + 30
-    bounds.tell("memory of a slow consumer", (peak - before) / MIB, most, "MiB")
+    bounds.check("memory of a slow consumer", (peak - before) / MIB, most, "MiB")
 
 
 WORK = {f.__name__: f for f in (partitions, idle, slow)}

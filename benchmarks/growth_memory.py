@@ -1,11 +1,11 @@
-"""Whether memory grows with what was consumed, produced, or asked.
+"""Whether memory grows with the number of records or requests.
 
 Run it as ``python benchmarks/growth_memory.py HOST:PORT``; ``run.py --serve`` starts a
-broker for it. The work is done in ten parts; what Python objects take up
-(tracemalloc) after the last is compared with what they took up after the second,
-without the memory that is kept for frames, which has a bound of its own. The resident
-memory stands beside it: it counts what C code keeps too, but also what the allocator
-does not give back. The exit status is 1 where a bound is passed.
+broker for it. The work is done in ten parts. The memory of Python objects (tracemalloc)
+after the last part is compared with that after the second. It does not include the pool
+of memory for frames, which has a limit of its own. The resident memory is printed, too:
+it includes memory of C code, but also memory that the allocator has not returned to the
+system. The exit status is 1 if a limit is exceeded.
 """
 
 from __future__ import annotations
@@ -24,41 +24,41 @@ from growth_produce import create, no_key, produce
 import kafkaio
 
 PARTS = 10
-#: Records of the topic that is read again and again.
+#: Records of the topic, which is read repeatedly.
 TOPIC_RECORDS = 500_000
 
-#: Producers that send at the same time, each one record after the other.
+#: Producers that send at the same time, each of them one record after the other.
 SENDERS = 8
 
 Part = Callable[[], Awaitable[None]]
 
 
-def kept() -> int:
-    """Bytes that Python objects take up; the memory for frames is not among them."""
+def object_bytes() -> int:
+    """Return the bytes of all Python objects, without the memory for frames."""
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
 
 
 def blocks() -> int:
-    """Blocks of memory that Python objects are in; one object is mostly one."""
+    """Return the number of allocated blocks; most objects are one block."""
     gc.collect()
     return sys.getallocatedblocks()
 
 
 async def ten_times(what: str, part: Part, bounds: Bounds) -> None:
-    """Do a part of the work ten times, and hold its growth to the bound."""
+    """Do a part of the work ten times, and compare its growth with the limit."""
     await part()
-    await part()  # whatever is made once is there now
-    before, resident_before = kept(), resident()
+    await part()  # now everything that is created once exists
+    before, resident_before = object_bytes(), resident()
     for _ in range(PARTS - 2):
         await part()
-    grown = kept() - before
-    bounds.tell(f"growth over {what}", grown / MIB, 1, "MiB")
-    print(f"  of the process: {(resident() - resident_before) / MIB:.1f} MiB")
+    grown = object_bytes() - before
+    bounds.check(f"growth over {what}", grown / MIB, 1, "MiB")
+    print(f"  resident memory: {(resident() - resident_before) / MIB:.1f} MiB")
 
 
 async def consuming(args: argparse.Namespace, bounds: Bounds) -> None:
-    """Records, read in every way."""
+    """Consume records in every way."""
     topic = spec(args, 4, TOPIC_RECORDS)
     each = args.records // PARTS
     for name, way in consume.WAYS.items():
@@ -76,7 +76,7 @@ async def consuming(args: argparse.Namespace, bounds: Bounds) -> None:
 
 
 async def producing(args: argparse.Namespace, bounds: Bounds) -> None:
-    """Records, sent without waiting for each."""
+    """Produce records without waiting for each."""
     topic = await create(args.bootstrap, 4)
     async with kafkaio.Producer(args.bootstrap) as producer:
 
@@ -87,7 +87,7 @@ async def producing(args: argparse.Namespace, bounds: Bounds) -> None:
 
 
 async def requests(args: argparse.Namespace, bounds: Bounds) -> None:
-    """Records, each of them a request of its own."""
+    """Send each record in a request of its own."""
     topic = await create(args.bootstrap, 4)
     each = args.requests // PARTS // SENDERS
 
@@ -109,13 +109,15 @@ async def requests(args: argparse.Namespace, bounds: Bounds) -> None:
         before, resident_before = blocks(), resident()
         for _ in range(PARTS - 2):
             await part()
-        bounds.tell(f"growth over {what}", blocks() - before, 1000, "blocks")
-        print(f"  of the process: {(resident() - resident_before) / MIB:.1f} MiB")
+        bounds.check(f"growth over {what}", blocks() - before, 1000, "blocks")
+        print(f"  resident memory: {(resident() - resident_before) / MIB:.1f} MiB")
         tracemalloc.start()
-        before = kept()
+        before = object_bytes()
         await part()
-        grown = kept() - before
-        bounds.tell(f"growth over {each * SENDERS:,} requests", grown / MIB, 0.1, "MiB")
+        grown = object_bytes() - before
+        bounds.check(
+            f"growth over {each * SENDERS:,} requests", grown / MIB, 0.1, "MiB"
+        )
 
 
 WORK = {f.__name__: f for f in (consuming, producing, requests)}

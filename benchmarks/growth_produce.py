@@ -1,10 +1,11 @@
-"""What producing costs as partitions grow.
+"""What producing to many partitions costs compared with few.
 
 Run it as ``python benchmarks/growth_produce.py HOST:PORT [records]``; ``run.py
---serve`` starts a broker for it. CPU time is of this process, per record, the best of
-several rounds, few and many partitions taking turns. With keys the records spread over
-all partitions at once, so it matters how many are outstanding: they make the batches.
-The exit status is 1 where a bound is passed; `growth_memory.py` looks at memory.
+--serve`` starts a broker for it. It prints the CPU time of this process per record, the
+best of several rounds; few and many partitions take turns. Records with keys spread
+over all partitions at once, so the size of the batches depends on how many records are
+in flight. The exit status is 1 if a limit is exceeded. `growth_memory.py` measures
+memory.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ async def produce(
 
 
 class Batches:
-    """An observer that counts."""
+    """An observer that counts batches."""
 
     def __init__(self) -> None:
         self.batches = 0
@@ -82,7 +83,12 @@ class Batches:
 async def partitions(
     bootstrap: str, records: int, key_of: KeyOf, window: int
 ) -> tuple[float, float]:
-    """CPU per record of many partitions over few; records in a batch of many."""
+    """Compare many partitions with few.
+
+    Returns:
+        The CPU per record with many partitions divided by that with few, and the
+        records per batch with many.
+    """
     few, many = [await create(bootstrap, count) for count in (FEW, MANY)]
     best = {few: float("inf"), many: float("inf")}
     seen = Batches()
@@ -113,7 +119,7 @@ async def main(bootstrap: str, records: int) -> int:
     )
     for name, key_of, window, bound in ways:
         ratio, size = await partitions(bootstrap, records, key_of, window)
-        bounds.tell(f"{name}, {size:.0f} in a batch", ratio, bound, "times")
+        bounds.check(f"{name}, {size:.0f} in a batch", ratio, bound, "times")
     return 0 if bounds.held else 1
 
 

@@ -1,10 +1,10 @@
-"""CPU that importing takes: kafkaio's classes beside another package, in turns.
+"""CPU time of importing kafkaio's classes, compared with another package.
 
-Run it as ``python benchmarks/imports.py [rounds] [other package]``; the other one is
-aiokafka by default and must be installed. Every import has a process of its own, whose
-user and system time are counted, the interpreter's start included; bytecode is written
-by a first round that does not count. The ratios of medians are what to compare, and
-only within one run.
+Run it as ``python benchmarks/imports.py [rounds] [other package]``. The other package
+is aiokafka by default and must be installed. Every import runs in a process of its own;
+the time is its user and system time, with the interpreter's start. A first round, which
+is not counted, writes the bytecode. The imports take turns. Compare the ratios of the
+medians, and only those of one run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAMES = ("Client", "Producer", "Consumer")
 
 
 def cpu_ms(code: str) -> float:
-    """Tell the CPU that a new interpreter takes for ``code``."""
+    """Return the CPU time of a new interpreter that runs some code, in milliseconds."""
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -34,14 +34,14 @@ def cpu_ms(code: str) -> float:
 
 
 def main(rounds: int = 21, other: str = "aiokafka") -> None:
-    """Measure, and print a line for each."""
+    """Measure all imports, and print a line for each."""
     cases = {"nothing": "pass", other: f"import {other}"}
     cases |= {f"kafkaio.{name}": f"import kafkaio; kafkaio.{name}" for name in NAMES}
     times: dict[str, list[float]] = {name: [] for name in cases}
-    for turn in range(rounds + 1):
+    for number in range(rounds + 1):
         for name, code in cases.items():
             taken = cpu_ms(code)
-            if turn:
+            if number:
                 times[name].append(taken)
     unit = median(times[other])
     for name, taken in times.items():

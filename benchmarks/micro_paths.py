@@ -1,8 +1,8 @@
-"""Nanoseconds of CPU per record of the client's paths, and of the steps on them.
+"""Nanoseconds of CPU per record of the paths through the client, and of their steps.
 
 Run it as ``python benchmarks/micro_paths.py HOST:PORT [records]``; ``run.py --serve``
-starts a broker for it. The best of several rounds is told: whatever else the machine
-does only ever adds. The broker's CPU does not count, nor does waiting.
+starts a broker for it. It prints the best of several rounds, because other work on the
+machine can only add to a round. The broker's CPU time and waiting are not included.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def report(name: str, nanoseconds: float) -> None:
 
 
 async def cpu(name: str, work: Work, records: int) -> None:
-    """Tell the least CPU time per record that ``work(records)`` took."""
+    """Print the least CPU time per record of ``work(records)``."""
     best = float("inf")
     for _ in range(ROUNDS):
         gc.collect()
@@ -43,7 +43,7 @@ async def cpu(name: str, work: Work, records: int) -> None:
 
 
 def step(name: str, call: Callable[[], object], times: int = 50_000) -> None:
-    """Tell the least time of one call, the loop around it taken off."""
+    """Print the least time of one call, without that of the loop around it."""
     best = empty = float("inf")
     repeat = range(times)
     for _ in range(ROUNDS):
@@ -127,7 +127,7 @@ class Consume:
         self.consumer.seek_to_beginning()
         left = records
         async for record in self.consumer:
-            record.value  # noqa: B018 - to read it is the work
+            record.value  # noqa: B018 - reading it is what is measured
             left -= 1
             if not left:
                 return

@@ -1,10 +1,10 @@
-"""Nanoseconds per record of the record codec: both twins, then the compressions.
+"""Nanoseconds per record of the record codec, compiled and pure, and compressed.
 
 Run it as ``python benchmarks/micro_records.py [repeats]``. The workloads are ``v``, a
-value of 100 bytes (110 on the wire), and ``kvh``, that with a key of 16 bytes and one
-header. The codec of aiokafka is measured beside them where it is installed. Rounds
-alternate, so that noise meets all alike, and CPU time counts, not the clock on the
-wall: compare the figures of one run, never those of two.
+value of 100 bytes (110 on the wire), and ``kvh``, the same with a key of 16 bytes and
+one header. The codec of aiokafka is measured as well, if it is installed. Rounds
+alternate, so that other work on the machine affects all alike, and times are CPU times,
+not wall times. Compare the figures of one run, never those of two.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kafkaio.types import Header, TimestampType
 RECORDS = 1_000
 ROUNDS_PER_SAMPLE = 5
 NOW = 1_700_000_000_000
-#: What each must keep to, in nanoseconds.
+#: The limit of each, in nanoseconds.
 GOALS = {
     "pure decode v": 1_100,
     "pure append v": 800,
@@ -78,7 +78,7 @@ def append_values(codec: ModuleType, workload: Workload) -> None:
 
 
 def readers(codec: ModuleType, section: bytes) -> dict[str, Action]:
-    """Each checks the CRC, and reads the value of each record."""
+    """Return functions that check the CRC and read the value of each record."""
     origin = Origin(
         topic="orders",
         partition=0,
@@ -116,7 +116,7 @@ def readers(codec: ModuleType, section: bytes) -> dict[str, Action]:
 
 
 def aiokafka(workload: Workload) -> dict[str, Action]:
-    """The same work by the codec of aiokafka, where it is installed."""
+    """Return functions that do the same with aiokafka's codec, if it is installed."""
     try:
         records = importlib.import_module("aiokafka.record.default_records")
     except ImportError:
@@ -142,7 +142,7 @@ def aiokafka(workload: Workload) -> dict[str, Action]:
 
 
 class Pure:
-    """The pure twin lies in several modules."""
+    """The codec in pure Python, which is several modules."""
 
     def __init__(self) -> None:
         for part in ("_pure", "_cursor", "_columns"):
@@ -167,7 +167,7 @@ def sample(action: Action) -> float:
 
 
 def calibrate() -> None:
-    # One step is one turn of this loop: it tells a slow machine from slow code.
+    # The time of one iteration: it distinguishes a slow machine from slow code.
     for _ in range(RECORDS):
         pass
 

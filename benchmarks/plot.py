@@ -16,10 +16,10 @@ COLOURS = {"kafkaio": "#2962ff", "confluent-kafka": "#9e9e9e", "aiokafka": "#e0a
 
 
 def draw(target: str) -> None:
-    """Write the chart to a file; its suffix says in which format."""
+    """Write the chart to a file, in the format of its suffix."""
     figures = json.loads(FIGURES.read_text())
     plt.rcParams["svg.hashsalt"] = "kafkaio"  # the same bytes for the same figures
-    plt.rcParams["svg.fonttype"] = "none"  # text stays text
+    plt.rcParams["svg.fonttype"] = "none"  # text, not outlines
     plot, axes = plt.subplots(figsize=(8, 4.2))
     places: list[float] = []
     at = 0.0

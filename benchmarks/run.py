@@ -1,13 +1,13 @@
-"""Run the side-by-side benchmarks against a real Kafka of their own.
+"""Start an Apache Kafka, and run the benchmarks that compare clients against it.
 
-``KAFKAIO_BENCH_RUNNER`` (or ``--runner``) names the folder of the runner, the one with
-``bench.py``; what follows ``--`` is handed to it::
+``KAFKAIO_BENCH_RUNNER`` (or ``--runner``) names the folder of the runner, which has
+``bench.py``. The arguments after ``--`` go to the runner::
 
     python benchmarks/run.py -- --clients kafkaio,aiokafka --scenario p1,c1 --repeat 5
 
-Without a runner, or with ``--serve``, the broker is started, its address is told, and
-it stays until a key is pressed, for profilers and experiments. ``--bootstrap`` measures
-against a cluster that runs already.
+Without a runner, or with ``--serve``, the program starts the broker, prints its
+address and waits until Enter is pressed, for profilers and experiments. ``--bootstrap``
+measures against a running cluster.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RUNNER_VARIABLE = "KAFKAIO_BENCH_RUNNER"
 
 @contextlib.contextmanager
 def broker(args: argparse.Namespace) -> Iterator[str]:
-    """The address of one broker with Kafka's own timers, threads and buffers."""
+    """Run one broker with Kafka's own timers, threads and buffers; give its address."""
     if args.bootstrap:
         yield args.bootstrap
         return
@@ -37,7 +37,7 @@ def broker(args: argparse.Namespace) -> Iterator[str]:
 
 
 def bench(runner: Path, bootstrap: str, rest: list[str]) -> int:
-    """Run the runner; its exit status."""
+    """Run the runner, and return its exit status."""
     adapters = [str(ADAPTER), *filter(None, [os.environ.get("BENCH_ADAPTERS")])]
     environment = {**os.environ, "BENCH_ADAPTERS": os.pathsep.join(adapters)}
     command = [sys.executable, str(runner / "bench.py"), "--bootstrap", bootstrap]
@@ -55,7 +55,7 @@ def main() -> int:
         default=os.environ.get(RUNNER_VARIABLE),
         help=f"folder of the runner; ${RUNNER_VARIABLE} by default",
     )
-    parser.add_argument("--bootstrap", help="a cluster that runs already: HOST:PORT")
+    parser.add_argument("--bootstrap", help="a running cluster: HOST:PORT")
     parser.add_argument("--kafka", default="4.3", help="version of the broker")
     parser.add_argument("--heap", default="1g", help="the broker's largest heap")
     parser.add_argument("--serve", action="store_true", help="only run the broker")
@@ -67,7 +67,7 @@ def main() -> int:
         if args.serve or args.runner is None:
             print(bootstrap, flush=True)
             with contextlib.suppress(KeyboardInterrupt):
-                input("Enter ends the broker. ")
+                input("Press Enter to stop the broker. ")
             return 0
         return bench(args.runner, bootstrap, args.rest)
 

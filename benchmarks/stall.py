@@ -1,14 +1,14 @@
-"""How long the event loop is held up by large compressed batches, and what a thread
-would do about it.
+"""How long large compressed batches block the event loop, and whether a thread helps.
 
 Run it as ``python benchmarks/stall.py HOST:PORT``; ``run.py --serve`` starts a broker
-for it. Two tables are printed, in milliseconds.
+for it. It prints two tables, in milliseconds.
 
-The first: batches of a megabyte are consumed with ``async for`` at full speed, and a
-task that wants every turn of the loop notes how much CPU time each turn took, so that
-other work on the machine does not count. The second: one such batch is decompressed,
-on the loop and in a thread, while the loop has nothing else to do and while it is as
-busy as in the first table; what counts is the time until the result is there.
+The first: ``async for`` consumes batches of a megabyte at full speed, while a task that
+runs in every iteration of the event loop notes the CPU time of each iteration. (CPU
+time, so that other work on the machine does not matter.) The second: one such batch is
+decompressed on the event loop and in a thread, while the loop has nothing else to do,
+and while it is as busy as in the first table. The figure is the time until the result
+is there.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ import kafkaio
 from kafkaio._records.batch import Compression, Compressor, Decompressor
 
 BATCH = 1_048_576
-#: Seconds of a turn that only looks whether something has come.
+#: Seconds of an iteration that only checks for I/O.
 IDLE = 0.0001
 CODECS = ("none", "lz4", "zstd", "gzip")
 
 
-def told(seconds: list[float]) -> str:
-    """Median, 99th percentile and most."""
+def summary(seconds: list[float]) -> str:
+    """Format the median, the 99th percentile and the maximum."""
     found = sorted(seconds)
     places = (found[len(found) // 2], found[len(found) * 99 // 100], found[-1])
     return "".join(f"{1000 * place:9.2f}" for place in places)
 
 
-async def watch(turns: list[float]) -> None:
-    """Note how long each turn takes, for as long as it is not cancelled."""
+async def watch(times: list[float]) -> None:
+    """Append the CPU time of each iteration of the event loop, until cancelled."""
     while True:
         start = time.thread_time()
         await asyncio.sleep(0)
-        turns.append(time.thread_time() - start)
+        times.append(time.thread_time() - start)
 
 
 async def consuming(args: argparse.Namespace, codec: str) -> list[float]:
-    """How long turns take while records are read as fast as they go."""
+    """Return the times of iterations while records are read at full speed."""
     topic = argparse.Namespace(
         bootstrap=args.bootstrap,
         records=args.records,
@@ -56,23 +56,23 @@ async def consuming(args: argparse.Namespace, codec: str) -> list[float]:
     )
     name = await fill(topic)
     where = [kafkaio.TopicPartition(name, n) for n in range(4)]
-    turns: list[float] = []
+    times: list[float] = []
     async with kafkaio.Consumer(
         args.bootstrap, assign=where, auto_offset_reset="earliest"
     ) as consumer:
         await iterate(consumer, 1)
         async with asyncio.TaskGroup() as group:
-            watcher = group.create_task(watch(turns))
+            watcher = group.create_task(watch(times))
             for _ in range(args.rounds):
                 consumer.seek_to_beginning()
                 await iterate(consumer, args.records)
             watcher.cancel()
-    # Those in which nothing was at hand say nothing.
-    return [turn for turn in turns if turn > IDLE]
+    # Iterations without records say nothing.
+    return [seconds for seconds in times if seconds > IDLE]
 
 
 async def busy() -> None:
-    """Turns of the loop as a reader takes them, a millisecond each."""
+    """Keep the event loop busy as a reader does, a millisecond per iteration."""
     while True:
         end = time.perf_counter() + 0.001
         while time.perf_counter() < end:
@@ -81,7 +81,7 @@ async def busy() -> None:
 
 
 async def waits(work: Callable[[], Awaitable[object]], *, is_busy: bool) -> list[float]:
-    """Seconds until the work was done, time after time."""
+    """Do the work repeatedly, and return the seconds that each time took."""
     found: list[float] = []
     async with asyncio.TaskGroup() as group:
         others = group.create_task(busy()) if is_busy else None
@@ -97,7 +97,7 @@ async def waits(work: Callable[[], Awaitable[object]], *, is_busy: bool) -> list
 
 
 async def offloading(codec: Compression) -> None:
-    """One batch on the loop and in a thread."""
+    """Decompress one batch on the event loop and in a thread."""
     values = b"".join(make_value(number, 100) for number in range(BATCH // 100))
     data = Compressor(codec).compress(values)
     decompressor = Decompressor()
@@ -112,7 +112,9 @@ async def offloading(codec: Compression) -> None:
         loop = "busy" if is_busy else "idle"
         for name, work in (("on the loop", inline), ("in a thread", in_thread)):
             found = await waits(work, is_busy=is_busy)
-            print(f"{codec.name.lower():6} {name:12} {loop}{told(found)}", flush=True)
+            print(
+                f"{codec.name.lower():6} {name:12} {loop}{summary(found)}", flush=True
+            )
 
 
 async def main() -> None:
@@ -123,10 +125,10 @@ async def main() -> None:
     parser.add_argument("--records", type=int, default=500_000)
     parser.add_argument("--rounds", type=int, default=4)
     args = parser.parse_args()
-    print(f"{'turns of the loop':24}   median     99 %     most")
+    print(f"{'iterations of the loop':24}   median     99 %  longest")
     for codec in CODECS:
-        print(f"{codec:24}{told(await consuming(args, codec))}", flush=True)
-    print(f"{'until a batch is there':24}   median     99 %     most")
+        print(f"{codec:24}{summary(await consuming(args, codec))}", flush=True)
+    print(f"{'until a batch is there':24}   median     99 %  longest")
     for name in CODECS[1:]:
         await offloading(Compression[name.upper()])
 

@@ -3,11 +3,11 @@
     python examples/async_service.py                              # a demonstration
     python examples/async_service.py --bootstrap localhost:9092   # until SIGTERM
 
-Up to a hundred orders are worked on at a time, those of one customer one after the
-other. On SIGTERM (or SIGINT) no further order is begun; those at work are finished,
-committed, and the group is left: the next start goes on with the first order that was
-not begun, and none is worked on twice. Without --bootstrap the service runs on an
-embedded broker, and gets its SIGTERM halfway.
+The service works on up to a hundred orders at a time, and on the orders of one customer
+one after the other. On SIGTERM (or SIGINT) it begins no further order, finishes those
+that it has begun, commits them and leaves the group. The next start goes on with the
+first order that was not begun, so no order is worked on twice. Without --bootstrap the
+service runs on an embedded broker, and gets its SIGTERM halfway.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ TOPIC = "orders"
 
 @dataclass
 class Service:
-    """Works on orders until it is told to stop."""
+    """Works on orders until `stopping` is set."""
 
     bootstrap: str
     seconds: float
-    #: A demonstration sends itself a SIGTERM after that many orders.
+    #: After so many orders, a demonstration sends itself a SIGTERM.
     stop_after: int | None = None
     done: Counter[bytes] = field(default_factory=Counter)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -90,9 +90,13 @@ async def demonstrate(count: int) -> bool:
 
 async def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--bootstrap", help="a Kafka that runs already")
-    parser.add_argument("--records", type=int, default=1000, help="to demonstrate with")
-    parser.add_argument("--seconds", type=float, default=0.02, help="work on an order")
+    parser.add_argument("--bootstrap", help="a running Kafka")
+    parser.add_argument(
+        "--records", type=int, default=1000, help="orders of the demonstration"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=0.02, help="time that an order takes"
+    )
     args = parser.parse_args()
     if args.bootstrap is None:
         return 0 if await demonstrate(args.records) else 1

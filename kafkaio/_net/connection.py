@@ -86,7 +86,7 @@ class Connection:
         broker: the broker to connect to.
         connection_class: what the connection is for.
         identity: how the client presents itself.
-        observer: told of requests, answers and throttling; must not raise.
+        observer: hears of requests, answers and throttling; must not raise.
         on_lost: called once when the connection, if it was ready, has ended.
     """
 

@@ -49,7 +49,7 @@ class Pool:
         bootstrap_servers: (host, port) pairs.
         start_soon: starts the task in which a connection is opened.
         dial: makes transports.
-        observer: told of connections and requests; must not raise.
+        observer: hears of connections and requests; must not raise.
         on_lost: called for every connection that ended or could not be opened.
     """
 

@@ -387,7 +387,7 @@ class Routing(Protocol):
     """What is needed of the client; see `kafkaio.client.router.Router`."""
 
     def known(self, to: Destination) -> int | None:
-        """The node id of a destination, if it can be told without asking anyone."""
+        """The node id of a destination, if it is known without asking a broker."""
         ...
 
     async def locate(self, to: Destination) -> int:

@@ -140,7 +140,7 @@ class Attempts:
         self._timeout = timeout
         self._surfaced = surfaced
         self._delay = 0.0
-        # The failure that `wait` reports; None for one that is not to be told.
+        # The failure that `wait` reports; None for one that is not to be reported.
         self._reason: KafkaError | None = None
 
     def within(self, limit: float) -> float:
@@ -155,7 +155,7 @@ class Attempts:
         """Count a failure: the next attempt is ``due`` after the back-off.
 
         Args:
-            error: the failure; None for one that is not to be told.
+            error: the failure; None for one that is not to be reported.
         """
         self._reason = error
         if error is not None:
@@ -185,7 +185,7 @@ class Attempts:
         The event loop runs at least once, even if the back-off is 0 ms.
 
         Args:
-            error: the failure; None for one that is not to be told.
+            error: the failure; None for one that is not to be reported.
 
         Raises:
             RequestTimeout: as in `wait`; or a ``surfaced`` error.

@@ -55,7 +55,7 @@ class Router:
     # ---- where to send to ----------------------------------------------------------
 
     def known(self, to: Destination) -> int | None:
-        """The node id of a destination, if it can be told without asking anyone."""
+        """The node id of a destination, if it is known without asking a broker."""
         match to:
             case AnyBroker.ANY:
                 return None

@@ -61,7 +61,7 @@ class LeaderHints(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
-    """What a fetch told of a partition's log.
+    """What a fetch said of a partition's log.
 
     Attributes:
         log_start: offset of the first record kept, -1 if unknown.
@@ -85,7 +85,7 @@ class FetchAnswers:
         on_moved: called when a partition is to be fetched from another broker.
 
     Attributes:
-        ends: what the last answer told of each partition's log.
+        ends: what the last answer said of each partition's log.
         stale: how many partitions' data was dropped because their position was left.
     """
 

@@ -107,7 +107,7 @@ class Fetcher:
         return self._answers.stale
 
     def ends_of(self, tp: TopicPartition) -> LogEnds | None:
-        """What the last fetch told of a partition's log; None before the first."""
+        """What the last fetch said of a partition's log; None before the first."""
         return self._answers.ends.get(tp)
 
     def update(self) -> None:

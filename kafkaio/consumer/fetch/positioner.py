@@ -296,7 +296,7 @@ class Positioner:
     ) -> None:
         # One random number for all: what failed together is asked for together.
         moment, dice = now(), roll()
-        told: set[int] = set()
+        reported: set[int] = set()
         for (tp, token), error in failures.items():
             entry = self._reader.positions.get(tp)
             if entry is None or entry.token != token:
@@ -304,6 +304,6 @@ class Positioner:
             attempt = entry.attempts
             delay = self._backoff.delay(attempt, dice)
             self._reader.positions.retry_later(tp, token, moment + delay)
-            if attempt not in told:
-                told.add(attempt)
+            if attempt not in reported:
+                reported.add(attempt)
                 self._cluster.observer.retrying(_WHAT, attempt + 1, delay, error)

@@ -83,7 +83,7 @@ class FetchTargets:
         cluster: tells who leads which partition.
         config: the consumer's options.
         records: what is read, and what is buffered of it.
-        loops: the brokers' fetch loops, by node id; changed by whoever runs them.
+        loops: the brokers' fetch loops, by node id; changed by the Fetcher.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class FetchTargets:
         self._asked: dict[
             TopicPartition, tuple[FetchPoint, ClusterView, FetchTarget]
         ] = {}
-        # Followers that brokers told us to read from (KIP-392), and until when.
+        # Followers that brokers named to read from (KIP-392), and until when.
         self._replicas: dict[TopicPartition, tuple[int, float]] = {}
 
     def forget(self, tp: TopicPartition) -> None:

@@ -61,7 +61,7 @@ class RunPort(Dividing, Protocol):
         ...
 
     def notify(self) -> None:
-        """Wake whoever is in `wait_for_news`."""
+        """Wake the tasks that are in `wait_for_news`."""
 
 
 class LanesPort(Dividing, Protocol):

@@ -1,4 +1,4 @@
-"""The example of a service, as a user runs it."""
+"""The example of a service, run as a user runs it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ async def start(bootstrap: str) -> Process:
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-W", "error", str(EXAMPLE)),
         *("--bootstrap", bootstrap, "--seconds", "0.01"),
-        stdout=PIPE,  # asyncio may complain of slow machines on the other one
+        stdout=PIPE,  # on stderr asyncio may report that the machine is slow
     )
 
 
 async def serve(bootstrap: str, done: Counter[bytes], enough: int) -> None:
-    """Run the service until that many orders are done in all, then stop it."""
+    """Run the service until so many orders are done in total, then stop it."""
     process = await start(bootstrap)
     assert process.stdout is not None
     output = []

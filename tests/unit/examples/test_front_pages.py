@@ -1,4 +1,4 @@
-"""What a newcomer reads first is true: README, the index, the installation page."""
+"""The README, the index and the installation page are correct."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def test_the_twenty_lines(tmp_path: Path) -> None:
             *(sys.executable, "-W", "error", "-u", str(program)),
             env=os.environ | {"PYTHONPATH": path},
             stdout=PIPE,
-            stderr=PIPE,  # where Python says that it was interrupted
+            stderr=PIPE,  # has the traceback of KeyboardInterrupt
         )
         assert process.stdout is not None
         lines = [(await process.stdout.readline()).decode() for _ in range(2)]
@@ -106,4 +106,4 @@ def test_the_index_ends_with_what_is_inside() -> None:
     captions = re.findall(r"^:caption: (.*)$", INDEX, re.MULTILINE)
     assert captions[0] == "Guide"
     assert captions[-1] == "Inside"
-    assert "adr/0" not in INDEX  # they are listed on the page of the decisions
+    assert "adr/0" not in INDEX  # docs/adr/README.md lists them

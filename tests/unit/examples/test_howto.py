@@ -1,4 +1,4 @@
-"""The code of the how-to pages, as it stands there."""
+"""The code of the how-to pages runs as it is printed there."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def broker() -> AsyncIterator[Broker]:
 
 
 async def run(block: str, names: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Run a block and its ``main``; ``await`` may stand outside of functions."""
+    """Run a block, which may have ``await`` outside of functions, and its ``main``."""
     names = {} if names is None else names
     has_main = "async def main()" in block
     code = compile(block, "<page>", "exec", PyCF_ALLOW_TOP_LEVEL_AWAIT)
@@ -62,7 +62,7 @@ async def run(block: str, names: dict[str, Any] | None = None) -> dict[str, Any]
 
 @pytest.fixture
 def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> trustme.CA:
-    """A CA, its files in the working directory, and a client's certificate."""
+    """A CA; its files and those of a client are in the working directory."""
     monkeypatch.chdir(tmp_path)
     authority = trustme.CA()
     authority.cert_pem.write_to_path("ca.pem")
@@ -76,7 +76,7 @@ def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> trustme.CA:
 async def behind_tls(
     authority: trustme.CA, *, host: str = "127.0.0.1", mutual: bool = False
 ) -> AsyncIterator[str]:
-    """A broker whose clients reach it through TLS alone, as they are told to."""
+    """A broker that advertises a TLS proxy, which is the only way to it."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert(host).configure_cert(context)
     if mutual:
@@ -101,7 +101,7 @@ async def behind_tls(
     async with Broker(topics={"orders": 1}) as broker:
         (node,) = broker.nodes.values()
         targets.append(node.port)
-        node.port = port  # the one that clients are told
+        node.port = port  # the advertised port
         async with server, asyncio.timeout(20):
             yield f"127.0.0.1:{port}"
 
@@ -145,18 +145,18 @@ async def test_what_tls_fails_with(authority: trustme.CA) -> None:
 
     trusting = ssl.create_default_context(cafile="ca.pem")
     async with behind_tls(authority) as address:
-        told = await refused(address, security_protocol="SSL")
-        assert re.match("AuthenticationError: .*TLS handshake: .*certificate", told)
-        assert "unable to get local issuer certificate" in told
-        told = await refused(address)
-        assert told.startswith("BrokerNotAvailable: ")
-        assert told.endswith("negotiate versions: the broker closed the connection")
+        message = await refused(address, security_protocol="SSL")
+        assert re.match("AuthenticationError: .*TLS handshake: .*certificate", message)
+        assert "unable to get local issuer certificate" in message
+        message = await refused(address)
+        assert message.startswith("BrokerNotAvailable: ")
+        assert message.endswith("negotiate versions: the broker closed the connection")
     async with behind_tls(authority, host="other.example") as address:
-        told = await refused(address, security_protocol="SSL", ssl_context=trusting)
-        assert re.match("AuthenticationError: .*mismatch", told), told
+        message = await refused(address, security_protocol="SSL", ssl_context=trusting)
+        assert re.match("AuthenticationError: .*mismatch", message), message
     async with Broker() as plain:
-        told = await refused(plain.bootstrap_servers, security_protocol="SSL")
-    assert re.match("BrokerNotAvailable: .*TLS handshake: ", told)
+        message = await refused(plain.bootstrap_servers, security_protocol="SSL")
+    assert re.match("BrokerNotAvailable: .*TLS handshake: ", message)
     with pytest.raises(kafkaio.ConfigurationError) as caught:
         kafkaio.Producer(LOCAL, ssl_context=trusting)
     assert f"ConfigurationError: {caught.value}" in page
@@ -294,7 +294,7 @@ async def test_the_limits_on_a_batch(broker: Broker) -> None:
         with pytest.raises(kafkaio.RecordTooLarge, match="max_request_size"):
             await producer.send("events", b"x" * 1_100_000)
         assert batches == []
-        # Counted by the broker as it comes.
+        # The broker counts the compressed size.
         await producer.send("small", b"x" * 500_000)
     async with kafkaio.Producer(
         broker.bootstrap_servers, observer=Observer()
@@ -324,13 +324,13 @@ async def test_read_to_the_end(
     program, following = python_blocks(
         "howto/read-to-the-end.md", {LOCAL: broker.bootstrap_servers}
     )
-    await run(program)  # an empty topic has an end, too
+    await run(program)  # an empty topic
     async with kafkaio.Producer(broker.bootstrap_servers) as producer:
         for n in range(100):
             await producer.enqueue("prices", b"%d" % n, key=b"%d" % (n % 10))
         await producer.flush()
         await producer.send("prices", None, key=b"3")
-        # What was deleted leaves an end that no record reaches.
+        # No record reaches the end of a partition whose records were deleted.
         await producer.send("prices", b"old", partition=2)
         async with kafkaio.Client(broker.bootstrap_servers) as client:
             partition = DeleteRecordsPartition(partition_index=2, offset=-1)

@@ -1,4 +1,4 @@
-"""The pages for users of other clients: their programs run, their tables are true."""
+"""The migration pages: their programs run, and their tables are correct."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from kafkaio.consumer import Batch
 from kafkaio.testing import Broker
 
 PAGES = Path(__file__).parents[3] / "docs" / "migration"
-#: Each client of Python, and what it prints in the programs.
+#: The clients that have a page.
 CLIENTS = ("aiokafka", "confluent-kafka", "kafka-python")
-#: Those that the tests have installed.
+#: The clients that are installed for the tests.
 INSTALLED = ("aiokafka", "confluent-kafka")
 CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`]+)`")
-#: What the names in the tables stand for.
+#: The objects that the names in the tables mean.
 OBJECTS: dict[str, Any] = {
     "kafkaio": kafkaio,
     "producer": kafkaio.Producer,
@@ -50,7 +50,7 @@ def programs(client: str) -> list[str]:
 
 
 def rows(client: str, width: int) -> list[list[str]]:
-    """The rows of all tables with so many columns, without heads and rules."""
+    """Return the rows of all tables of a width, without headings."""
     found = []
     lines = text_of(client).splitlines()
     for line, after in zip(lines, [*lines[1:], ""], strict=True):
@@ -66,10 +66,10 @@ async def run(code: str, bootstrap: str) -> list[bytes]:
         *(sys.executable, "-W", "error", "-c"),
         code.replace("localhost:9092", bootstrap),
         stdout=PIPE,
-        stderr=PIPE,  # asyncio may complain of slow machines there
+        stderr=PIPE,  # asyncio may report there that the machine is slow
     )
-    output, complaints = await process.communicate()
-    assert process.returncode == 0, complaints.decode()
+    output, errors = await process.communicate()
+    assert process.returncode == 0, errors.decode()
     return output.splitlines()
 
 
@@ -98,7 +98,7 @@ def test_every_call_of_the_tables_exists(client: str) -> None:
     for name, attribute, below, is_called in uses:
         found: Any = OBJECTS[name]
         for part in filter(None, (attribute, below)):
-            if name == "record":  # compiled fields are no attributes of the class
+            if name == "record":  # its fields are descriptors
                 assert hasattr(found, part), part
             found = getattr(found, part, None) or kafkaio.Poll.__annotations__[part]
         if name in {"producer", "consumer", "client"}:
@@ -183,7 +183,7 @@ async def test_a_group_changes_to_cooperative_sticky_by_rolling_restarts(
         both = ("cooperative-sticky", old)
         first = member(servers, (old,))
         await first.start()
-        # 1. New members name both; the group still divides by the old assignor.
+        # 1. New members name both assignors; the group still uses the old one.
         taken: list[int] = []
         second = member(servers, both, taken)
         joining = asyncio.create_task(second.start())
@@ -193,10 +193,10 @@ async def test_a_group_changes_to_cooperative_sticky_by_rolling_restarts(
         await settle(first, second)
         with pytest.raises(kafkaio.GroupError, match=f"uses the assignor '{old}'"):
             await member(servers, None).start()
-        # 2. The last old member goes; a rebalance still takes everything.
+        # 2. The last old member leaves; a rebalance still takes every partition.
         await first.close()
         await settle(second)
-        # 3. Members that name cooperative-sticky alone can join now.
+        # 3. Members that name only cooperative-sticky can join now.
         taken.clear()
         kept: list[int] = []
         third = member(servers, None, kept)

@@ -1,4 +1,4 @@
-"""What the troubleshooting page quotes is what kafkaio says."""
+"""The troubleshooting page quotes messages as kafkaio writes them."""
 
 from __future__ import annotations
 
@@ -35,31 +35,31 @@ SCENARIOS: list[Scenario] = []
 
 
 def scenario(function: Scenario) -> Scenario:
-    """Something that fails as the page tells."""
+    """Register a function that fails as the page describes."""
     SCENARIOS.append(function)
     return function
 
 
-def told(failure: BaseException) -> str:
+def printed(failure: BaseException) -> str:
     kind = type(failure)
     where = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     return plain(f"{where}{kind.__name__}: {failure}")
 
 
 def plain(text: str) -> str:
-    """The same with the port of the page."""
+    """Replace the port by the one on the page."""
     text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:9092", text)
     return re.sub(r"\('127\.0\.0\.1', \d+\)", "('127.0.0.1', 9092)", text)
 
 
 def is_quoted(text: str) -> bool:
-    """Whether the page has the text, or the beginning of it, on a line."""
+    """Whether a line of the page is the text or the beginning of it."""
     return any(text.startswith(line) for line in QUOTED)
 
 
 @pytest.fixture
 def nameless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A network without the name ``kafka.invalid``, whatever its resolver does."""
+    """Make the name ``kafka.invalid`` unknown, whatever the resolver answers."""
     resolve = socket.getaddrinfo
 
     def without(host: Any, *args: Any, **options: Any) -> Any:
@@ -189,7 +189,7 @@ async def no_acknowledgement() -> None:
         try:
             await source.send("orders", b"v")
         except kafkaio.DeliveryTimeout as failure:
-            # How often it was sent is a matter of chance.
+            # The number of attempts varies.
             text = re.sub(r"sent \d+ times", "sent 3 times", str(failure))
             raise kafkaio.DeliveryTimeout(text) from failure
 
@@ -360,7 +360,7 @@ async def another_process() -> None:
     async with orders() as broker, producer(broker) as source:
         mine, theirs = os.pipe()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # threads of other tests
+            warnings.simplefilter("ignore")  # other tests may have left threads
             child = os.fork()
         if not child:
             try:
@@ -381,7 +381,7 @@ async def test_what_is_raised_is_quoted(fails: Scenario) -> None:
     with pytest.raises((kafkaio.KafkaError, TypeError)) as raised:
         async with asyncio.timeout(30):
             await fails()
-    assert is_quoted(told(raised.value)), told(raised.value)
+    assert is_quoted(printed(raised.value)), printed(raised.value)
 
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"errors\.(\w+):", PAGE))))
@@ -453,7 +453,7 @@ async def test_the_warning_of_advertised_listeners(
 async def test_the_name_of_a_server_that_is_not_known() -> None:
     with pytest.raises(kafkaio.BrokerNotAvailable) as raised:
         await connect("kafka.invalid:9092")
-    assert is_quoted(told(raised.value)), raised.value
+    assert is_quoted(printed(raised.value)), raised.value
 
 
 async def test_the_warning_of_what_is_not_closed() -> None:

@@ -1,4 +1,4 @@
-"""The tutorial: its programs and its page are equal, and do what the page says."""
+"""The tutorial: the page has the programs verbatim, and they do what it says."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "guide" / "tutorial.md"
 PROGRAMS = ROOT / "examples" / "tutorial"
 
-#: The blocks of the page that have a file name, by that name.
+#: The code blocks of the page that have a file name, by file name.
 FENCED = r"^<!-- (\S+\.py) -->\n```python\n(.*?)^```$"
 BLOCKS = dict(re.findall(FENCED, PAGE.read_text(), re.MULTILINE | re.DOTALL))
-#: Members of a group hear of each other sooner than by default.
+#: Shorter heartbeats than the default, so that rebalances are fast.
 CONFIG = {
     "group.consumer.heartbeat.interval.ms": "100",
     "group.consumer.min.heartbeat.interval.ms": "100",
@@ -36,7 +36,7 @@ async def start(bootstrap: str, *words: str, cwd: Path = PROGRAMS) -> Process:
         *(sys.executable, "-W", "error", *words),
         cwd=cwd,
         env=os.environ | {"BOOTSTRAP": bootstrap, "PYTHONPATH": path},
-        stdout=PIPE,  # asyncio may complain of slow machines on the other one
+        stdout=PIPE,  # on stderr asyncio may report that the machine is slow
     )
 
 
@@ -48,7 +48,7 @@ async def run(bootstrap: str, *words: str, cwd: Path = PROGRAMS) -> str:
 
 
 async def line(process: Process, beginning: str) -> str:
-    """The next line of output that begins so."""
+    """Return the next line of output with this beginning."""
     assert process.stdout is not None
     seen = []
     async for found in process.stdout:
@@ -59,14 +59,14 @@ async def line(process: Process, beginning: str) -> str:
 
 
 async def rest(process: Process) -> list[str]:
-    """What it prints until it ends, in good order."""
+    """Return the remaining output of a program that ends with status 0."""
     output, _ = await process.communicate()
     assert process.returncode == 0, output.decode()
     return output.decode().splitlines()
 
 
 async def invoiced(bootstrap: str) -> list[int]:
-    """The orders that have an invoice, sorted."""
+    """Return the orders that have an invoice, sorted."""
     found = []
     async with kafkaio.Consumer(
         bootstrap, topics="invoices", auto_offset_reset="earliest"
@@ -100,7 +100,7 @@ async def test_sending_and_reading() -> None:
         assert len(set(records)) == 12
         reader.send_signal(signal.SIGINT)
         assert await rest(reader) == []
-        # The group goes on where it stopped.
+        # The group continues at its committed offsets.
         again = await start(bootstrap, "read.py")
         await line(again, "ready")
         await run(bootstrap, "send.py")
