@@ -44,10 +44,10 @@ from kafkaio.types import NewRecord, Record, TopicPartition
 try:
     import pyarrow as pa
     import pyarrow.compute as pc
-except ImportError as error:
+except ImportError as _error:
     raise ImportError(
         "kafkaio.arrow needs pyarrow; install it with: pip install 'kafkaio[arrow]'"
-    ) from error
+    ) from _error
 
 __all__ = [
     "Rows",
@@ -118,7 +118,7 @@ class TableBuilder:
         # The partitions of the records of this chunk, as runs: partition and length.
         self._runs: list[tuple[TopicPartition, int]] = []
         self._chunks: list[pa.RecordBatch] = []
-        self.length = 0
+        self.length: int = 0
 
     def add(self, tp: TopicPartition, batch: Batch, start_offset: int = 0) -> None:
         """Add a batch's records from ``start_offset`` on.

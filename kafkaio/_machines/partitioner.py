@@ -56,7 +56,7 @@ class StickyPartition:
     __slots__ = ("left", "partition", "share")
 
     def __init__(self, sticky_bytes: int) -> None:
-        self.share = max(1, sticky_bytes)
+        self.share: int = max(1, sticky_bytes)
         self.switch(-1)
 
     def is_due(self, size: int) -> bool:
@@ -73,5 +73,5 @@ class StickyPartition:
 
     def switch(self, partition: int) -> None:
         """Use this partition from now on."""
-        self.partition = partition
-        self.left = 2 * self.share
+        self.partition: int = partition
+        self.left: int = 2 * self.share

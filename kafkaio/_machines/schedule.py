@@ -132,7 +132,7 @@ class Schedule:
         self._retries: list[tuple[float, int, Job]] = []
         self._serial = 0
         #: How many records can be begun now.
-        self.ready = 0
+        self.ready: int = 0
         self._set_limits()
 
     def __repr__(self) -> str:

@@ -149,9 +149,9 @@ class PartitionSequence(Generic[BatchT]):
         # Invariant: all have self._identity, and contiguous numbers that end at
         # next_sequence, unless is_settling.
         self.under_way: list[BatchT] = []
-        self.is_settling = False
-        self.next_sequence = 0
-        self.expected = 0
+        self.is_settling: bool = False
+        self.next_sequence: int = 0
+        self.expected: int = 0
 
     def sendable(self, head: BatchT | None) -> BatchT | None:
         """Return the batch that may be sent now, if any.

@@ -100,7 +100,7 @@ class Connection:
     ) -> None:
         self.broker = broker
         #: The broker's id; negative for a bootstrap server.
-        self.node_id = broker.node_id
+        self.node_id: int = broker.node_id
         self.connection_class = connection_class
         self._observer = observer
         self._on_lost = on_lost

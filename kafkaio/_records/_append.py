@@ -65,9 +65,9 @@ class Places:
         if not 0 <= length <= _MAX_INT32:
             raise UsageError(f"there cannot be {length} rows")
         self.receipts: list[Receipt] = []
-        self.slots = bytearray(length * 4)
-        self.indices = bytearray(length * 4)
-        self.count = 0
+        self.slots: bytearray = bytearray(length * 4)
+        self.indices: bytearray = bytearray(length * 4)
+        self.count: int = 0
         self._length = length
         self._slots: dict[Receipt, int] = {}
 
@@ -127,7 +127,7 @@ class OpenBatches:
         self._largest = largest
         self._ignore_keys = ignore_keys
         self._topics: dict[str, _TopicBatches] = {}
-        self.taken = 0
+        self.taken: int = 0
         # Records come from this thread alone; None for any.
         self._ident: Callable[[], int] | None = None
         self._thread = 0

@@ -66,7 +66,7 @@ class ColumnsBuilder:
     def _clear(self) -> None:
         self._records: list[Any] = []
         self._size = 0
-        self.length = 0
+        self.length: int = 0
 
     def add(self, data: bytes, position: int, count: int, origin: Origin) -> bool:
         """Add the records that `decode_records` returns for the same arguments.
@@ -264,8 +264,8 @@ class Rows:
     ) -> None:
         if length < 0:
             raise UsageError(f"there cannot be {length} rows")
-        self.length = length
-        self.timestamps = timestamps
+        self.length: int = length
+        self.timestamps: int | BytesLike = timestamps
         self._times: memoryview | None = None
         self._time = 0
         if isinstance(timestamps, int):

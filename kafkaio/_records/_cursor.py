@@ -44,9 +44,9 @@ class RecordCursor:
         self._records = decode_records(data, position, count, origin)
         self._records.reverse()
         self._batch_end = batch_end
-        self.bytes_left = len(data) - position
-        self.remaining = len(self._records)
-        self.next_offset = origin.start_offset if self._records else batch_end
+        self.bytes_left: int = len(data) - position
+        self.remaining: int = len(self._records)
+        self.next_offset: int = origin.start_offset if self._records else batch_end
 
     def __iter__(self) -> Iterator[Record]:
         return self

@@ -81,6 +81,17 @@ class BatchHeader:
         "timestamp_type",
     )
 
+    base_offset: int
+    leader_epoch: int
+    magic: int
+    checksum: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+
     def __init__(self, data: BytesLike) -> None:
         if len(data) < BATCH_HEADER_SIZE:
             raise CorruptRecord(f"a batch of {len(data)} bytes is too short for one")
@@ -100,19 +111,21 @@ class BatchHeader:
             self.count,
         ) = _HEADER.unpack_from(data)
         self._data: BytesLike = data
-        self.size_bytes = len(data)
-        self.compression = _codec_of(attributes)
-        self.timestamp_type = TimestampType(attributes & LOG_APPEND_TIME != 0)
-        self.is_transactional = bool(attributes & TRANSACTIONAL)
-        self.is_control = bool(attributes & CONTROL)
-        self.has_delete_horizon = bool(attributes & DELETE_HORIZON)
+        self.size_bytes: int = len(data)
+        self.compression: Compression = _codec_of(attributes)
+        self.timestamp_type: TimestampType = TimestampType(
+            attributes & LOG_APPEND_TIME != 0
+        )
+        self.is_transactional: bool = bool(attributes & TRANSACTIONAL)
+        self.is_control: bool = bool(attributes & CONTROL)
+        self.has_delete_horizon: bool = bool(attributes & DELETE_HORIZON)
         if self.count < 0 or last_offset_delta < 0:
             raise CorruptRecord(
                 f"a batch claims {self.count} records and the last offset delta "
                 f"{last_offset_delta}"
             )
         self.last_offset: int = self.base_offset + last_offset_delta
-        self.next_offset = self.last_offset + 1
+        self.next_offset: int = self.last_offset + 1
         if self.base_offset < 0 or self.last_offset >= _MAX_OFFSET:
             raise CorruptRecord(f"a batch claims the offset {self.base_offset}")
 

@@ -341,10 +341,10 @@ class RecordWriter:
     )
 
     def __init__(self, target_size: int) -> None:
-        self.count = 0
-        self.size_bytes = BATCH_HEADER_SIZE
-        self.first_timestamp = -1
-        self.max_timestamp = -1
+        self.count: int = 0
+        self.size_bytes: int = BATCH_HEADER_SIZE
+        self.first_timestamp: int = -1
+        self.max_timestamp: int = -1
         self._target_size = target_size
         self._section = bytearray()
 

@@ -86,16 +86,16 @@ class Receipt:
         on_lost: Callable[[Receipt, int], None] | None = None,
         wait: Wait | None = None,
     ) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.count = count
-        self.is_settled = False
-        self.base_offset = -1
-        self.log_append_time = -1
+        self.topic: str = topic
+        self.partition: int = partition
+        self.count: int = count
+        self.is_settled: bool = False
+        self.base_offset: int = -1
+        self.log_append_time: int = -1
         self.error: Exception | None = None
         self.moved: Sequence[tuple[Receipt, int]] | None = None
-        self.on_lost = on_lost
-        self.wait = wait
+        self.on_lost: Callable[[Receipt, int], None] | None = on_lost
+        self.wait: Wait | None = wait
         self._waiters: dict[Waiter, None] | None = None
         # Indices of the records whose error was read, in a failed receipt.
         self._seen: set[int] | None = None

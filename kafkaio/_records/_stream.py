@@ -39,8 +39,8 @@ class Handout:
         self._refill = refill
         self._convert = convert
         self.cursor: RecordCursor | None = None
-        self.mark = -1
-        self.credit = 0
+        self.mark: int = -1
+        self.credit: int = 0
 
     def take(self) -> Record | None:
         """Take the next record; all records taken before count as finished.

@@ -93,7 +93,7 @@ class Compressor:
     __slots__ = ("_level", "_library", "_zstd", "codec")
 
     def __init__(self, codec: Compression, level: int | None = None) -> None:
-        self.codec = codec
+        self.codec: Compression = codec
         self._level = _DEFAULT_LEVEL.get(codec, 0) if level is None else level
         library = _LIBRARIES.get(codec)
         self._library = None if library is None else _library(library)

@@ -118,13 +118,14 @@ class LegacyBatch(ReadableBatch):
         self._message = message
         self._messages: list[_Message] | None = None
         self._check_crcs = False
-        self.last_offset = message.offset
-        self.next_offset = message.offset + 1
-        self.magic = message.magic
-        self.compression = message.compression
-        self.timestamp_type = message.timestamp_type
-        self.base_timestamp = self.max_timestamp = message.timestamp
-        self.size_bytes = len(data)
+        self.last_offset: int = message.offset
+        self.next_offset: int = message.offset + 1
+        self.magic: int = message.magic
+        self.compression: Compression = message.compression
+        self.timestamp_type: TimestampType = message.timestamp_type
+        self.base_timestamp: int = message.timestamp
+        self.max_timestamp: int = message.timestamp
+        self.size_bytes: int = len(data)
 
     @property
     def base_offset(self) -> int:

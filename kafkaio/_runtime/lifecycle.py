@@ -92,8 +92,8 @@ class Home:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self.loop = asyncio.get_running_loop()
-        self.is_elsewhere = False
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
+        self.is_elsewhere: bool = False
         self.on_fork: Callable[[], object] | None = None
         _homes.add(self)
 
@@ -164,10 +164,10 @@ class Lifecycle:
         self._ending = Ending(f"{self._what}: close")
         self._listeners: list[CrashListener] = []
         self._is_end_reported = False
-        self.state = State.NEW
+        self.state: State = State.NEW
         self.home: Home | None = None
         self.cause: BaseException | None = None
-        self.has_owner = False
+        self.has_owner: bool = False
 
     def __repr__(self) -> str:
         return f"<Lifecycle of {self._what}: {self.state.value}>"

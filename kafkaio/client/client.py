@@ -39,7 +39,7 @@ class Client(Closeable):
         ConfigurationError: an option is unknown or impossible.
     """
 
-    __signature__ = OptionsSignature(ClientOptions, ClientConfig)
+    __signature__: OptionsSignature = OptionsSignature(ClientOptions, ClientConfig)
 
     def __init__(
         self,

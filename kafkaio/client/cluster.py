@@ -114,7 +114,7 @@ class Cluster:
         self.observer: Observer = guarded(observer)
         # A thread watches the loop only if somebody hears of what it finds.
         self._is_watched = "loop_blocked" in vars(self.observer)
-        self.life = Lifecycle("client", config.client_id)
+        self.life: Lifecycle = Lifecycle("client", config.client_id)
         # Tasks that wait for an answer hear of a crash before all other listeners.
         self.life.add_crash_listener(self._crashed)
         self._supervisor = Supervisor(config.client_id, self.life.crashed)
@@ -133,7 +133,9 @@ class Cluster:
         )
         # Never happens: it fails once the cluster is closed or has crashed.
         self._ended = Broadcast()
-        self.retry_policy = RetryPolicy.from_config(config, self.observer, self._sleep)
+        self.retry_policy: RetryPolicy = RetryPolicy.from_config(
+            config, self.observer, self._sleep
+        )
         router = Router(self._pool, self._nodes, self._metadata, self._finder)
         self._requester = Requester(config, self._metadata, router, self.retry_policy)
         self._fanout = Fanout(

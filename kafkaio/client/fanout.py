@@ -251,7 +251,7 @@ class Progress(Generic[ItemT, ValueT]):
     def __init__(
         self, items: Iterable[ItemT], backoff: Backoff, deadline: float
     ) -> None:
-        self.results = Results[ItemT, ValueT]()
+        self.results: Results[ItemT, ValueT] = Results[ItemT, ValueT]()
         self._backoff = backoff
         self.deadline = deadline
         # Invariant: an item is here or in the results, and in the order asked for.

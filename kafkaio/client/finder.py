@@ -52,7 +52,7 @@ class CoordinatorFinder:
     def __init__(
         self, nodes: Nodes, metadata: MetadataUpdater, request_timeout: float
     ) -> None:
-        self.cache = CoordinatorCache()
+        self.cache: CoordinatorCache = CoordinatorCache()
         self._nodes = nodes
         self._metadata = metadata
         self._timeout = request_timeout

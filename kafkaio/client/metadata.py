@@ -71,10 +71,10 @@ class MetadataUpdater:
     """
 
     def __init__(self, config: ClientConfig, nodes: Nodes, observer: Observer) -> None:
-        self.view = ClusterView()
+        self.view: ClusterView = ClusterView()
         self.failure: KafkaError | None = None
-        self.updated = Broadcast()
-        self.attempted = Broadcast()
+        self.updated: Broadcast = Broadcast()
+        self.attempted: Broadcast = Broadcast()
         self._config = config
         self._nodes = nodes
         self._observer = observer

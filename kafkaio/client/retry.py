@@ -130,12 +130,12 @@ class Attempts:
         *,
         surfaced: tuple[type[KafkaError], ...] = (),
     ) -> None:
-        self.what = what
-        self.deadline = inf if timeout is None else now() + timeout
-        self.failures = 0
+        self.what: str = what
+        self.deadline: float = inf if timeout is None else now() + timeout
+        self.failures: int = 0
         self.last: KafkaError | None = None
-        self.due = 0.0
-        self.stage = ""
+        self.due: float = 0.0
+        self.stage: str = ""
         self._policy = policy
         self._timeout = timeout
         self._surfaced = surfaced

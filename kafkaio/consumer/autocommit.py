@@ -92,7 +92,7 @@ class AutoCommitter:
         commit: Callable[[Commit, float], Awaitable[None]],
         start_soon: Callable[[Child, str], None],
     ) -> None:
-        self.is_enabled = config.enable_auto_commit and member is not None
+        self.is_enabled: bool = config.enable_auto_commit and member is not None
         self._group_id = config.group_id or ""
         self._cluster = cluster
         self._reader = reader

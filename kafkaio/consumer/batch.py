@@ -44,8 +44,8 @@ class Frame:
     __slots__ = ("in_use", "size")
 
     def __init__(self, size: int) -> None:
-        self.size = size
-        self.in_use = 0
+        self.size: int = size
+        self.in_use: int = 0
 
 
 class Batch:
@@ -74,6 +74,9 @@ class Batch:
         "topic",
     )
 
+    topic: str
+    partition: int
+
     def __init__(
         self,
         tp: TopicPartition,
@@ -82,7 +85,7 @@ class Batch:
         frames: Sequence[Frame | None] = (),
     ) -> None:
         self.topic, self.partition = tp
-        self.assignment = assignment
+        self.assignment: int = assignment
         self._pieces = pieces
         # The fetch responses that the pieces are in.
         self._frames = frames

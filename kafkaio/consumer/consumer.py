@@ -111,7 +111,7 @@ class Consumer(Closeable):
             ``io_thread``.
     """
 
-    __signature__ = OptionsSignature(ConsumerOptions, ConsumerConfig)
+    __signature__: OptionsSignature = OptionsSignature(ConsumerOptions, ConsumerConfig)
 
     def __init__(  # noqa: PLR0913
         self,

@@ -141,19 +141,23 @@ class Core:
     ) -> None:
         self.cluster = cluster
         self.config = config
-        self.wanted = Wanted()
-        self.life = Lifecycle("consumer", config.group_id or config.client_id)
+        self.wanted: Wanted = Wanted()
+        self.life: Lifecycle = Lifecycle(
+            "consumer", config.group_id or config.client_id
+        )
         self.life.add_crash_listener(self._on_crash)
         self.owns_cluster = owns_cluster
         self._supervisor = Supervisor("kafkaio consumer", self.life.crashed)
         self._news = Wakeup()
         self._positioned = Broadcast()
         self._is_looking = False
-        self.time_slice = TimeSlice()
-        self.reading = ExclusiveReading()
-        self.user_code = UserCode()
+        self.time_slice: TimeSlice = TimeSlice()
+        self.reading: ExclusiveReading = ExclusiveReading()
+        self.user_code: UserCode = UserCode()
         self.polls: bool | None = None
-        self.reader = Reader(config, on_change=self.look, on_news=self._news.notify)
+        self.reader: Reader = Reader(
+            config, on_change=self.look, on_news=self._news.notify
+        )
         self.reader.allowance = self._allowance
         self._lanes: Lanes | None = None
         # Removes what this added to the cluster.
@@ -171,7 +175,7 @@ class Core:
     def _make_fetch_parts(self) -> None:
         config, spawn = self.config, self._supervisor.start_soon
         isolation_level = int(config.isolation_level == "read_committed")
-        self.fetcher = Fetcher(self.cluster, config, self.reader, spawn)
+        self.fetcher: Fetcher = Fetcher(self.cluster, config, self.reader, spawn)
         self._lookup = OffsetLookup(self.cluster, isolation_level)
         self._positioner = Positioner(
             self.cluster,
@@ -185,7 +189,7 @@ class Core:
 
     def _make_assignment(self, callbacks: Callbacks) -> None:
         cluster, config, reader = self.cluster, self.config, self.reader
-        self.assigned = PartitionAssignment(
+        self.assigned: PartitionAssignment = PartitionAssignment(
             self, reader, cluster, config, callbacks, self.fetcher.forget
         )
         self._fence = CommitFence(reader.ledger, self.assigned)

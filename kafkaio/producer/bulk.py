@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Self, TypeAlias, overload
+from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias, overload
 
 from kafkaio._arguments import check_partition, type_name
 from kafkaio._machines.accumulator import PlainRecord, Receipt
@@ -163,7 +163,7 @@ class Written(Sequence[RecordMetadata]):
             mine == theirs for mine, theirs in zip(self, other, strict=True)
         )
 
-    __hash__ = None  # type: ignore[assignment]  # as of a list
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # as of a list
 
     def __repr__(self) -> str:
         if len(self) > 10:
@@ -179,7 +179,7 @@ class SentValues:
     """
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count: int = 0
         # Runs of records with one receipt: the receipt, the index of the first record
         # there, their number, their timestamp.
         self._runs: list[tuple[Receipt, int, int, int]] = []
@@ -272,7 +272,7 @@ class SentRows:
     def __init__(self, parts: Sequence[Rows]) -> None:
         self._parts = parts
         self._length = sum(rows.length for rows in parts)
-        self.places = Places(self._length)
+        self.places: Places = Places(self._length)
         self._failures: dict[int, Exception] = {}
 
     def add(self, delivery: Delivery) -> None:

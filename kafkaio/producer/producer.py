@@ -113,7 +113,7 @@ class Producer(Closeable):
         ConfigurationError: an option is unknown or its value impossible.
     """
 
-    __signature__ = OptionsSignature(ProducerOptions, ProducerConfig)
+    __signature__: OptionsSignature = OptionsSignature(ProducerOptions, ProducerConfig)
 
     def __init__(
         self,

@@ -157,9 +157,9 @@ class Broker:
         self._supervisor = Supervisor("embedded broker", self._clean_up_failed)
         self._cluster.group_config = groups
         self.nodes: dict[int, Node] = {}
-        self.control = Control(self._cluster, self.nodes, self._group_control)
+        self.control: Control = Control(self._cluster, self.nodes, self._group_control)
         handlers = handlers_of(as_version)
-        self.faults = Faults(
+        self.faults: Faults = Faults(
             lambda api: api in handlers and handlers[api].can_refuse, self.nodes.keys()
         )
         if "broker.rack" in given:
@@ -172,12 +172,12 @@ class Broker:
 
     def _apply_static(self, configs: Configs) -> None:
         """Apply the configs that cannot change while the brokers run."""
-        self.auto_create_topics = (
+        self.auto_create_topics: bool = (
             configs.in_force("auto.create.topics.enable") == "true"
         )
-        self.default_partitions = int(configs.in_force("num.partitions") or 1)
+        self.default_partitions: int = int(configs.in_force("num.partitions") or 1)
         factor = configs.in_force("default.replication.factor")
-        self.default_replication_factor = int(factor or 1)
+        self.default_replication_factor: int = int(factor or 1)
 
     def _new_nodes(self, config: Mapping[str, str], address: Address) -> Iterator[Node]:
         """Create the nodes; each port is one above that of the node before."""

@@ -84,11 +84,14 @@ class Accumulator:
     ) -> None:
         self._limits = limits
         self._open_batches = open_batches
-        self.backlog = backlog = Backlog()
-        self.gate = gate = Gate()
-        self.budget = budget = Budget(limits, gate, backlog.active, open_batches)
-        self.outbox = Outbox(limits, backlog, gate, budget)
-        self.placement = Placement(
+        backlog = Backlog()
+        gate = Gate()
+        budget = Budget(limits, gate, backlog.active, open_batches)
+        self.backlog: Backlog = backlog
+        self.gate: Gate = gate
+        self.budget: Budget = budget
+        self.outbox: Outbox = Outbox(limits, backlog, gate, budget)
+        self.placement: Placement = Placement(
             limits,
             backlog,
             budget,
@@ -98,7 +101,7 @@ class Accumulator:
             self.outbox.slow_nodes,
             on_lost,
         )
-        self.landing = Landing(
+        self.landing: Landing = Landing(
             limits, backlog, budget, new_builder, self.placement.new_receipt
         )
         if chooser.is_custom:

@@ -68,8 +68,8 @@ class Budget:
         self._largest = min(limits.max_request_size, limits.buffer_memory)
         # In the order of their leases; a dict, so that ending one is one step.
         self._leased: dict[ProduceBatch, None] = {}
-        self.open_batches = open_batches
-        self.used = 0
+        self.open_batches: OpenBatches = open_batches
+        self.used: int = 0
         gate.on_raised(self.end_leases)
 
     @property

@@ -43,7 +43,7 @@ class Gate:
     def __init__(self) -> None:
         self._barriers: set[Barrier] = set()
         self._on_raised: Callable[[], None] | None = None
-        self.is_lone = False
+        self.is_lone: bool = False
 
     def on_raised(self, end_leases: Callable[[], None]) -> None:
         """Call ``end_leases`` whenever a barrier is raised."""

@@ -51,8 +51,8 @@ class NodeState:
     __slots__ = ("_ready_since", "first", "in_flight")
 
     def __init__(self) -> None:
-        self.in_flight = 0
-        self.first = 0
+        self.in_flight: int = 0
+        self.first: int = 0
         # Since when something was ready that has not been sent; None if nothing is.
         self._ready_since: float | None = None
 

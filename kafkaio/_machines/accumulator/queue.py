@@ -101,22 +101,22 @@ class ProduceBatch:
         created: float,
     ) -> None:
         self.identity: Identity | None = None
-        self.base_sequence = UNNUMBERED
-        self.is_on_wire = False
-        self.is_uncertain = False
-        self.partition = partition
-        self.rank = rank
-        self.builder = builder
-        self.receipt = receipt
-        self.created = created
-        self.is_leased = False
-        self.is_sealed = False
-        self.is_expired = False
-        self.attempts = 0
-        self.retry_at = 0.0
-        self.sent_to = (-1, -1)
+        self.base_sequence: int = UNNUMBERED
+        self.is_on_wire: bool = False
+        self.is_uncertain: bool = False
+        self.partition: TopicPartition = partition
+        self.rank: Rank = rank
+        self.builder: BatchBuilder = builder
+        self.receipt: Receipt = receipt
+        self.created: float = created
+        self.is_leased: bool = False
+        self.is_sealed: bool = False
+        self.is_expired: bool = False
+        self.attempts: int = 0
+        self.retry_at: float = 0.0
+        self.sent_to: tuple[int, int] = (-1, -1)
         self.cause: Exception | None = None
-        self.charged = 0
+        self.charged: int = 0
 
     @property
     def count(self) -> int:
@@ -170,10 +170,10 @@ class PartitionQueue:
         partition: TopicPartition,
         sequence: PartitionSequence[ProduceBatch] | None,
     ) -> None:
-        self.partition = partition
-        self.sequence = sequence
-        self.leader = -1
-        self.leader_epoch = -1
+        self.partition: TopicPartition = partition
+        self.sequence: PartitionSequence[ProduceBatch] | None = sequence
+        self.leader: int = -1
+        self.leader_epoch: int = -1
         self.waiting: deque[ProduceBatch] = deque()
         self.on_wire: list[ProduceBatch] = []
         self._next_rank = 0
@@ -316,9 +316,9 @@ class Backlog:
         # Invariant: it has every topic with undesignated records; some may have none
         # left. The sender asks with every answer, and there may be thousands of topics.
         self._unknown: dict[str, TopicQueues] = {}
-        self.has_news = False
-        self.has_new_topic = False
-        self.expires_at = _FOREVER
+        self.has_news: bool = False
+        self.has_new_topic: bool = False
+        self.expires_at: float = _FOREVER
 
     @property
     def is_empty(self) -> bool:

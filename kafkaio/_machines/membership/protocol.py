@@ -77,9 +77,9 @@ class Membership(ABC):
     )
 
     def __init__(self, max_poll_interval: float) -> None:
-        self.member_id = ""
-        self.ledger = RevokeLedger()
-        self.matches_on_client = False
+        self.member_id: str = ""
+        self.ledger: RevokeLedger = RevokeLedger()
+        self.matches_on_client: bool = False
         self._poll = PollTimer(max_poll_interval)
         self._tickets = 0
         # Ticket of the request that leaves the group permanently, 0 for none.

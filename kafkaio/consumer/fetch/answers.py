@@ -98,7 +98,7 @@ class FetchAnswers:
         on_moved: Callable[[], None],
     ) -> None:
         self.ends: dict[TopicPartition, LogEnds] = {}
-        self.stale = 0
+        self.stale: int = 0
         self._cluster = cluster
         self._config = config
         self._records = records

@@ -84,7 +84,7 @@ class Fetcher:
         records: Records,
         start_soon: Callable[[Child, str], None],
     ) -> None:
-        self.connection_class = ConnectionClass.FETCH.of(self)
+        self.connection_class: ConnectionClass = ConnectionClass.FETCH.of(self)
         self._cluster = cluster
         self._config = config
         self._records = records

@@ -99,12 +99,12 @@ class BrokerFetcher:
         on_end: Callable[[int], None],
     ) -> None:
         self.node_id = node_id
-        self.reserved = 0
-        self.count = 0
+        self.reserved: int = 0
+        self.count: int = 0
         self.asked: Collection[FetchPoint] = ()
-        self.asked_at = 0.0
-        self.has_ended = False
-        self.side = SideFetch(self, cluster, config, targets, answers)
+        self.asked_at: float = 0.0
+        self.has_ended: bool = False
+        self.side: SideFetch = SideFetch(self, cluster, config, targets, answers)
         self._cluster = cluster
         self._config = config
         self._targets = targets
@@ -297,11 +297,13 @@ class _Arrival:
     def __init__(
         self, node: BrokerFetcher, plan: FetchPlan, wanted: Collection[FetchPoint]
     ) -> None:
-        self.plan = plan
-        self.points = {point.tp: point for point in wanted}
+        self.plan: FetchPlan = plan
+        self.points: dict[TopicPartition, FetchPoint] = {
+            point.tp: point for point in wanted
+        }
         self.ended: asyncio.Future[FetchResponse] = _new_future()
         #: Whether the answer has come and is still to be judged, by the fetch loop.
-        self.is_left = False
+        self.is_left: bool = False
         self._node = node
 
     def done(self) -> bool:

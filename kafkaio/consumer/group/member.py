@@ -115,7 +115,7 @@ class GroupMember:
         self._tasks: Supervisor | None = None
         self._failure: BaseException | None = None
         #: Wakes whoever waits for a change of the member's state.
-        self.changed = Broadcast()
+        self.changed: Broadcast = Broadcast()
         self._first_assignment = Broadcast()
         self._ended = Broadcast()
         # The last request to leave the group; and wakes who waits for its answer.

@@ -36,11 +36,11 @@ class GroupRpc:
 
     def __init__(self, cluster: CoordinatorCluster, group_id: str) -> None:
         self._cluster = cluster
-        self.group_id = group_id
+        self.group_id: str = group_id
         #: The connection for JoinGroup and SyncGroup, which the coordinator answers
         #: only when all members have sent theirs. No other request is sent on it,
         #: because it would wait behind them; another member has a class of its own.
-        self.connection_class = ConnectionClass.COORDINATOR.of(self)
+        self.connection_class: ConnectionClass = ConnectionClass.COORDINATOR.of(self)
         # The node that the last request went to. None before the first request, and
         # once the node is known not to be the coordinator.
         self._node_id: int | None = None

@@ -41,7 +41,7 @@ class GroupTopics:
         self._cluster = cluster
         self._config = config
         #: The machine.
-        self.member = member
+        self.member: Membership = member
         #: The user's pattern, None where topics are named.
         self.pattern: re.Pattern[str] | None = None
         # Whether the client matches the pattern.

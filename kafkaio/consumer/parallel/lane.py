@@ -26,10 +26,12 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar
 from kafkaio._arguments import count_of, seconds_of
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.thread import caller
+from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.consumer.batch import Batch, Piece, size_of
 from kafkaio.consumer.parallel.ports import Dividing
 from kafkaio.consumer.reading.progress import HandedOut
+from kafkaio.consumer.reading.reader import Reader
 from kafkaio.errors import ArgumentValueError, PartitionLost, UsageError
 from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
 
@@ -103,28 +105,28 @@ class Track:
         number: int | None,
     ) -> None:
         self.owner = owner
-        self.reader = consumer.reader
+        self.reader: Reader = consumer.reader
         self.tp = tp
         self.number = number
         self._consumer = consumer
         #: Asked to end.
-        self.is_ending = False
+        self.is_ending: bool = False
         #: The body has nothing to do with the partition any more.
-        self.is_over = False
+        self.is_over: bool = False
         #: The partition was taken before the body was done.
-        self.is_lost = False
+        self.is_lost: bool = False
         #: Within an ``async with``; and the task that entered it.
-        self.is_entered = False
+        self.is_entered: bool = False
         self._inside: asyncio.Task[object] | None = None
         #: Something was handed out.
-        self.has_taken = False
+        self.has_taken: bool = False
         #: The body was told that the iteration has ended.
-        self.is_told = False
-        self.is_waiting = False
+        self.is_told: bool = False
+        self.is_waiting: bool = False
         #: The task that was the first to take something, or the last to wait.
         self.taker: asyncio.Task[object] | None = None
         #: Tells a body that has records at hand when to let the event loop go on.
-        self.time_slice = consumer.time_slice
+        self.time_slice: TimeSlice = consumer.time_slice
         self._wakeup = Wakeup()
 
     def wake(self) -> None:

@@ -97,16 +97,16 @@ class PartitionBuffer:
     )
 
     def __init__(self, tp: TopicPartition) -> None:
-        self.tp = tp
+        self.tp: TopicPartition = tp
         self.batches: deque[Waiting] = deque()
-        self.size = 0
-        self.waiting = 0
+        self.size: int = 0
+        self.waiting: int = 0
         self.failure: Failure | None = None
-        self.is_queued = False
+        self.is_queued: bool = False
         self.chunk: RecordCursor | None = None
         self.frame: Frame | None = None
-        self.count = 0
-        self.epoch = -1
+        self.count: int = 0
+        self.epoch: int = -1
 
     @property
     def left(self) -> int:
@@ -156,8 +156,8 @@ class Buffers:
         self._buffers: dict[TopicPartition, PartitionBuffer] = {}
         self._paused: set[TopicPartition] = set()
         self.ready: deque[PartitionBuffer] = deque()
-        self.size = 0
-        self.unread = 0
+        self.size: int = 0
+        self.unread: int = 0
 
     def get(self, tp: TopicPartition) -> PartitionBuffer | None:
         """Return a partition's buffer; None if nothing of it is kept."""

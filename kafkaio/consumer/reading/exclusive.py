@@ -24,7 +24,7 @@ class ExclusiveReading:
 
     def __init__(self) -> None:
         #: Whether a task reads now.
-        self.is_on = False
+        self.is_on: bool = False
         # The task that read last.
         self._task: ReferenceType[asyncio.Task[object]] | None = None
 

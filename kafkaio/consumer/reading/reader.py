@@ -59,18 +59,18 @@ class Reader:
         on_change: Callable[[], None],
         on_news: Callable[[], None],
     ) -> None:
-        self.policy = Reset.of(config.auto_offset_reset)
-        self.positions = Positions(self.policy)
-        self.ledger = OffsetLedger()
-        self.buffers = Buffers()
-        self.wake_below = -1
+        self.policy: Reset | None = Reset.of(config.auto_offset_reset)
+        self.positions: Positions = Positions(self.policy)
+        self.ledger: OffsetLedger = OffsetLedger()
+        self.buffers: Buffers = Buffers()
+        self.wake_below: int = -1
         self.on_room: Callable[[], None] = lambda: None
         self.allowance: Callable[[], int] = lambda: 0
         self.errors: deque[BaseException] = deque()
         self._on_change = on_change
         self._on_news = on_news
-        self.deserialize = deserializing(config)
-        self.handout = Handout(self._refill, self.deserialize)
+        self.deserialize: Callable[[Record], Record] | None = deserializing(config)
+        self.handout: Handout = Handout(self._refill, self.deserialize)
         self._progress = Progress(self.positions, self.ledger, self.handout)
         self._chunks = Chunks(
             self.buffers,

@@ -116,16 +116,16 @@ class PartitionAssignment:
     ) -> None:
         self.consumer = consumer
         self.reader = reader
-        self.callbacks = replace(callbacks, report=self._callback_failed)
+        self.callbacks: Callbacks = replace(callbacks, report=self._callback_failed)
         self._cluster = cluster
         self._config = config
         self._forget = forget
         self._member: GroupMember | None = None
         self._close_failure: BaseException | None = None
         #: Delivers the events of `Consumer.rebalances`.
-        self.feed = RebalanceFeed()
+        self.feed: RebalanceFeed = RebalanceFeed()
         #: Whether partitions were requested or lost since the last poll returned.
-        self.has_news = False
+        self.has_news: bool = False
         # Lost before the last poll returned, which reported it; and lost since then.
         self._lost_reported: frozenset[TopicPartition] = _NOTHING
         self._lost_since: frozenset[TopicPartition] = _NOTHING

@@ -82,7 +82,7 @@ class Rebalances:
         self._is_waiting = False
         self._is_closed = False
         #: Whether the partitions of new requests are held for this listener.
-        self.is_holding = True
+        self.is_holding: bool = True
         # The task that asked for an event last. Weak, because an exception that ended
         # the task may refer to this listener, which is to be freed with the task and
         # without the garbage collector.

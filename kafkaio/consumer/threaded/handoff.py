@@ -55,7 +55,7 @@ class Transfer:
     __slots__ = ("partitions", "received")
 
     def __init__(self, partitions: Collection[TopicPartition]) -> None:
-        self.partitions = partitions
+        self.partitions: Collection[TopicPartition] = partitions
         self.received: int | None = None
 
 

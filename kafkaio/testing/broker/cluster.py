@@ -109,11 +109,11 @@ class Cluster:
         configs: Configs | None = None,
     ) -> None:
         self.clock = clock
-        self.cluster_id = _as_kafka_writes(random_uuid())
-        self.live = set(node_ids)
+        self.cluster_id: str = _as_kafka_writes(random_uuid())
+        self.live: set[int] = set(node_ids)
         self.topics: dict[str, Topic] = {}
         #: Configs of brokers and groups.
-        self.configs = configs or Configs()
+        self.configs: Configs = configs or Configs()
         #: Whether a partition has eligible leader replicas (KIP-966).
         self.has_eligible_replicas = False
         #: Called after every change of a leader.

@@ -161,15 +161,15 @@ class Node:
     ) -> None:
         self.node_id = node_id
         self.host = host
-        self.port = 0
+        self.port: int = 0
         self.advertised_port: int | None = None
         self.rack: str | None = None
         self.cluster = cluster
         self.broker = broker
-        self.faults = Faults()
+        self.faults: Faults = Faults()
         self.handlers: Mapping[int, Handler] = {}
-        self.fetch_sessions = FetchSessions()
-        self.is_paused = False
+        self.fetch_sessions: FetchSessions = FetchSessions()
+        self.is_paused: bool = False
         self.connections: dict[ServerConnection, None] = {}
         self._listener = listener
         self._supervisor: Supervisor | None = None

@@ -64,17 +64,17 @@ class Partition:
         self.topic_id = topic_id
         self.index = index
         self.replicas = replicas
-        self.isr = list(replicas)
-        self.leader = replicas[0]
-        self.leader_epoch = 0
-        self.leader_known_at = -inf
+        self.isr: list[int] = list(replicas)
+        self.leader: int = replicas[0]
+        self.leader_epoch: int = 0
+        self.leader_known_at: float = -inf
         self.now: Callable[[], float] = now
         self._previous_leader = (self.leader, self.leader_epoch)
         #: Where the log ended when a replica fell out of sync, by node; only while the
         #: topic allows unclean elections.
         self._ends: dict[int, int] = {}
         self.settings = settings
-        self.producers = ProducerStates()
+        self.producers: ProducerStates = ProducerStates()
         self._open_log = open_log
         self._log: Log | None = None
         # A dict for its order: a simulation with the same seed must run the same way.

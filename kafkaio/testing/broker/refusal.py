@@ -34,7 +34,7 @@ class Refusal(Exception):
         super().__init__(f"{code.name}: {message or ''}")
         self.code = code
         self.message = message
-        self.bad_records = tuple(bad_records)
+        self.bad_records: tuple[int, ...] = tuple(bad_records)
 
     def write_to(self, answer: _Answer) -> None:
         """Write the code and the message to an answer."""

@@ -44,8 +44,8 @@ class ClassicGroup:
 
     def __init__(self, group_id: str, config: GroupConfig, now_ms: int = 0) -> None:
         self.id = group_id
-        self.state = State.EMPTY
-        self.generation = 0
+        self.state: State = State.EMPTY
+        self.generation: int = 0
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.leader: str | None = None
@@ -53,7 +53,7 @@ class ClassicGroup:
         self.static: dict[str, str] = {}
         self.answers: list[tuple[int, Response]] = []
         self.empty_since_ms = now_ms
-        self.changes = 0
+        self.changes: int = 0
         self._config = config
         # Member ids that were handed out (KIP-394) but have not joined, and until when.
         self._pending: dict[str, float] = {}

@@ -72,7 +72,7 @@ class GroupCoordinator:
         config_of: Callable[[str], GroupConfig] | None = None,
     ) -> None:
         self.cluster = cluster
-        self.config = config or GroupConfig()
+        self.config: GroupConfig = config or GroupConfig()
         self._config_of = config_of
         self.now = now
         self.wall_ms = wall_ms

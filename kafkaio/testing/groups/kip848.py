@@ -81,17 +81,19 @@ class Kip848Group:
         self, group_id: str, config: GroupConfig, cluster: ClusterPort
     ) -> None:
         self.id = group_id
-        self.epoch = 1
+        self.epoch: int = 1
         self.members: dict[str, Kip848Member] = {}
         self.static: dict[str, str] = {}
         self.target: dict[str, frozenset[Slot]] = {}
-        self.target_epoch = 0
+        self.target_epoch: int = 0
         #: A target that a test has set; the assignor is not used while there is one.
         self.manual: dict[str, frozenset[Slot]] | None = None
         self.downgrade: Downgrade | None = None
         self.config = config
         self.cluster = cluster
-        self.subscriptions = Subscriptions(cluster, config.regex_refresh_interval)
+        self.subscriptions: Subscriptions = Subscriptions(
+            cluster, config.regex_refresh_interval
+        )
         self._assigned_at = -inf
 
     @property

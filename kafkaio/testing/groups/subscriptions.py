@@ -30,7 +30,7 @@ class Subscriptions:
         #: Id and number of partitions of each subscribed topic, at the last refresh.
         self.shape: dict[str, tuple[UUID, int]] = {}
         #: When patterns have to be matched next.
-        self.due = inf
+        self.due: float = inf
 
     def topics_of(self, member: Kip848Member) -> frozenset[str]:
         """Return the names of the topics that a member subscribes to."""

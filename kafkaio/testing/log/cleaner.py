@@ -129,7 +129,7 @@ class Cleaner:
         self._now_ms = now_ms
         self._newest: dict[bytes, int] = {}
         self._producers: dict[int, int] = {}
-        self.next_horizon = NO_HORIZON
+        self.next_horizon: int = NO_HORIZON
 
     def clean(
         self, segments: tuple[Segment, ...], cleanable: Sequence[Segment]

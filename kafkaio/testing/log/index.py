@@ -55,7 +55,7 @@ class OffsetIndex:
     __slots__ = ("_offsets", "_positions", "base_offset")
 
     def __init__(self, base_offset: int) -> None:
-        self.base_offset = base_offset
+        self.base_offset: int = base_offset
         self._offsets = array("q")
         self._positions = array("q")
 
@@ -100,7 +100,7 @@ class TimeIndex:
     __slots__ = ("_offsets", "_timestamps", "base_offset")
 
     def __init__(self, base_offset: int) -> None:
-        self.base_offset = base_offset
+        self.base_offset: int = base_offset
         self._timestamps = array("q")
         self._offsets = array("q")
 

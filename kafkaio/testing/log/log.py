@@ -100,8 +100,8 @@ class Log:
     )
 
     def __init__(self, storage: Storage, config: LogConfig, found: Recovery) -> None:
-        self.config = config
-        self.recovery = found
+        self.config: LogConfig = config
+        self.recovery: Recovery = found
         self._storage = storage
         self._epochs = found.epochs
         self._start_offset = found.start_offset

@@ -97,8 +97,8 @@ class Segment:
         # The number of entries in the files of the indexes; unknown until the files
         # were written from the start.
         self._written: tuple[int, int] = (_NOT_YET, _NOT_YET)
-        self.base_offset = base_offset
-        self.created_ms = created_ms
+        self.base_offset: int = base_offset
+        self.created_ms: int = created_ms
         self._reset()
 
     def _reset(self) -> None:
@@ -106,10 +106,10 @@ class Segment:
         self._times = TimeIndex(self.base_offset)
         self._since_entry = 0
         self._max_timestamp_offset = self.base_offset
-        self.first_timestamp = -1
-        self.max_timestamp = -1
-        self.next_offset = self.base_offset
-        self.size_bytes = 0
+        self.first_timestamp: int = -1
+        self.max_timestamp: int = -1
+        self.next_offset: int = self.base_offset
+        self.size_bytes: int = 0
 
     @property
     def largest_timestamp(self) -> int:

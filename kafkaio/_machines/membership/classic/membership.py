@@ -146,6 +146,7 @@ class ClassicMembership(Membership):
 
     state: State
     generation: int
+    member_id: str
 
     __slots__ = (
         "_abandoned_join",
@@ -182,10 +183,10 @@ class ClassicMembership(Membership):
 
     def __init__(self, config: ClassicMemberConfig) -> None:
         super().__init__(config.rebalance)
-        self.config = config
+        self.config: ClassicMemberConfig = config
         self.state = State.UNJOINED
         self.generation = -1
-        self.assignor_name = ""
+        self.assignor_name: str = ""
         self._topics: frozenset[str] | None = None
         # With a pattern matched on the client: whether metadata was refreshed, or a
         # refresh was requested, since the member began to join.

@@ -147,6 +147,7 @@ class Kip848Membership(Membership):
     uses_member_epoch = True
 
     state: State
+    member_id: str
 
     __slots__ = (
         "_acked",
@@ -175,10 +176,10 @@ class Kip848Membership(Membership):
 
     def __init__(self, config: Kip848MemberConfig) -> None:
         super().__init__(config.rebalance)
-        self.config = config
+        self.config: Kip848MemberConfig = config
         self.state = State.UNJOINED
         self.member_id = config.member_id
-        self.member_epoch = 0
+        self.member_epoch: int = 0
         # Whether no coordinator has ever answered.
         self._is_new = True
         self._wanted: Wanted | None = None
