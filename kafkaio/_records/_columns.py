@@ -280,7 +280,7 @@ class Rows:
         """Check every row, so that none can fail later.
 
         Returns:
-            The size of the largest one by `BatchBuilder.size_of`; 0 without rows.
+            The size of the largest one by ``BatchBuilder.size_of``; 0 without rows.
 
         Raises:
             UsageError: a column is inconsistent, a timestamp is negative or impossible,

@@ -303,7 +303,7 @@ class Consumer(Closeable):
     # Reading
 
     def __aiter__(self) -> AsyncIterator[Record]:
-        """Return an iterator over records, which reads as `__anext__` does.
+        """Return an iterator over records, which reads as ``__anext__`` does.
 
         While fetched records are there, a step makes no coroutine, future or task. The
         event loop gets a turn every millisecond all the same.
@@ -353,7 +353,7 @@ class Consumer(Closeable):
         Raises:
             ArgumentTypeError: an argument has the wrong type.
             ArgumentValueError: the timeout is negative, or ``max_records`` below 1.
-            KafkaError: as `__anext__` does.
+            KafkaError: as iterating does.
         """
         limit = count_of("max_records", max_records, self._config.max_poll_records)
         return await self._core.poll(limit, _limit(timeout))
@@ -485,7 +485,7 @@ class Consumer(Closeable):
             ArgumentValueError: ``concurrency`` is below 1, or there is no such
                 ``ordering``.
             ClosedError: the consumer is not running.
-            KafkaError: as `__anext__` does.
+            KafkaError: as iterating does.
         """
         limit = count_of("concurrency", concurrency, 100)
         if not callable(handler):

@@ -499,7 +499,7 @@ class Producer(Closeable):
 
         Args:
             topic: name of the topic.
-            values: values as `send` takes them, or `kafkaio.NewRecord` objects.
+            values: values as `send` takes them, or `kafkaio.types.NewRecord` objects.
 
         Returns:
             Where each record was written, in the order of ``values``: a read-only

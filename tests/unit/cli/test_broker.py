@@ -57,7 +57,9 @@ async def running(
         process.send_signal(signal_number)
         async with asyncio.timeout(30):
             _, said = await process.communicate()
-    assert (process.returncode, said.decode()) == (0, "")
+    # In debug mode asyncio may report that the machine is slow.
+    errors = [line for line in said.decode().splitlines() if "Executing <" not in line]
+    assert (process.returncode, errors) == (0, [])
 
 
 async def test_it_serves_until_a_signal() -> None:
