@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import re
 from pydoc import plain, render_doc
 from typing import Any
 
@@ -565,7 +566,9 @@ def test_enqueue_nowait_is_a_method_like_the_others() -> None:
     assert producer.enqueue_nowait.__self__ is producer
     assert "enqueue_nowait" not in vars(producer)
     assert "or raise BufferFull" in plain(render_doc(producer.enqueue_nowait))
-    assert "enqueue_nowait(self, topic: 'str'" in plain(render_doc(Producer))
+    # From Python 3.13 on, each parameter has a line of its own.
+    text = " ".join(plain(render_doc(Producer)).replace("|", " ").split())
+    assert re.search(r"enqueue_nowait\( ?self, topic: 'str'", text)
 
 
 async def test_a_subclass_overrides_enqueue_nowait(
