@@ -513,10 +513,10 @@ def open_batch_first(method):
     def enqueue_nowait(
         self, topic, value, *, key=None, headers=(), timestamp=None, partition=None
     ):
-        cdef object intake = self._intake
+        cdef object direct = self._direct
         cdef object delivery
-        if type(intake) is OpenBatches:
-            delivery = (<OpenBatches>intake).take_one(
+        if type(direct) is OpenBatches:
+            delivery = (<OpenBatches>direct).take_one(
                 topic, value, key, headers, timestamp, partition
             )
             if delivery is not None:

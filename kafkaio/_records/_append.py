@@ -376,7 +376,7 @@ class OpenBatches:
 
 
 class _HasIntake(Protocol):
-    _intake: OpenBatches | None
+    _direct: OpenBatches | None
 
 
 def open_batch_first(method: EnqueueT) -> EnqueueT:
@@ -384,7 +384,7 @@ def open_batch_first(method: EnqueueT) -> EnqueueT:
 
     The method itself runs only for a record that no open batch takes. In the compiled
     codec that saves a frame of Python per record. The object that the method belongs to
-    has ``_intake``: its open batches, or None while each record needs the method.
+    has ``_direct``: its open batches, or None while each record needs the method.
 
     The result is a method like any other: it binds to instances, subclasses override
     it and call it through ``super()``, and name, docstring and signature are those of
@@ -402,9 +402,9 @@ def open_batch_first(method: EnqueueT) -> EnqueueT:
         timestamp: object = None,
         partition: object = None,
     ) -> Delivery:
-        intake = self._intake
-        if intake is not None:
-            delivery = intake.take(topic, value, key, headers, timestamp, partition)
+        direct = self._direct
+        if direct is not None:
+            delivery = direct.take(topic, value, key, headers, timestamp, partition)
             if delivery is not None:
                 return delivery
         return method(

@@ -178,12 +178,15 @@ class Consumer(Closeable):
         return consumer
 
     @classmethod
-    def from_properties(
+    def from_properties(  # noqa: PLR0913
         cls,
         properties: Mapping[str, object],
         *,
         topics: Topics | None = None,
         assign: Iterable[TopicPartition] | None = None,
+        on_assigned: PartitionsCallback | None = None,
+        on_revoked: PartitionsCallback | None = None,
+        on_lost: PartitionsCallback | None = None,
         observer: object | None = None,
     ) -> Self:
         """Make a consumer from the dotted names of Java and librdkafka.
@@ -192,13 +195,26 @@ class Consumer(Closeable):
             properties: options by names such as ``bootstrap.servers``.
             topics: as for the constructor, like those that follow.
             assign: fixed partitions.
+            on_assigned: called with partitions that were assigned.
+            on_revoked: called with partitions before they are released.
+            on_lost: called with partitions that were lost.
             observer: an object, or a list of objects, that hear what happens.
 
         Raises:
             ConfigurationError: a name is unknown, or a value is invalid.
+            ArgumentTypeError: as for the constructor.
+            ArgumentValueError: as for the constructor.
+            UsageError: as for the constructor.
         """
-        config = ConsumerConfig.from_properties(properties)
-        return cls.from_config(config, topics=topics, assign=assign, observer=observer)
+        return cls.from_config(
+            ConsumerConfig.from_properties(properties),
+            topics=topics,
+            assign=assign,
+            on_assigned=on_assigned,
+            on_revoked=on_revoked,
+            on_lost=on_lost,
+            observer=observer,
+        )
 
     def _set_up(
         self,

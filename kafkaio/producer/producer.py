@@ -152,7 +152,7 @@ class Producer(Closeable):
         # A serializer must run first, so that nothing can be taken in as it is passed.
         is_plain = not (config.key_serializer or config.value_serializer)
         self._open_batches = self._budget.open_batches
-        self._intake = self._open_batches if is_plain else None
+        self._direct = self._open_batches if is_plain else None
         self._take = self._open_batches.take if is_plain else _take_nothing
         self._largest = min(config.max_request_size, config.buffer_memory)
         self._sender: Sender | None = None
@@ -516,7 +516,7 @@ class Producer(Closeable):
         """
         self._life.check()
         check_topic(topic)
-        if self._intake is not None and isinstance(values, list | tuple):
+        if self._direct is not None and isinstance(values, list | tuple):
             plain = list(values)
             if self._open_batches.are_plain(plain):
                 return await self._send_values(topic, plain)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+from typing import Any
 
 import pytest
 
+from kafkaio import Consumer
 from kafkaio.errors import ClosedError, UsageError
 from kafkaio.types import TopicPartition
 from tests.fakes.broker import FakeCluster
@@ -95,3 +98,17 @@ async def test_survives_a_broker_that_restarts(
         logs.append("one", 0, b"b")
         assert (await anext(consumer)).value == b"b"
         cluster.start(0)
+
+
+def test_properties_come_with_the_same_arguments_as_options() -> None:
+    properties = {"bootstrap.servers": "a:1", "group.id": "g"}
+    assert parameters(Consumer.from_properties) >= parameters(Consumer.from_config) - {
+        "config",
+        "dial",
+    }
+    with pytest.raises(UsageError, match="on_revoked"):
+        Consumer.from_properties(properties, on_revoked="no function")  # type: ignore[arg-type]
+
+
+def parameters(method: Any) -> set[str]:
+    return set(inspect.signature(method).parameters)

@@ -286,8 +286,8 @@ def test_an_open_batch_takes_nothing_that_could_pass_its_limit(twin) -> None:
 class Base:
     """A producer as `open_batch_first` knows it."""
 
-    def __init__(self, intake: Any) -> None:
-        self._intake = intake
+    def __init__(self, direct: Any) -> None:
+        self._direct = direct
 
 
 def test_a_method_runs_only_for_what_no_open_batch_takes(twin) -> None:
