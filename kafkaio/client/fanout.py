@@ -44,10 +44,9 @@ from collections.abc import (
 )
 from dataclasses import field
 from math import inf
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 import anyio
-from anyio.abc import TaskGroup
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
@@ -62,6 +61,9 @@ from kafkaio.errors import KafkaError, NetworkError, RequestTimeout
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.message import Request, Response
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:  # to load it takes a fifth of what all of kafkaio takes
+    from anyio.abc import TaskGroup
 
 __all__ = [
     "Answer",

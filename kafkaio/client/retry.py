@@ -39,6 +39,11 @@ T = TypeVar("T")
 _LEAST: float = 0.001
 
 
+async def sleep(seconds: float) -> None:
+    """Wait for some seconds."""
+    await anyio.sleep(seconds)  # the name alone would load half of anyio
+
+
 class RetryLater(Exception):
     """Raised by an attempt that waits for an event before it is worth repeating.
 
@@ -74,14 +79,14 @@ class RetryPolicy:
 
     backoff: Backoff
     observer: Observer
-    sleep: Callable[[float], Awaitable[object]] = anyio.sleep
+    sleep: Callable[[float], Awaitable[object]] = sleep
 
     @classmethod
     def from_config(
         cls,
         config: ClientConfig,
         observer: Observer,
-        sleep: Callable[[float], Awaitable[object]] = anyio.sleep,
+        sleep: Callable[[float], Awaitable[object]] = sleep,
     ) -> Self:
         """Make the policy of a client's options."""
         backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)

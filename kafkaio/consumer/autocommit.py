@@ -193,18 +193,26 @@ class AutoCommitter:
             }
         )
 
-    async def commit_quietly(self) -> None:
+    @property
+    def has_work(self) -> bool:
+        """Whether there is something to commit, or may be."""
+        return self.is_enabled or bool(self._left_over)
+
+    async def commit_quietly(self, within: float = 0.0) -> None:
         """Commit what is due. If that fails, the next commit tries again.
 
         Only errors that last are raised from the user's next call: a refusal such as a
         missing permission, and a failure of the offset store.
+
+        Args:
+            within: seconds; at least those of a regular commit.
         """
-        if not (self.is_enabled or self._left_over):
+        if not self.has_work:
             return
         observer = self._cluster.observer
         commit = self.due()
         try:
-            await self._commit(commit, self._timeout)
+            await self._commit(commit, max(self._timeout, within))
             self.superseded(commit.offsets)
         except KafkaError as error:
             observer.commit_failed(self._group_id, error)

@@ -345,7 +345,8 @@ class Core:
         await self._drain(deadline - now())
         with anyio.CancelScope(deadline=deadline):
             self.fetcher.close_sessions()
-            await self._autocommit.commit_quietly()
+            # A commit may have to wait until a coordinator that died has a successor.
+            await self._autocommit.commit_quietly((deadline - now()) / 2)
             if self.member is not None and self._takes_part:
                 # Leaving takes time, too; holds have the rest.
                 left = max(0.0, deadline - now())
@@ -878,6 +879,11 @@ class Core:
     def auto_commits(self) -> bool:
         """Whether finished records are committed automatically."""
         return self._autocommit.is_enabled
+
+    @property
+    def commits_before_release(self) -> bool:
+        """Whether finished records are committed before their partition is released."""
+        return self._autocommit.has_work
 
     def group_committer(self) -> OffsetCommitter:
         """Return what commits for the group.

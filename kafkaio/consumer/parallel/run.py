@@ -19,10 +19,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from types import CoroutineType
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
-from anyio.abc import TaskGroup
 
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Job, Schedule
@@ -32,6 +31,9 @@ from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.consumer.parallel.ports import RunPort
 from kafkaio.errors import ClosedError, UsageError
 from kafkaio.types import Record, TopicPartition
+
+if TYPE_CHECKING:  # to load it takes a fifth of what all of kafkaio takes
+    from anyio.abc import TaskGroup
 
 __all__ = ["Handler", "OnDead", "Runner", "work_of"]
 

@@ -78,8 +78,8 @@ class ConsumerPort(Protocol):
         ...
 
     @property
-    def auto_commits(self) -> bool:
-        """Whether finished records are committed automatically."""
+    def commits_before_release(self) -> bool:
+        """Whether finished records are committed before their partition is released."""
         ...
 
     async def commit_finished(
@@ -304,7 +304,7 @@ class PartitionAssignment:
         of them if the call takes too long and is cancelled.
         """
         before = self._claim_numbers()
-        if self.consumer.auto_commits:
+        if self.consumer.commits_before_release:
             await self._commit(partitions)
         after = self._claim_numbers()
         left = frozenset(tp for tp in partitions if before.get(tp) == after.get(tp))

@@ -16,9 +16,10 @@ from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.consumer import Consumer
 from kafkaio.errors import ClosedError
 from kafkaio.producer import Producer
+from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.faults import delay
-from kafkaio.types import TopicPartition
+from kafkaio.testing.broker.faults import delay, error
+from kafkaio.types import Record, TopicPartition
 from tests.unit.consumer.group_fakes import until, virtual
 from tests.virtual_loop import VirtualClockLoop
 
@@ -651,3 +652,38 @@ def test_the_loop_may_end_while_something_closes(turn: int) -> None:
     with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
         runner.run(main())
     assert reports == []
+
+
+@pytest.mark.parametrize("protocol", [CLASSIC, NEWER], ids=["classic", "kip848"])
+@pytest.mark.parametrize("runs", [True, False], ids=["run", "iteration"])
+@virtual
+async def test_closing_commits_once_the_coordinator_answers_again(
+    runs: bool, protocol: dict[str, Any]
+) -> None:
+    async with scene(protocol) as at:
+        await at.fill(10)
+        consumer = await at.started(
+            enable_auto_commit=not runs, auto_commit_interval_ms=500
+        )
+        seen: list[Record] = []
+
+        async def handle(record: Record) -> None:
+            seen.append(record)
+
+        async def read() -> None:
+            if runs:
+                await consumer.run(handle)
+                return
+            async for record in consumer:
+                seen.append(record)
+
+        reading = at.start(read())
+        loading = error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=12)
+        at.broker.faults.on("OffsetCommit", loading)
+        await until(lambda: len(seen) == 10)
+        await consumer.close()
+        with suppress(ClosedError):
+            await reading
+        left = [at.broker.control.committed("g", ("t", number)) for number in range(2)]
+        # The last record of an iteration was not finished by asking for the next one.
+        assert sum(offset or 0 for offset in left) >= 10 - (not runs)
