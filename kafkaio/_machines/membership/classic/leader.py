@@ -90,6 +90,10 @@ class Leadership:
         )
         return self._encoded(assignments)
 
+    def expect_revocations(self) -> None:
+        """Assume that members have partitions to release: nothing is known of it."""
+        self._revoked.update(self.members)
+
     @property
     def has_revocations(self) -> bool:
         """Whether a member has to release a partition that it owned when it joined.

@@ -153,6 +153,7 @@ class ClassicMembership(Membership):
         "_abandoned_until",
         "_failures",
         "_free",
+        "_handover_due",
         "_heartbeat",
         "_heartbeat_failures",
         "_heartbeat_ticket",
@@ -201,6 +202,8 @@ class ClassicMembership(Membership):
         self._free = frozenset[TopicPartition]()
         self._ignores_withholding = False
         self._leadership: Leadership | None = None
+        # When the leader asks for the rebalance that a member owes after a revocation.
+        self._handover_due = NEVER
         self._layout = Layout({})
         # The last assignment and its generation, for sticky assignors.
         self._latest = frozenset[TopicPartition]()
@@ -356,6 +359,10 @@ class ClassicMembership(Membership):
             self._poll_expired(now)
         if now >= self._abandoned_until:
             self._abandoned_join, self._abandoned_until = 0, NEVER
+        if self._awaits_handover() and now >= self._handover_due:
+            self._handover_due = NEVER
+            self._reason = "a member did not join again after a revocation"
+            self._fire(Event.REBALANCE_NEEDED, now)
         return self._advance(now)
 
     def next_deadline(self) -> float | None:
@@ -375,6 +382,8 @@ class ClassicMembership(Membership):
             deadlines.append(self._probe_timer.next_at)
         if self.state is State.RELEASING:
             deadlines.append(self._release_at)
+        if self._awaits_handover():
+            deadlines.append(self._handover_due)
         soonest = min(deadlines)
         return None if soonest == NEVER else soonest
 
@@ -584,6 +593,7 @@ class ClassicMembership(Membership):
             # A static leader returned to a group that needs no new assignment
             # (KIP-814). It still watches the topics.
             self._leadership.set_basis(self._layout)
+            self._leadership.expect_revocations()
             self._fire(Event.ASSIGNMENT_MADE, now)
             self._send_sync((), now)
         else:
@@ -616,6 +626,10 @@ class ClassicMembership(Membership):
         self._emit(fx.Assign(added, self.ledger.owned))
         if self._expects_rebalance():
             self._heartbeat.expect_rebalance(now)
+        # A static member that restarts gets its assignment again without a rebalance
+        # (KIP-345). If it had to release a partition and to join again after that, it
+        # does not know so, and nobody else would ever get the partition.
+        self._handover_due = now + self.config.rebalance + self.config.session
         if self._subscribed() != self._sent_topics:
             self._reason = "the subscription changed during the rebalance"
             self._fire(Event.SUBSCRIBED, now)
@@ -917,6 +931,14 @@ class ClassicMembership(Membership):
         # leader knows whether any partition moves.
         return self.config.is_cooperative and (
             self._leadership is None or self._leadership.has_revocations
+        )
+
+    def _awaits_handover(self) -> bool:
+        return (
+            self.state is State.STABLE
+            and self.config.is_cooperative
+            and self._leadership is not None
+            and self._leadership.has_revocations
         )
 
     def _assignor(self) -> Assignor:

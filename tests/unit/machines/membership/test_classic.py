@@ -476,6 +476,37 @@ def test_a_leader_expects_one_if_its_assignment_takes_partitions() -> None:
     assert driver.machine.next_deadline() == driver.now + 0.1
 
 
+def after(driver: Driver, seconds: float) -> list[fx.Effect]:
+    """What the machine does until then, with every heartbeat answered."""
+    done: list[fx.Effect] = []
+    end = driver.now + seconds
+    while (due := driver.machine.next_deadline()) is not None and due <= end:
+        driver.machine.polled(due)
+        done += driver.wait(due - driver.now)
+        if "SendHeartbeat" in driver.kinds():
+            done += driver.beat()
+    driver.now = end
+    return done
+
+
+@pytest.mark.parametrize("restarted", ["a member", "the leader"])
+def test_a_leader_ends_a_handover_that_a_restart_has_cut_short(restarted: str) -> None:
+    # A static member that had to release a partition got its assignment again.
+    driver = Driver(group_instance_id="i")
+    driver.subscribe()
+    members = [driver.member("me"), driver.member("you", owned=tps(0, 1))]
+    is_leader = restarted == "the leader"
+    driver.joined(leader="me", members=members, skip_assignment=is_leader)
+    if not is_leader:
+        resolve = driver.one(fx.ResolveTopics).ticket
+        layout = Layout({"t": 2})
+        driver.feed(driver.machine.topics_resolved(resolve, layout, driver.now))
+    driver.synced()
+    assert not [e for e in after(driver, 69.9) if isinstance(e, fx.SendJoin)]
+    (join,) = [e for e in after(driver, 0.2) if isinstance(e, fx.SendJoin)]
+    assert join.reason == "a member did not join again after a revocation"
+
+
 def test_a_leader_that_takes_nothing_expects_none() -> None:
     driver = Driver().leading()
     driver.synced(tps(0, 1))
