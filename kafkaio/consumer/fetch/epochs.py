@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from kafkaio.client.destinations import Leader
 from kafkaio.client.fanout import Answer, Operation, Results, Terms
-from kafkaio.consumer.fetch.lookup import Cluster, name_of
+from kafkaio.consumer.fetch.lookup import Cluster
 from kafkaio.errors import UnsupportedVersion
 from kafkaio.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -87,7 +87,6 @@ class EpochLookup:
             destination=Leader,
             build=build,
             read=read,
-            name=name_of,
         )
         results = await self._cluster.ask_once(operation, epochs, self._timeout)
         for tp, error in list(results.failed.items()):

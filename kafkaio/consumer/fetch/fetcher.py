@@ -20,13 +20,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kafkaio._machines.positions import Stage
-from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.supervisor import Child
-from kafkaio.client.retry import RetryPolicy
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.fetch import targets
+from kafkaio.consumer.fetch import node, targets
 from kafkaio.consumer.fetch.answers import FetchAnswers, LeaderHints, LogEnds
 from kafkaio.consumer.fetch.node import BrokerFetcher
 from kafkaio.consumer.fetch.targets import FetchTargets
@@ -35,19 +33,8 @@ from kafkaio.types import TopicPartition
 __all__ = ["Cluster", "Fetcher", "Records"]
 
 
-class Cluster(targets.Cluster, LeaderHints, Protocol):
+class Cluster(node.Cluster, LeaderHints, Protocol):
     """What fetching needs of the cluster."""
-
-    @property
-    def retry_policy(self) -> RetryPolicy:
-        """How long to wait between attempts."""
-        ...
-
-    async def connection(
-        self, node_id: int, connection_class: ConnectionClass, /
-    ) -> Connection:
-        """A connection to a broker, opened if there is none."""
-        ...
 
 
 class Records(targets.Records, Protocol):

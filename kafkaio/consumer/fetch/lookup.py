@@ -24,7 +24,7 @@ from kafkaio.protocol.messages.list_offsets import (
 )
 from kafkaio.types import OffsetAndTimestamp, TopicPartition
 
-__all__ = ["EARLIEST", "LATEST", "Cluster", "OffsetLookup", "name_of"]
+__all__ = ["EARLIEST", "LATEST", "Cluster", "OffsetLookup"]
 
 #: Times with a meaning of their own in ListOffsets.
 LATEST: Final = -1
@@ -178,7 +178,6 @@ class OffsetLookup:
             destination=Leader,
             build=build,
             read=_read,
-            name=name_of,
         )
 
     def _request(
@@ -202,11 +201,6 @@ class OffsetLookup:
             topics=list(topics.values()),
             timeout_ms=terms.timeout_ms if terms.version >= _WITH_TIMEOUT else 0,
         )
-
-
-def name_of(tp: TopicPartition) -> str:
-    """Return the name of a partition for messages."""
-    return f"{tp.topic}-{tp.partition}"
 
 
 def _read(

@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection
 from typing import Final, Protocol
 
 from kafkaio._machines.fetch_session import FetchPlan, FetchSession, FetchTarget
-from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.positions import FetchPoint
 from kafkaio._machines.reactions import reaction
 from kafkaio._net.connection import Connection
@@ -32,6 +31,7 @@ from kafkaio.consumer.fetch.messages import (
     is_small,
 )
 from kafkaio.consumer.fetch.side_fetch import Connections, SideFetch
+from kafkaio.consumer.fetch.targets import Cluster as KnownCluster
 from kafkaio.consumer.fetch.targets import FetchTargets
 from kafkaio.errors import KafkaError, KafkaTimeout, NetworkError
 from kafkaio.protocol.api_keys import ApiKey
@@ -49,13 +49,8 @@ __all__ = ["BrokerFetcher", "Cluster"]
 _SHORT_WAIT_MS: Final = 20
 
 
-class Cluster(Connections, Protocol):
+class Cluster(KnownCluster, Connections, Protocol):
     """What a broker's loop needs of the cluster."""
-
-    @property
-    def view(self) -> ClusterView:
-        """What is known of the cluster now."""
-        ...
 
     @property
     def retry_policy(self) -> RetryPolicy:
