@@ -82,7 +82,7 @@ from kafkaio.types import (
     TopicPartition,
 )
 
-__all__ = ["CLOSE_TIMEOUT", "Core"]
+__all__ = ["AFTER_START", "CLOSE_TIMEOUT", "Core"]
 
 T = TypeVar("T")
 
@@ -93,7 +93,7 @@ _CANCELLED: Final = 0.1
 #: Seconds of the time to close that are reserved for leaving the group.
 _LEAVING: Final = 1.0
 #: Seconds for closing after a start that failed.
-_AFTER_START: Final = 1.0
+AFTER_START: Final = 1.0
 #: Most seconds for leaving the group in a cancelled close.
 _LEAVING_AT_ONCE: Final = 0.5
 #: Fewest seconds for leaving the group. Without any, brokers may not read what was
@@ -250,7 +250,7 @@ class Core:
                 await self._wait_for_positions(deadline)
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await self._close(_AFTER_START)
+                await self._close(AFTER_START)
             raise
         self.cluster.observer.started("consumer", self._name)
 

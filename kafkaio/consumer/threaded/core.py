@@ -15,8 +15,11 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Set
+from contextlib import suppress
 from functools import partial, wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+
+import anyio
 
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering
@@ -26,7 +29,7 @@ from kafkaio._runtime.thread import LoopThread
 from kafkaio.client.cluster import Cluster
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.commit import ToCommit
-from kafkaio.consumer.core import CLOSE_TIMEOUT, Core
+from kafkaio.consumer.core import AFTER_START, CLOSE_TIMEOUT, Core
 from kafkaio.consumer.parallel.lanes import LaneIterator
 from kafkaio.consumer.parallel.run import Handler, OnDead, work_of
 from kafkaio.consumer.reading.iterators import (
@@ -172,8 +175,16 @@ class ThreadedCore:
         try:
             await self.thread.call(partial(self._core.start, within))
         except BaseException:
-            await self.thread.aclose(_ENDING)
+            await self._end_start()
             raise
+
+    async def _end_start(self) -> None:
+        # The core may run: its start can succeed while its caller is being cancelled.
+        try:
+            with anyio.CancelScope(shield=True), suppress(Exception):
+                await self.thread.call(partial(self._core.close, AFTER_START))
+        finally:
+            await self.thread.aclose(_ENDING)
 
     async def close(self, within: float | None) -> None:
         """Close the core, and join the thread.

@@ -654,6 +654,26 @@ async def test_a_cancelled_start_or_close_leaves_the_group() -> None:
 
 
 @real
+async def test_a_start_that_succeeds_while_it_is_cancelled_leaves_the_group() -> None:
+    async with cluster() as at:
+        consumer = at.consumer()
+        assert isinstance(consumer._core, ThreadedCore)
+        core = consumer._core._core
+        start, starting = core.start, asyncio.ensure_future(consumer.start())
+        loop = asyncio.get_running_loop()
+
+        async def start_and_cancel(within: float | None) -> None:
+            await start(within)
+            loop.call_soon_threadsafe(starting.cancel)
+
+        core.start = start_and_cancel  # type: ignore[method-assign]
+        await asyncio.wait([starting])
+        assert starting.cancelled()
+        assert core.state == "closed"
+        assert at.members() == []
+
+
+@real
 async def test_a_handler_cannot_wait_for_the_end_but_begin_it() -> None:
     async with cluster() as at:
         consumer = at.consumer()
