@@ -25,7 +25,8 @@
     │   └── AuthenticationError         the broker refused the login; not retriable
     ├── KafkaTimeout                    a time limit was reached (TimeoutError)
     │   ├── RequestTimeout              a request had no answer in time
-    │   └── DeliveryTimeout             a record was not acknowledged in time
+    │   ├── DeliveryTimeout             a record was not acknowledged in time
+    │   └── OutcomeUnknown              committed or aborted: no answer came in time
     ├── ProtocolError                   bytes from the peer break the protocol
     │   └── CorruptRecord               a record batch fails its checks
     ├── MembershipError                 the consumer lost its place in the group
@@ -33,6 +34,7 @@
     │   ├── RebalanceInProgress         poll, then commit again
     │   ├── PartitionLost               the partition is no longer assigned
     │   └── RewindRefused               the partitions' owners cannot take part
+    ├── TransactionAborted              run the transaction again; retriable: .reason
     ├── OffsetStoreError                the offset store outside Kafka failed
     └── InternalError                   a bug in kafkaio; please report it
     DeliveriesFailed                    an ExceptionGroup, and no KafkaError: the error
@@ -71,12 +73,14 @@ __all__ = [
     "NetworkError",
     "OffsetOutOfRange",
     "OffsetStoreError",
+    "OutcomeUnknown",
     "PartitionLost",
     "ProtocolError",
     "RebalanceInProgress",
     "RecordTooLarge",
     "RequestTimeout",
     "RewindRefused",
+    "TransactionAborted",
     "UnknownTopicOrPartition",
     "UnsupportedVersion",
     "UsageError",
@@ -274,6 +278,14 @@ class DeliveryTimeout(KafkaTimeout):
     """
 
 
+class OutcomeUnknown(KafkaTimeout):
+    """The end of a transaction was not acknowledged in time: committed, or aborted.
+
+    The request is repeated in the background until it is answered; the transaction's
+    ``outcome`` tells the answer, and the next transaction waits for it.
+    """
+
+
 class ProtocolError(KafkaError):
     """Bytes from the peer, or a message to it, violate the protocol."""
 
@@ -302,6 +314,23 @@ class PartitionLost(MembershipError):
 
 class RewindRefused(MembershipError):
     """Owners of the partitions cannot release them for a rewind."""
+
+
+class TransactionAborted(KafkaError):
+    """The transaction was aborted: nothing of it is visible to read_committed readers.
+
+    The producer can be used: run the body of the transaction again. The cause is what
+    the transaction was aborted for.
+
+    Attributes:
+        reason: why, in a few words, such as ``"timed out"``.
+    """
+
+    retriable = True
+
+    def __init__(self, message: str, *, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class OffsetStoreError(KafkaError):

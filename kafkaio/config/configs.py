@@ -348,6 +348,19 @@ class ProducerConfig(ClientConfig):
         choices=("none", "gzip", "snappy", "lz4", "zstd"),
         aliases=("compression.codec",),
     )
+    transactional_id: str | None = option(
+        None,
+        "Name under which the producer runs transactions (KIP-98). It must be the same "
+        "after a restart, and no two producers may use it at the same time: the one "
+        "that started last fences the other. Needs idempotence.",
+    )
+    transaction_timeout_ms: int = option(
+        60_000,
+        "Longest time that a transaction may be open before the coordinator aborts it; "
+        "at most what the brokers allow (``transaction.max.timeout.ms``, 15 minutes "
+        "by default).",
+        bounds=_FROM_1,
+    )
     compression_gzip_level: int | None = option(
         None, "1 to 9. None for 6.", bounds=(1, 9)
     )
@@ -402,8 +415,21 @@ class ProducerConfig(ClientConfig):
         obstacle = self._idempotence_obstacle()
         if obstacle and self.enable_idempotence:
             raise ConfigurationError(f"enable_idempotence=True needs {obstacle}")
+        self._check_transactions(obstacle)
         if self.enable_idempotence is None:
             object.__setattr__(self, "enable_idempotence", not obstacle)
+
+    def _check_transactions(self, obstacle: str) -> None:
+        if self.transactional_id is None:
+            return
+        if not self.transactional_id:
+            raise ConfigurationError(
+                "transactional_id is empty; use None for no transactions"
+            )
+        if self.enable_idempotence is False:
+            raise ConfigurationError("transactional_id needs enable_idempotence")
+        if obstacle:
+            raise ConfigurationError(f"transactional_id needs {obstacle}")
 
     def _idempotence_obstacle(self) -> str:
         if self.acks != -1:

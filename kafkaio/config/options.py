@@ -58,6 +58,8 @@ class ProducerOptions(ClientOptions, total=False):
     retries: int
     max_in_flight_requests_per_connection: int
     compression_type: Literal["none", "gzip", "snappy", "lz4", "zstd"]
+    transactional_id: str | None
+    transaction_timeout_ms: int
     compression_gzip_level: int | None
     compression_lz4_level: int | None
     compression_zstd_level: int | None

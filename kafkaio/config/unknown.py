@@ -17,7 +17,6 @@ __all__ = ["FOREIGN", "unknown_option", "wrong_choice"]
 _NEAR = 0.76
 
 _SASL = "SASL is not in kafkaio yet"
-_TRANSACTIONS = "transactions are not in kafkaio yet"
 _TLS = (
     "use ssl_context=ssl.create_default_context(...) with security_protocol='SSL' "
     "instead"
@@ -27,9 +26,9 @@ _LOG = "use logging.getLogger('kafkaio') instead"
 _OBSERVERS = "use observer=, statistics() and logging.getLogger('kafkaio') instead"
 #: Options of other clients, and those of Kafka that kafkaio does not have yet.
 FOREIGN: Mapping[str, str] = {
-    "transactional_id": _TRANSACTIONS,
-    "transaction_timeout_ms": _TRANSACTIONS,
-    "transaction_two_phase_commit_enable": _TRANSACTIONS,
+    "transaction_two_phase_commit_enable": (
+        "two-phase commit (KIP-939) is not in kafkaio yet"
+    ),
     "enable_metrics_push": "pushing metrics (KIP-714) is not in kafkaio yet",
     "interceptor_classes": "interceptors are not in kafkaio",
     "bootstrap": "use bootstrap_servers instead",

@@ -1,0 +1,127 @@
+"""What a transaction of a producer needs of a consumer.
+
+A producer never imports the consumer: `kafkaio.Consumer` has the two methods of
+`TransactionalConsumer`, and a transaction uses nothing else of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol, runtime_checkable
+
+from kafkaio.errors import KafkaError
+from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+
+__all__ = ["ConsumerInTransaction", "GroupOffsets", "TransactionalConsumer"]
+
+
+class GroupOffsets(Protocol):
+    """Offsets that a transaction commits for the group of one consumer."""
+
+    @property
+    def offsets(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        """Offsets of the next records to read; never empty."""
+        ...
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether the consumer is subscribed, so that brokers must check its place.
+
+        TxnOffsetCommit does that from version 3 on (KIP-447).
+        """
+        ...
+
+    def identity(self) -> GroupMetadata:
+        """The group and the member's place in it, as they are now."""
+        ...
+
+    def check(self) -> None:
+        """Check that the offsets may still be committed; called before each request.
+
+        Raises:
+            PartitionLost: an assignment that they belong to has ended.
+        """
+        ...
+
+    def refused(self, code: int, identity: GroupMetadata) -> bool:
+        """Whether to commit again, because the member has another place by now.
+
+        Args:
+            code: the coordinator's error code for a request.
+            identity: the identity in that request.
+        """
+        ...
+
+    def committed(self) -> None:
+        """Note that the transaction has committed the offsets."""
+        ...
+
+
+class ConsumerInTransaction(Protocol):
+    """A consumer whose records one transaction works on, from its begin to its end.
+
+    No partition is revoked while the transaction works on its records, that is, from
+    the first record handed out until `end` or `rewind`.
+    """
+
+    def handed_out(self) -> GroupOffsets | None:
+        """What was handed out and is not committed; None if there is nothing.
+
+        Raises:
+            PartitionLost: an assignment of it has ended.
+        """
+        ...
+
+    async def rewind(self) -> None:
+        """Go back to the committed offsets, drop what was fetched, and let go.
+
+        For a transaction that was aborted. Partitions whose revocation was requested
+        are released first. Reads return records only after it.
+
+        Raises:
+            KafkaError: the committed offsets could not be fetched in time. The
+                consumer then fails its reads with that error until it is closed or
+                moved by ``seek``.
+        """
+        ...
+
+    def end(self) -> None:
+        """Let go of the partitions: the transaction was committed, or had no records.
+
+        May be called again.
+        """
+        ...
+
+
+@runtime_checkable
+class TransactionalConsumer(Protocol):
+    """A consumer, as far as transactions need it."""
+
+    def offsets_in_transaction(self, what: object = None) -> GroupOffsets | None:
+        """What ``commit(what)`` would commit, for a transaction; None for nothing.
+
+        Raises:
+            UsageError: the consumer commits automatically, keeps its offsets outside
+                Kafka, or has no group.
+            PartitionLost: a partition is not assigned (any more).
+        """
+        ...
+
+    def join_transaction(
+        self,
+        on_revoke: Callable[[], None],
+        on_lost: Callable[[KafkaError], None],
+    ) -> ConsumerInTransaction:
+        """Begin to hold what is handed out, for one transaction.
+
+        Args:
+            on_revoke: called when a partition that the transaction works on is to be
+                revoked: the transaction should end soon.
+            on_lost: called when such a partition was lost: its offsets cannot be
+                committed any more.
+
+        Raises:
+            UsageError: as `offsets_in_transaction`; or another transaction has the
+                consumer.
+        """
+        ...
