@@ -1,6 +1,8 @@
 """Which version of each request one broker understands (KIP-35, KIP-511, KIP-584).
 
-Every connection begins with the question (see ``connection.handshake``).
+Every connection begins with the question (see ``connection.handshake``). What a broker
+says of itself holds for one connection. What it says of the cluster, the finalized
+features, holds for all: `Features` keeps the newest that any connection was told.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.message import Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
 
-__all__ = ["ApiVersions", "software_version"]
+__all__ = ["ApiVersions", "Features", "software_version"]
 
 # Versions that a broker announces but does not serve to clients: 4.x announces Produce
 # 0-2 only because old versions of librdkafka check for them; AddPartitionsToTxn 4 and 5
@@ -116,6 +118,42 @@ class ApiVersions:
                 f"{request_type.MAX_VERSION}{limit}"
             )
         return high
+
+
+class Features:
+    """The finalized features of the whole cluster (KIP-584).
+
+    Features are told when a connection is made and never again, and brokers learn of a
+    change at different times. So the answer with the highest epoch is the one that
+    holds, whichever connection it came on. An answer without an epoch tells nothing:
+    that broker does not know the features, or is older than them.
+
+    Attributes:
+        levels: the version levels in force, by name.
+        epoch: their epoch; -1 while no broker has told one.
+    """
+
+    __slots__ = ("epoch", "levels")
+
+    def __init__(self) -> None:
+        self.levels: Mapping[str, int] = MappingProxyType({})
+        self.epoch: int = -1
+
+    def learn(self, versions: ApiVersions) -> bool:
+        """Take over what a broker announced, if it is newer.
+
+        Returns:
+            Whether it is.
+        """
+        if versions.finalized_features_epoch <= self.epoch:
+            return False
+        self.epoch = versions.finalized_features_epoch
+        self.levels = MappingProxyType(dict(versions.finalized_features))
+        return True
+
+    def level(self, name: str) -> int:
+        """The level of a feature; 0 if the cluster has none, or it is not known."""
+        return self.levels.get(name, 0)
 
 
 def software_version(version: str) -> str:

@@ -33,6 +33,8 @@ __all__ = ["Pool"]
 _Key: TypeAlias = tuple[int, ConnectionClass]
 #: Starts a background task: ``Supervisor.start_soon``.
 StartSoon: TypeAlias = Callable[[Child, str], None]
+#: Called for a connection that is ready for requests.
+Opened: TypeAlias = Callable[[Connection], None]
 #: Called for a connection that ended, or could not be opened: node, class, cause.
 Lost: TypeAlias = Callable[[int, ConnectionClass, BaseException | None], None]
 
@@ -51,9 +53,10 @@ class Pool:
         dial: makes transports.
         observer: hears of connections and requests; must not raise.
         on_lost: called for every connection that ended or could not be opened.
+        on_opened: called for every connection before it is handed out.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the network, and who hears of it
         self,
         settings: NetSettings,
         bootstrap_servers: Sequence[tuple[str, int]],
@@ -62,6 +65,7 @@ class Pool:
         dial: Dial | None = None,
         observer: Observer | None = None,
         on_lost: Lost | None = None,
+        on_opened: Opened | None = None,
     ) -> None:
         self._settings = settings
         self._bootstrap = {
@@ -72,6 +76,7 @@ class Pool:
         self._dial: Dial = dial_tcp if dial is None else dial
         self._observer = Observer() if observer is None else observer
         self._on_lost = on_lost
+        self._on_opened = on_opened
         self._brokers: Mapping[int, Broker] = {}
         # Invariant: a key is in at most one of the two.
         self._open: dict[_Key, Connection] = {}
@@ -329,6 +334,8 @@ class Pool:
         self._open[key] = connection
         broker = connection.broker
         self._observer.connection_opened(key[0], key[1].kind, broker.host, broker.port)
+        if self._on_opened is not None:
+            self._on_opened(connection)
 
     def _lost(self, connection: Connection, cause: BaseException | None) -> None:
         key = (connection.node_id, connection.connection_class)

@@ -21,6 +21,7 @@ import anyio
 
 from kafkaio._arguments import seconds_of
 from kafkaio._dataclass import dataclass
+from kafkaio._machines.api_versions import Features
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.metadata import ClusterView, Endpoint
 from kafkaio._machines.refresh import Topics
@@ -100,6 +101,9 @@ class Cluster:
     Attributes:
         config: the options.
         observer: hears what happens.
+        features: the finalized features, the newest that any connection was told;
+            connections that are open learn of no change, so a new level is seen once
+            any connection is made anew.
         life: whether it can be used, and why not.
         retry_policy: the back-off of all retries, for `kafkaio.client.retry.Attempts`.
     """
@@ -112,6 +116,7 @@ class Cluster:
     ) -> None:
         self.config = config
         self.observer: Observer = guarded(observer)
+        self.features: Features = Features()
         # A thread watches the loop only if somebody hears of what it finds.
         self._is_watched = "loop_blocked" in vars(self.observer)
         self.life: Lifecycle = Lifecycle("client", config.client_id)
@@ -125,6 +130,7 @@ class Cluster:
             dial=dial,
             observer=self.observer,
             on_lost=self._connection_lost,
+            on_opened=self._connection_opened,
         )
         self._nodes = Nodes(self._pool)
         self._metadata = MetadataUpdater(config, self._nodes, self.observer)
@@ -147,6 +153,14 @@ class Cluster:
     def view(self) -> ClusterView:
         """What is known of the cluster: an immutable snapshot."""
         return self._metadata.view
+
+    def feature_level(self, name: str) -> int:
+        """The level of a finalized feature; 0 if there is none, or it is not known.
+
+        Args:
+            name: the feature, such as ``transaction.version``.
+        """
+        return self.features.level(name)
 
     def statistics(self) -> ClientStatistics:
         """The connections and the knowledge of the cluster, as they are now."""
@@ -571,6 +585,9 @@ class Cluster:
         return self.life.add_crash_listener(listener)
 
     # ---- reports of the parts ------------------------------------------------------
+
+    def _connection_opened(self, connection: Connection) -> None:
+        self.features.learn(connection.versions)
 
     def _connection_lost(
         self,

@@ -115,6 +115,7 @@ class Attempts:
 
     __slots__ = (
         "_delay",
+        "_paced",
         "_policy",
         "_reason",
         "_surfaced",
@@ -145,6 +146,8 @@ class Attempts:
         self._timeout = timeout
         self._surfaced = surfaced
         self._delay = 0.0
+        # The failures that had a wait of their own.
+        self._paced = 0
         # The failure that `wait` reports; None for one that is not to be reported.
         self._reason: KafkaError | None = None
 
@@ -156,22 +159,28 @@ class Attempts:
         """Remember a failure for `expired`, without counting it."""
         self.last = error
 
-    def failed(self, error: KafkaError | None) -> None:
+    def failed(self, error: KafkaError | None, delay: float | None = None) -> None:
         """Count a failure: the next attempt is ``due`` after the back-off.
 
         Args:
             error: the failure; None for one that is not to be reported.
+            delay: seconds to wait in place of the back-off, which does not grow then.
         """
         self._reason = error
         if error is not None:
             self.last = error
-        self._delay = self._policy.backoff.delay(self.failures, roll())
+        if delay is None:
+            grown = self.failures - self._paced
+            self._delay = self._policy.backoff.delay(grown, roll())
+        else:
+            self._delay = delay
+            self._paced += 1
         self.failures += 1
         self.due = now() + self._delay
 
     def succeeded(self) -> None:
         """Note a success: the next failure is a first one, and no wait is due."""
-        self.failures, self.due, self.last = 0, 0.0, None
+        self.failures, self._paced, self.due, self.last = 0, 0, 0.0, None
         self._reason = None
 
     async def wait(self) -> None:

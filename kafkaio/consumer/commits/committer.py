@@ -19,12 +19,12 @@ from typing import Protocol
 
 import anyio
 
+from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._runtime.observer import Observer
+from kafkaio.client.coordination import CoordinatorCluster, CoordinatorRpc
 from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.commits.kafka import CommitMember, KafkaOffsets
-from kafkaio.consumer.group.ports import CoordinatorCluster
-from kafkaio.consumer.group.rpc import GroupRpc
 from kafkaio.consumer.stores.base import InKafka, bound, store_errors
 from kafkaio.errors import (
     ArgumentValueError,
@@ -78,7 +78,7 @@ class OffsetCommitter:
     ) -> None:
         if config.group_id is None:
             raise UsageError("a group_id is needed to commit offsets")
-        self._rpc = GroupRpc(cluster, config.group_id)
+        self._rpc = CoordinatorRpc(cluster, CoordinatorKind.GROUP, config.group_id)
         self._observer = cluster.observer
         self._identity = identity
         self._policy = RetryPolicy.from_config(config, cluster.observer)
@@ -128,7 +128,7 @@ class OffsetCommitter:
             return
         numbers = self._numbers(offsets)
         attempts = Attempts(
-            f"a commit to group {self._rpc.group_id!r}",
+            f"a commit to {self._rpc.name}",
             self._policy,
             timeout,
             surfaced=(RebalanceInProgress,),
@@ -171,7 +171,7 @@ class OffsetCommitter:
         if wanted is not None and not wanted:
             return {}
         attempts = Attempts(
-            f"the look-up of offsets of group {self._rpc.group_id!r}",
+            f"the look-up of offsets of {self._rpc.name}",
             self._policy,
             timeout,
         )

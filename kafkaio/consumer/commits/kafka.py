@@ -37,6 +37,7 @@ from kafkaio._machines.reactions import Step, reaction
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
+from kafkaio.client.coordination import CoordinatorRpc
 from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.commits.messages import (
@@ -47,7 +48,6 @@ from kafkaio.consumer.commits.messages import (
     fetch_request,
     fetched,
 )
-from kafkaio.consumer.group.rpc import GroupRpc
 from kafkaio.errors import (
     CommitFailed,
     KafkaError,
@@ -150,7 +150,7 @@ class KafkaOffsets:
 
     def __init__(
         self,
-        rpc: GroupRpc,
+        rpc: CoordinatorRpc,
         config: ConsumerConfig,
         identity: Callable[[], GroupMetadata],
         observer: Observer,
@@ -171,7 +171,7 @@ class KafkaOffsets:
         # The requests that failed one after the other, and when the next may be sent;
         # it has no deadline, each call has one of its own.
         self._requests = Attempts(
-            f"a commit to group {rpc.group_id!r}",
+            f"a commit to {rpc.name}",
             RetryPolicy.from_config(config, observer),
         )
 
@@ -338,13 +338,11 @@ class KafkaOffsets:
         if (tp := outcome.partition) is None:
             return None
         what = f"the commit of {tp.topic}-{tp.partition}"
-        refusal = broker_error(
-            codes[tp], f"group {self._rpc.group_id!r} refused {what}"
-        )
+        refusal = broker_error(codes[tp], f"{self._rpc.name} refused {what}")
         if (text := verdicts[codes[tp]][1]) is None:
             return refusal
         kind, what = text
-        error = kind(f"group {self._rpc.group_id!r} {what}")
+        error = kind(f"{self._rpc.name} {what}")
         error.__cause__ = refusal
         return error
 
@@ -451,7 +449,7 @@ class KafkaOffsets:
         fences = self.member is not None and self.member.uses_member_epoch
         if fences and identity.generation >= 0:
             return identity
-        return GroupMetadata(group_id=self._rpc.group_id)
+        return GroupMetadata(group_id=self._rpc.key)
 
     def _fetch_error(
         self, found: Fetched, identity: GroupMetadata
@@ -460,12 +458,11 @@ class KafkaOffsets:
             return None  # nothing has been committed yet
         errors = {"all partitions": found.error} if found.error else {}
         errors |= {f"{tp.topic}-{tp.partition}": c for tp, c in found.errors.items()}
-        group = self._rpc.group_id
         passing: KafkaError | None = None
         for what, code in errors.items():
             asked = reaction(ApiKey.OFFSET_FETCH, code)
             error = broker_error(
-                code, f"group {group!r} refused the committed offset of {what}"
+                code, f"{self._rpc.name} refused the committed offset of {what}"
             )
             if asked.refind_coordinator:
                 self._rpc.forget()

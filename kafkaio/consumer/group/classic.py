@@ -10,8 +10,8 @@ from kafkaio._machines.membership.classic.membership import (
 from kafkaio._machines.membership.protocol import Effects
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now, roll
+from kafkaio.client.coordination import CoordinatorConnection
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.group.ports import CoordinatorConnection
 from kafkaio.consumer.group.rpc import GroupRpc
 from kafkaio.errors import InternalError, KafkaError, UnsupportedVersion
 from kafkaio.protocol.error_codes import ErrorCode
@@ -87,12 +87,12 @@ class ClassicRequests:
         # is over. With the usual timeout, a group that rebalances would look like a
         # coordinator that hangs.
         answer_timeout = self._config.max_poll_interval_ms / 1000 + _JOIN_MARGIN
-        connection = await self._rpc.connection(
+        connection = await self._rpc.coordinator.connection(
             self._rpc.connection_class,
             now() + min(self._timeout, self._member.config.answer_timeout),
         )
         self._check_static(connection)
-        reply = await self._rpc.call_on(
+        reply = await self._rpc.coordinator.call_on(
             connection,
             JoinGroupRequest(
                 group_id=self._rpc.group_id,
@@ -118,7 +118,7 @@ class ClassicRequests:
         # The refusal does not name the protocol of the group; the user needs it.
         request = DescribeGroupsRequest(groups=[self._rpc.group_id])
         try:
-            answer = await self._rpc.call(
+            answer = await self._rpc.coordinator.call(
                 request, ConnectionClass.SHARED, timeout=self._timeout
             )
         except KafkaError:
@@ -137,7 +137,7 @@ class ClassicRequests:
             )
 
     async def _sync(self, effect: fx.SendSync) -> Effects:
-        reply = await self._rpc.call(
+        reply = await self._rpc.coordinator.call(
             SyncGroupRequest(
                 group_id=self._rpc.group_id,
                 generation_id=effect.generation,
@@ -162,7 +162,7 @@ class ClassicRequests:
         )
 
     async def _heartbeat(self, effect: fx.SendHeartbeat) -> Effects:
-        reply = await self._rpc.call(
+        reply = await self._rpc.coordinator.call(
             HeartbeatRequest(
                 group_id=self._rpc.group_id,
                 generation_id=effect.generation,
@@ -181,16 +181,20 @@ class ClassicRequests:
         # Not on the member's own connection: there LeaveGroup would wait behind a
         # JoinGroup that is not answered before this member has left.
         deadline = now() + self._timeout
-        connection = await self._rpc.connection(ConnectionClass.SHARED, deadline)
+        connection = await self._rpc.coordinator.connection(
+            ConnectionClass.SHARED, deadline
+        )
         request = self._leave_request(effect, connection)
         self._rpc.sending_leave(effect.ticket)
-        await self._rpc.call_on(connection, request, timeout=self._timeout)
+        await self._rpc.coordinator.call_on(connection, request, timeout=self._timeout)
         return self._member.leave_ended(effect.ticket, now())
 
     def send_at_once(self, leave: fx.Send) -> None:
         """Send a request to leave if a connection is open; its answer is dropped."""
         assert isinstance(leave, fx.SendLeave)
-        connection = self._rpc.ready(ConnectionClass.SHARED, self._rpc.connection_class)
+        connection = self._rpc.coordinator.ready(
+            ConnectionClass.SHARED, self._rpc.connection_class
+        )
         if connection is not None:
             request = self._leave_request(leave, connection)
             self._rpc.sending_leave(leave.ticket)

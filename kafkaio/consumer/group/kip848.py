@@ -11,8 +11,8 @@ from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.kip848.membership import Kip848Membership
 from kafkaio._machines.membership.protocol import Effects
 from kafkaio._runtime.clock import now, roll
+from kafkaio.client.coordination import CoordinatorConnection
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.group.ports import CoordinatorConnection
 from kafkaio.consumer.group.rpc import GroupRpc
 from kafkaio.errors import KafkaError, UnsupportedVersion
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
@@ -63,7 +63,7 @@ class Kip848Requests:
 
     async def _heartbeat(self, effect: fx.SendConsumerGroupHeartbeat) -> Effects:
         timeout = min(self._timeout, effect.timeout)
-        connection = await self._rpc.connection(
+        connection = await self._rpc.coordinator.connection(
             self._rpc.connection_class, now() + timeout
         )
         if effect.is_new:
@@ -74,7 +74,7 @@ class Kip848Requests:
         request = self._request(effect, version)
         if effect.member_epoch < 0:
             self._rpc.sending_leave(effect.ticket)
-        reply = await self._rpc.call_on(
+        reply = await self._rpc.coordinator.call_on(
             connection, request, timeout=timeout, is_vital=True
         )
         return self._member.heartbeat_answered(effect.ticket, reply, now(), roll())
@@ -82,7 +82,7 @@ class Kip848Requests:
     def send_at_once(self, leave: fx.Send) -> None:
         """Send a request to leave if a connection is open; its answer is dropped."""
         assert isinstance(leave, fx.SendConsumerGroupHeartbeat)
-        connection = self._rpc.ready(self._rpc.connection_class)
+        connection = self._rpc.coordinator.ready(self._rpc.connection_class)
         if connection is not None:
             version = connection.versions.usable(ConsumerGroupHeartbeatRequest)
             request = self._request(leave, version)

@@ -240,7 +240,7 @@ class GroupMember:
             state=machine.state.name,
             generation=machine.generation,
             member_id=machine.member_id,
-            coordinator=self._rpc.node_id,
+            coordinator=self._rpc.coordinator.node_id,
             is_leader=machine.is_leader,
             assigned=len(machine.ledger.owned),
             to_be_revoked=len(machine.ledger.pending),
@@ -479,7 +479,7 @@ class GroupMember:
     def _perform(self, effect: fx.Effect) -> None:
         match effect:
             case fx.ForgetCoordinator():
-                self._rpc.forget()
+                self._rpc.coordinator.forget()
             case fx.ResolveTopics() | fx.RefreshTopics() | fx.NameTopics():
                 self._start("topics", lambda: self._topics.perform(effect))
             case fx.MatchTopics():

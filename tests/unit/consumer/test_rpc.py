@@ -93,11 +93,11 @@ async def test_signs_of_life(
 ) -> None:
     client: Any = OneBroker()
     rpc = GroupRpc(client, "g")
-    await rpc.connection(ConnectionClass.COORDINATOR, now() + 1)
+    await rpc.coordinator.connection(ConnectionClass.COORDINATOR, now() + 1)
     setattr(client, step, error)
     assert await rpc.probe(1.0) is lives
     assert client.hung_up == client.forgotten == ([] if lives else [7])
-    assert rpc.node_id == (7 if lives else None)
+    assert rpc.coordinator.node_id == (7 if lives else None)
 
 
 @virtual
@@ -105,7 +105,7 @@ async def test_silence() -> None:
     client: Any = OneBroker()
     client.hangs = True
     rpc = GroupRpc(client, "g")
-    await rpc.connection(ConnectionClass.COORDINATOR, now() + 1)
+    await rpc.coordinator.connection(ConnectionClass.COORDINATOR, now() + 1)
     begun = now()
     assert not await rpc.probe(5.0)
     assert now() - begun == pytest.approx(5.0)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaio._machines.api_versions import ApiVersions, software_version
+from kafkaio._machines.api_versions import ApiVersions, Features, software_version
 from kafkaio.errors import UnsupportedVersion
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -108,3 +108,31 @@ def test_software_version(version: str, shown: str) -> None:
 def test_brokers_accept_every_software_version(version: str) -> None:
     rule = r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?"
     assert re.fullmatch(rule, software_version(version))
+
+
+def told(epoch: int, **levels: int) -> ApiVersions:
+    return ApiVersions(finalized_features=levels, finalized_features_epoch=epoch)
+
+
+def test_features_are_unknown_at_first() -> None:
+    features = Features()
+    assert features.level("transaction_version") == 0
+    assert features.epoch == -1
+    # A broker that does not know the epoch tells nothing.
+    assert not features.learn(told(-1, transaction_version=2))
+    assert features.level("transaction_version") == 0
+
+
+def test_the_features_with_the_highest_epoch_hold() -> None:
+    features = Features()
+    assert features.learn(told(0, transaction_version=1))
+    assert features.level("transaction_version") == 1
+    assert features.learn(told(7, transaction_version=2, group_version=1))
+    assert not features.learn(told(6, transaction_version=1))
+    assert not features.learn(told(7, transaction_version=0))
+    assert not features.learn(told(-1))
+    assert features.levels == {"transaction_version": 2, "group_version": 1}
+    assert features.epoch == 7
+    # A newer epoch may lower a level, or take a feature away.
+    assert features.learn(told(8))
+    assert features.level("transaction_version") == 0

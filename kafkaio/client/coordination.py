@@ -1,0 +1,379 @@
+"""Requests to a coordinator, whichever broker that is now.
+
+`CoordinatorRpc` knows the coordinator of one group or one transactional id.
+`CoordinatorRpc.call` sends a request once: a group member's machine decides what to
+retry. `CoordinatorRpc.repeat` sends a request until it is answered for good: the
+transaction coordinator has to get the same request again, unchanged.
+
+Invariant: a coordinator that hangs up, does not answer, or says that it is none, is
+forgotten before the next attempt, which looks it up again. The cluster forgets it as
+well when any connection to it breaks, and when the metadata no longer lists it.
+"""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import anyio
+
+from kafkaio._machines.api_versions import ApiVersions
+from kafkaio._machines.coordinators import CoordinatorKind
+from kafkaio._machines.reactions import reaction
+from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._runtime.clock import now
+from kafkaio.client.retry import Attempts
+from kafkaio.errors import (
+    ConnectionLost,
+    KafkaError,
+    NetworkError,
+    RequestTimeout,
+    UnsupportedVersion,
+)
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.message import Request, Response
+
+__all__ = ["CoordinatorCluster", "CoordinatorConnection", "CoordinatorRpc"]
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+
+_KINDS = {
+    CoordinatorKind.GROUP: "group",
+    CoordinatorKind.TRANSACTION: "transactional id",
+    CoordinatorKind.SHARE: "share group",
+}
+
+
+class CoordinatorConnection(Protocol):
+    """A connection to a coordinator."""
+
+    @property
+    def versions(self) -> ApiVersions:
+        """The versions of requests that the broker supports."""
+        ...
+
+    async def call(
+        self,
+        request: Request[ResponseT],
+        *,
+        timeout: float,  # noqa: ASYNC109  (it is part of the request)
+        max_version: int | None = None,
+    ) -> ResponseT:
+        """Send a request and wait for its answer."""
+        ...
+
+    def submit(
+        self,
+        request: Request[ResponseT],
+        *,
+        timeout: float,
+        max_version: int | None = None,
+    ) -> Future[ResponseT]:
+        """Send a request now; the future gets its answer, unless it is cancelled.
+
+        The future has failed already if the request could not be sent.
+        """
+        ...
+
+
+class CoordinatorCluster(Protocol):
+    """Finds coordinators and connects to them."""
+
+    async def coordinator(
+        self,
+        kind: CoordinatorKind,
+        key: str,
+        *,
+        timeout: float,  # noqa: ASYNC109
+    ) -> int:
+        """The node id of the coordinator."""
+        ...
+
+    def forget_coordinator(self, kind: CoordinatorKind, key: str, node_id: int) -> None:
+        """The coordinator is no longer that node."""
+        ...
+
+    async def connection(
+        self, node_id: int, connection_class: ConnectionClass, /
+    ) -> CoordinatorConnection:
+        """The connection of that class to a broker, opened if there is none."""
+        ...
+
+    def ready_connection(
+        self, node_id: int, connection_class: ConnectionClass, /
+    ) -> CoordinatorConnection | None:
+        """The open connection of that class to a broker, or None; opens nothing."""
+        ...
+
+    def close_connections(self, node_id: int, cause: KafkaError) -> None:
+        """A broker does not answer: fail the requests that are in flight to it."""
+        ...
+
+
+class CoordinatorRpc:
+    """Sends the requests about one group or transactional id to its coordinator.
+
+    Args:
+        cluster: finds the coordinator, and connects to it.
+        kind: what the coordinator coordinates.
+        key: the group, or the transactional id.
+
+    Attributes:
+        kind: what the coordinator coordinates.
+        key: the group, or the transactional id.
+        name: kind and key for messages, such as ``transactional id 'billing'``.
+    """
+
+    __slots__ = ("_cluster", "_last_node_id", "_node_id", "key", "kind", "name")
+
+    def __init__(
+        self, cluster: CoordinatorCluster, kind: CoordinatorKind, key: str
+    ) -> None:
+        self._cluster = cluster
+        self.kind: CoordinatorKind = kind
+        self.key: str = key
+        self.name: str = f"{_KINDS[kind]} {key!r}"
+        # The node that the last request went to. None before the first request, and
+        # once the node is known not to be the coordinator.
+        self._node_id: int | None = None
+        # The same for messages: it is never forgotten.
+        self._last_node_id: int | None = None
+
+    @property
+    def node_id(self) -> int | None:
+        """The coordinator as it was known last."""
+        return self._node_id
+
+    def forget(self) -> None:
+        """The coordinator has moved: the next request looks it up."""
+        if self._node_id is not None:
+            self._cluster.forget_coordinator(self.kind, self.key, self._node_id)
+            self._node_id = None
+
+    def silent(self, cause: KafkaError) -> None:
+        """The coordinator does not answer: forget it, fail all in flight to it.
+
+        Args:
+            cause: why the connections to it are closed.
+        """
+        node_id = self._node_id
+        if node_id is not None:
+            self.forget()
+            self._cluster.close_connections(node_id, cause)
+
+    async def connection(
+        self, connection_class: ConnectionClass, deadline: float
+    ) -> CoordinatorConnection:
+        """A connection to the coordinator.
+
+        Args:
+            connection_class: which of its connections.
+            deadline: the time of the loop's clock by which there must be one.
+
+        Raises:
+            RequestTimeout: there was none in time.
+            NetworkError: the coordinator cannot be reached, and is forgotten.
+            BrokerError: the look-up was refused for good.
+        """
+        step = "no coordinator was found"
+        with anyio.CancelScope(deadline=deadline):
+            self._node_id = self._last_node_id = await self._cluster.coordinator(
+                self.kind, self.key, timeout=max(0.001, deadline - now())
+            )
+            step = f"no connection to its coordinator {self._node_id} could be made"
+            try:
+                return await self._cluster.connection(self._node_id, connection_class)
+            except NetworkError:
+                self.forget()
+                raise
+        raise RequestTimeout(f"{self.name}: {step} in time")
+
+    def ready(
+        self, *connection_classes: ConnectionClass
+    ) -> CoordinatorConnection | None:
+        """The first open connection of these to the coordinator; opens nothing."""
+        node_id = self._node_id
+        if node_id is None:
+            return None
+        found = (
+            self._cluster.ready_connection(node_id, each) for each in connection_classes
+        )
+        return next((connection for connection in found if connection), None)
+
+    async def call(
+        self,
+        request: Request[ResponseT],
+        connection_class: ConnectionClass,
+        *,
+        timeout: float,  # noqa: ASYNC109  (it is part of the request)
+        is_vital: bool = False,
+    ) -> ResponseT:
+        """Send a request once.
+
+        If the call is cancelled, the request may still take effect.
+
+        Args:
+            request: what to ask.
+            connection_class: which connection to the coordinator to use.
+            timeout: seconds for the connection, and again for the answer.
+            is_vital: as in `call_on`.
+
+        Raises:
+            KafkaError: as `connection` and `call_on`.
+        """
+        connection = await self.connection(connection_class, now() + timeout)
+        return await self.call_on(
+            connection, request, timeout=timeout, is_vital=is_vital
+        )
+
+    async def call_on(
+        self,
+        connection: CoordinatorConnection,
+        request: Request[ResponseT],
+        *,
+        timeout: float,  # noqa: ASYNC109  (it is part of the request)
+        max_version: int | None = None,
+        is_vital: bool = False,
+        on_sent: Callable[[], None] | None = None,
+    ) -> ResponseT:
+        """Send a request once on a connection that `connection` returned.
+
+        Args:
+            connection: where to send it.
+            request: what to ask.
+            timeout: seconds for the answer.
+            max_version: the highest version of the request to use.
+            is_vital: whether a coordinator that does not answer it counts as dead: all
+                that is in flight to it fails then.
+            on_sent: called when the request was handed to the connection, from then on
+                it may take effect; not called if that was refused.
+
+        Raises:
+            KafkaError: what the connection raises. A coordinator that hangs up or does
+                not answer is forgotten.
+        """
+        try:
+            answer = connection.submit(
+                request, timeout=timeout, max_version=max_version
+            )
+            if on_sent is not None and not answer.done():
+                on_sent()
+            return await answer
+        except ConnectionLost:
+            self.forget()
+            raise
+        except RequestTimeout as error:
+            if is_vital:
+                self.silent(error)
+            else:
+                self.forget()
+            raise
+
+    # ---- the loop ------------------------------------------------------------------
+
+    async def repeat(  # noqa: PLR0913 - the request, its limits, and the waits
+        self,
+        request: Request[ResponseT],
+        attempts: Attempts,
+        *,
+        timeout: float,  # noqa: ASYNC109  (it is part of the request)
+        code: Callable[[ResponseT], int],
+        max_version: int | None = None,
+        min_version: int = 0,
+        connection_class: ConnectionClass = ConnectionClass.SHARED,
+        pace: Callable[[int], float | None] | None = None,
+        on_sent: Callable[[], None] | None = None,
+    ) -> ResponseT:
+        """Send the same request until its answer is one that no repetition changes.
+
+        What `kafkaio._machines.reactions` says of the answer's code decides whether
+        the request is sent again, and whether the coordinator is looked up again.
+        Failures of the network, and attempts without an answer in time, are repeated.
+
+        If the call is cancelled, the request may still take effect if it was sent.
+
+        Args:
+            request: what to ask; it is sent unchanged each time.
+            attempts: the time for all of it, and the waits in between.
+            timeout: seconds for one connection, and again for one answer.
+            code: reads the error code of an answer.
+            max_version: the highest version of the request to use.
+            min_version: the lowest version that can express the request.
+            connection_class: which connection to the coordinator to use.
+            pace: tells the seconds to wait after an error code, None for the back-off.
+            on_sent: called each time that the request was handed to a connection:
+                from then on it may take effect, whatever the call raises.
+
+        Returns:
+            The answer: of success, or with a code that is not to be retried.
+
+        Raises:
+            RequestTimeout: the deadline of the attempts has passed; the message names
+                the coordinator, and the cause is the last failure.
+            UnsupportedVersion: the coordinator knows no version in the limits; that
+                request was not sent.
+            KafkaError: a failure that is not retriable.
+        """
+        with anyio.CancelScope(deadline=attempts.deadline):
+            while True:
+                delay = None
+                try:
+                    attempts.stage = "it waits for a connection"
+                    connection = await self.connection(
+                        connection_class, now() + timeout
+                    )
+                    self._check_version(connection, request, min_version, max_version)
+                    attempts.stage = "it waits for the answer"
+                    # Not only the time that is left: a connection is closed whose
+                    # request gets no answer in its time, and others use it, too.
+                    answer = await self.call_on(
+                        connection,
+                        request,
+                        timeout=timeout,
+                        max_version=max_version,
+                        on_sent=on_sent,
+                    )
+                except KafkaError as failure:
+                    if not failure.retriable:
+                        raise
+                    error = failure
+                else:
+                    number = code(answer)
+                    what = reaction(request.API_KEY, number)
+                    if what.refind_coordinator:
+                        self.forget()
+                    if not what.retry:
+                        return answer
+                    error = broker_error(number, attempts.what)
+                    delay = None if pace is None else pace(number)
+                attempts.failed(error, delay)
+                if attempts.due >= attempts.deadline:
+                    break
+                await attempts.wait()
+        raise self._expired(attempts)
+
+    def _check_version(
+        self,
+        connection: CoordinatorConnection,
+        request: Request[Response],
+        min_version: int,
+        max_version: int | None,
+    ) -> None:
+        found = connection.versions.usable(type(request), max_version)
+        if found < min_version:
+            raise UnsupportedVersion(
+                f"{self.name}: {request.NAME} is needed in version {min_version}; "
+                f"its coordinator, broker {self._node_id}, supports {found}"
+            )
+
+    def _expired(self, attempts: Attempts) -> KafkaError:
+        error = attempts.expired()
+        if error is attempts.last:  # the caller wants it as it is
+            return error
+        where = "unknown"
+        if self._last_node_id is not None:
+            where = f"broker {self._last_node_id}"
+        located = RequestTimeout(f"{self.name} (coordinator: {where}): {error}")
+        located.__cause__ = error.__cause__
+        return located
