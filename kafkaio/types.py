@@ -170,7 +170,7 @@ class Broker:
     rack: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class GroupMetadata:
     """The identity of a group member, which fences commits in transactions (KIP-447).
 
@@ -183,10 +183,10 @@ class GroupMetadata:
     """
 
     group_id: str
-    generation: int = -1
-    member_id: str = ""
-    group_instance_id: str | None = None
-    topics: frozenset[str] = field(default_factory=frozenset)
+    generation: int = field(default=-1, kw_only=True)
+    member_id: str = field(default="", kw_only=True)
+    group_instance_id: str | None = field(default=None, kw_only=True)
+    topics: frozenset[str] = field(default_factory=frozenset, kw_only=True)
 
 
 @runtime_checkable

@@ -18,7 +18,7 @@ from kafkaio._dataclass import dataclass
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 
-__all__ = ["BASE", "OVERRIDES", "Reaction", "Step", "known_code", "reaction"]
+__all__ = ["BASE", "OVERRIDES", "Harm", "Reaction", "Step", "known_code", "reaction"]
 
 
 class Step(Enum):
@@ -49,6 +49,18 @@ class Step(Enum):
     #: The member has a newer epoch: send the request again with it.
     REFRESH_MEMBER = auto()
     #: Another instance took over, or no retry can help: the owner ends.
+    FATAL = auto()
+
+
+class Harm(Enum):
+    """What the failure of a record means for its transaction."""
+
+    #: It must be aborted.
+    ABORT = auto()
+    #: It must be aborted, and what follows needs another epoch: the sequence has a gap,
+    #: or the record may still be written.
+    BUMP = auto()
+    #: The producer is over.
     FATAL = auto()
 
 
@@ -399,13 +411,24 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
     ApiKey.SHARE_ACKNOWLEDGE: _SHARE,
     ApiKey.INIT_PRODUCER_ID: {
         **_TRANSACTION,
+        # Once the right is granted, the same producer may try again.
+        _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _ABORT,
+        _E.CLUSTER_AUTHORIZATION_FAILED: _ABORT,
         _E.INVALID_TRANSACTION_TIMEOUT: _FATAL,
     },
     ApiKey.ADD_PARTITIONS_TO_TXN: _TRANSACTION,
     ApiKey.ADD_OFFSETS_TO_TXN: _TRANSACTION,
-    ApiKey.END_TXN: _TRANSACTION,
+    ApiKey.END_TXN: {
+        **_TRANSACTION,
+        # Some brokers answer this although the transaction ends: the outcome is open.
+        _E.UNKNOWN_SERVER_ERROR: _RETRY,
+    },
     ApiKey.TXN_OFFSET_COMMIT: {
         **_TRANSACTION,
+        # A successor or a time-out: the end of the transaction tells which.
+        _E.INVALID_PRODUCER_EPOCH: _ABORT,
+        _E.OFFSET_METADATA_TOO_LARGE: _ABORT,
+        _E.INVALID_COMMIT_OFFSET_SIZE: _ABORT,
         _E.REQUEST_TIMED_OUT: _REFIND,
         _E.ILLEGAL_GENERATION: _ABORT,
         _E.UNKNOWN_MEMBER_ID: _ABORT,

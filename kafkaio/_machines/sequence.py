@@ -22,8 +22,11 @@ partition is *settling*. No new batch is numbered. Each batch whose outcome is u
 it was appended. When no batch is on the wire or uncertain any more, either there turns
 out to be no gap, or the remaining batches are numbered from 0 in a new epoch. For a
 producer without transactions that is the next epoch, taken without asking the broker;
-after 32767 a new id is needed. Other partitions change to the new identity when they
-have nothing under way. So no partition has batches of two epochs under way.
+after 32767 a new id is needed. A transactional producer never takes an epoch by itself,
+because the coordinator would not know it: the gap is reported, the transaction is
+aborted, and the next identity comes from the coordinator. Other partitions change to
+the new identity when they have nothing under way. So no partition has batches of two
+epochs under way.
 """
 
 from __future__ import annotations
@@ -72,21 +75,40 @@ class Identity:
 class ProducerIdentity:
     """The identity of one producer, which all its partitions share.
 
+    Args:
+        is_transactional: whether the identity comes from a transaction coordinator
+            alone.
+
     Attributes:
         current: the identity, None while one must be requested.
+        has_gap: whether a sequence of a transactional producer has a gap, so that
+            another identity is needed.
+        is_first_checked: whether brokers refuse a first number other than 0 under a new
+            epoch, as they do since KIP-890 (TV2). Then a lost first batch cannot be
+            overtaken, and several batches may be under way from the beginning.
     """
 
-    __slots__ = ("current",)
+    __slots__ = ("_is_transactional", "current", "has_gap", "is_first_checked")
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_transactional: bool = False) -> None:
+        self._is_transactional = is_transactional
         self.current: Identity | None = None
+        self.has_gap: bool = False
+        self.is_first_checked: bool = False
 
     def obtained(self, identity: Identity) -> None:
         """Set the identity that the broker gave."""
         self.current = identity
+        self.has_gap = False
 
     def bump(self) -> Identity | None:
-        """Go to the next epoch; None when the epochs of this id are used up."""
+        """Go to the next epoch; None if there is none to be had without asking.
+
+        That is so when the epochs of this id are used up, and with transactions.
+        """
+        if self._is_transactional:
+            self.has_gap = True
+            return None
         if self.current is None:
             return None
         if self.current.epoch >= LAST_EPOCH:
@@ -167,7 +189,8 @@ class PartitionSequence(Generic[BatchT]):
             return None
         if head.identity is not None:
             return head if head is self.under_way[0] else None
-        if len(self.under_way) >= (MAX_UNDER_WAY if self._is_known else 1):
+        is_free = self._is_known or self._producer.is_first_checked
+        if len(self.under_way) >= (MAX_UNDER_WAY if is_free else 1):
             return None
         return head if self._has_identity() else None
 

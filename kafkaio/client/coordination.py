@@ -284,6 +284,7 @@ class CoordinatorRpc:
         connection_class: ConnectionClass = ConnectionClass.SHARED,
         pace: Callable[[int], float | None] | None = None,
         on_sent: Callable[[], None] | None = None,
+        check: Callable[[], None] | None = None,
     ) -> ResponseT:
         """Send the same request until its answer is one that no repetition changes.
 
@@ -304,6 +305,8 @@ class CoordinatorRpc:
             pace: tells the seconds to wait after an error code, None for the back-off.
             on_sent: called each time that the request was handed to a connection:
                 from then on it may take effect, whatever the call raises.
+            check: called each time before the request is sent; what it raises ends
+                the call.
 
         Returns:
             The answer: of success, or with a code that is not to be retried.
@@ -324,6 +327,8 @@ class CoordinatorRpc:
                         connection_class, now() + timeout
                     )
                     self._check_version(connection, request, min_version, max_version)
+                    if check is not None:
+                        check()
                     attempts.stage = "it waits for the answer"
                     # Not only the time that is left: a connection is closed whose
                     # request gets no answer in its time, and others use it, too.

@@ -113,13 +113,18 @@ class BufferSpace:
         self._gate.remove_barrier(Barrier.BACKPRESSURE)
         return False
 
-    def close(self, error: Exception) -> None:
-        """Fail all calls that wait, and let no record in past the accumulator."""
-        self._gate.raise_barrier(Barrier.CLOSED)
+    def fail_waiting(self, error: Exception) -> None:
+        """Fail all calls that wait."""
         while self._waiters:
             _, waiter = self._waiters.popleft()
             if not waiter.done():
                 waiter.set_exception(error)
+        self._gate.remove_barrier(Barrier.BACKPRESSURE)
+
+    def close(self, error: Exception) -> None:
+        """Fail all calls that wait, and let no record in past the accumulator."""
+        self._gate.raise_barrier(Barrier.CLOSED)
+        self.fail_waiting(error)
 
     def _time_out(self, entry: tuple[int, asyncio.Future[None]]) -> None:
         size, waiter = entry

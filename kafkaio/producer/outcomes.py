@@ -15,7 +15,7 @@ from typing import Protocol
 from kafkaio._machines.accumulator import Landing, ProduceBatch
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import Endpoint
-from kafkaio._machines.reactions import Reaction, Step, known_code, reaction
+from kafkaio._machines.reactions import Harm, Reaction, Step, known_code, reaction
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
 from kafkaio.config import ProducerConfig
@@ -50,6 +50,11 @@ _LEADS_ELSEWHERE = frozenset(
 )
 
 
+#: Seconds until a batch is sent again to a leader that waits for the markers of the
+#: transaction before; the leader has waited 100 ms already.
+_MARKERS = 0.02
+
+
 class Leaders(Protocol):
     """The metadata, as far as answers to produce requests change it."""
 
@@ -67,6 +72,13 @@ class Leaders(Protocol):
         """Ask for fresh metadata."""
 
 
+class Failures(Protocol):
+    """The transaction manager, as far as failed records concern it."""
+
+    def failed(self, error: Exception, *, harm: Harm) -> None:
+        """Note that a record of the open transaction has failed."""
+
+
 class Outcomes:
     """Lands batches by what their requests led to.
 
@@ -75,6 +87,7 @@ class Outcomes:
         observer: hears of retries and failures.
         config: retries and back-off.
         landing: settles batches or puts them back.
+        transaction: learns of failed records; None without transactions.
     """
 
     def __init__(
@@ -83,7 +96,9 @@ class Outcomes:
         observer: Observer,
         config: ProducerConfig,
         landing: Landing,
+        transaction: Failures | None = None,
     ) -> None:
+        self._transaction = transaction
         self._leaders = leaders
         self._observer = observer
         self._landing = landing
@@ -182,24 +197,36 @@ class Outcomes:
             self._check_sequence(batch, answer, error)
         elif what.retry:
             code = known_code(answer.error_code)
-            self._again(batch, error, may_be_written=code in _MAY_BE_WRITTEN)
+            may_be_written = code in _MAY_BE_WRITTEN
+            is_busy = code is ErrorCode.CONCURRENT_TRANSACTIONS
+            self._again(batch, error, may_be_written=may_be_written, is_busy=is_busy)
         elif answer.record_errors:
             self._fail_listed(batch, answer, error)
         else:
-            self._fail(batch, error)
+            self._fail(batch, error, is_fatal=what.step is Step.FATAL)
 
     def _again(
-        self, batch: ProduceBatch, error: Exception, *, may_be_written: bool
+        self,
+        batch: ProduceBatch,
+        error: Exception,
+        *,
+        may_be_written: bool,
+        is_busy: bool = False,
     ) -> None:
         if batch.attempts > self._retries:
             self._fail(batch, error)
         elif may_be_written:
             self._landing.lost(batch, error, self._retry_at(batch, error))
         else:
-            self._landing.refused(batch, error, self._retry_at(batch, error))
+            retry_at = self._retry_at(batch, error, is_busy=is_busy)
+            self._landing.refused(batch, error, retry_at)
 
-    def _retry_at(self, batch: ProduceBatch, error: Exception) -> float:
+    def _retry_at(
+        self, batch: ProduceBatch, error: Exception, *, is_busy: bool = False
+    ) -> float:
         delay = self._backoff.delay(batch.attempts - 1, roll())
+        if is_busy:
+            delay = _MARKERS
         topic, partition = batch.partition
         operation = f"produce to {topic}-{partition}"
         self._observer.retrying(operation, batch.attempts, delay, error)
@@ -245,8 +272,16 @@ class Outcomes:
             return
         self._observer.record_failed(batch.partition, error, len(bad))
         self._landing.fail_records(batch, bad, error)
+        if self._transaction is not None:
+            self._transaction.failed(error, harm=Harm.BUMP)
 
-    def _fail(self, batch: ProduceBatch, error: Exception) -> None:
+    def _fail(
+        self, batch: ProduceBatch, error: Exception, *, is_fatal: bool = False
+    ) -> None:
         if not batch.is_expired:
             self._observer.record_failed(batch.partition, error, batch.count)
         self._landing.failed(batch, error)
+        if self._transaction is not None:
+            # A batch that was sent and failed leaves a gap in the sequence.
+            harm = Harm.FATAL if is_fatal else Harm.BUMP
+            self._transaction.failed(error, harm=harm)

@@ -41,15 +41,24 @@ from kafkaio.client.client import Client, cluster_of
 from kafkaio.client.cluster import Cluster
 from kafkaio.config import ProducerConfig, ProducerOptions
 from kafkaio.config.signature import OptionsSignature
-from kafkaio.errors import ClosedError, KafkaTimeout
+from kafkaio.errors import (
+    ArgumentTypeError,
+    ClosedError,
+    KafkaTimeout,
+    UsageError,
+)
 from kafkaio.producer.backpressure import BufferSpace
 from kafkaio.producer.delivery import Delivery, settled, waiting_at
 from kafkaio.producer.intake import TURN_BYTES, Intake
+from kafkaio.producer.ports import TransactionalConsumer
 from kafkaio.producer.sender import Sender
 from kafkaio.types import Headers, RecordMetadata, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from kafkaio.producer.transaction import Transaction
+    from kafkaio.producer.transaction_manager import TransactionManager
 
 __all__ = ["Producer", "ProducerStatistics"]
 
@@ -66,6 +75,8 @@ class ProducerStatistics:
             crashed), ``closing`` or ``closed``.
         producer_id: the id that makes it idempotent (KIP-98), -1 while it has none.
         producer_epoch: the epoch of that id, -1 while it has none.
+        transaction: where it is with its transactions, such as ``ready``, ``open`` or
+            ``fenced``; None without a ``transactional_id``.
         waiting_for_room: calls that wait for buffer memory.
         buffer: what is buffered and in flight.
     """
@@ -73,6 +84,7 @@ class ProducerStatistics:
     state: str
     producer_id: int
     producer_epoch: int
+    transaction: str | None
     waiting_for_room: int
     buffer: AccumulatorStatistics
 
@@ -133,7 +145,12 @@ class Producer(Closeable):
         self.config = config
         self._cluster = cluster
         self._owns_cluster = owns_cluster
-        self._identity = ProducerIdentity() if config.enable_idempotence else None
+        is_transactional = config.transactional_id is not None
+        self._identity = (
+            ProducerIdentity(is_transactional=is_transactional)
+            if config.enable_idempotence
+            else None
+        )
         self._accumulator = _make_accumulator(
             config, self._identity, partial(_report_lost, cluster)
         )
@@ -143,7 +160,20 @@ class Producer(Closeable):
         )
         self._intake = Intake(config, self._accumulator, self._space, self._life.check)
         self._open_batches = self._intake.open_batches
-        is_plain = self._intake.is_plain
+        # Records of a transactional producer come by its transactions alone.
+        is_plain = self._intake.is_plain and not is_transactional
+        self._transactions: TransactionManager | None = None
+        if is_transactional:
+            # Imported late: most producers have no transactions.
+            from kafkaio.producer.transaction_manager import TransactionManager
+
+            assert self._identity is not None
+            self._transactions = TransactionManager(
+                cluster, config, self._accumulator, self._identity, self._space
+            )
+            self._intake = self._intake.checked_by(
+                partial(_refuse_outside_transaction, self._life)
+            )
         self._direct = self._open_batches if is_plain else None
         self._take = self._open_batches.take if is_plain else _take_nothing
         self._sender: Sender | None = None
@@ -198,12 +228,18 @@ class Producer(Closeable):
             state=self._life.state.value,
             producer_id=-1 if identity is None else identity.producer_id,
             producer_epoch=-1 if identity is None else identity.epoch,
+            transaction=(
+                None if self._transactions is None else self._transactions.state
+            ),
             waiting_for_room=len(self._space),
             buffer=self._accumulator.statistics(),
         )
 
     async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Connect to the cluster; returns when it has answered.
+
+        With a ``transactional_id``, the coordinator then fences the producer that used
+        the id before, and aborts the transaction that it left open.
 
         If the call fails or is cancelled, the producer is closed.
 
@@ -215,11 +251,15 @@ class Producer(Closeable):
             ArgumentValueError: the timeout is negative; nothing was started.
             BrokerNotAvailable: no bootstrap server answered in time.
             AuthenticationError: the brokers refuse the client.
+            AuthorizationError: the principal may not use the ``transactional_id``.
+            ConfigurationError: the brokers do not allow ``transaction_timeout_ms``.
+            RequestTimeout: the transaction coordinator gave no identity in time.
             ClosedError: the producer was started or closed before, or a shared client
                 is not running.
         """
         if timeout is not None:
             seconds_of("timeout", timeout)
+        deadline = now() + (timeout or 0.0)
         home = self._life.begin()
         # A forked process has no sender: no record must go into an open batch there.
         home.on_fork = self._open_batches.clear
@@ -234,7 +274,12 @@ class Producer(Closeable):
             if self._owns_cluster:
                 await cluster.start(timeout)
             sender = Sender(
-                cluster, self.config, self._accumulator, self._identity, self._space
+                cluster,
+                self.config,
+                self._accumulator,
+                self._identity,
+                self._space,
+                self._transactions,
             )
             sender.on_end = partial(
                 life.crashed, ClosedError("the producer's client was closed")
@@ -245,6 +290,10 @@ class Producer(Closeable):
             self._undo.append(cluster.add_metadata_listener(sender.metadata_changed))
             self._undo.append(cluster.add_crash_listener(life.crashed))
             sender.metadata_changed(cluster.view)
+            if self._transactions is not None:
+                limit = self.config.default_api_timeout_ms / 1000
+                within = limit if timeout is None else max(0.001, deadline - now())
+                await self._transactions.start(sender, within)
             life.started()
         except BaseException:
             await self.close(timeout=0)
@@ -252,7 +301,7 @@ class Producer(Closeable):
         cluster.observer.started("producer", self.config.client_id)
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Send what was enqueued, then close.
+        """Send what was enqueued, then close. An open transaction is aborted.
 
         From the call on, no record is taken in. When it returns, every delivery is
         done and every connection of the producer's own client is closed. If the call
@@ -550,14 +599,58 @@ class Producer(Closeable):
         view = await self._cluster.wait_for_topics([topic], timeout)
         return tuple(found.partition for found in view.partitions(topic))
 
+    # ---- transactions ----------------------------------------------------------------
+
+    def transaction(self, consumer: TransactionalConsumer | None = None) -> Transaction:
+        """Make a transaction, which ``async with`` begins and ends (KIP-98).
+
+        ::
+
+            async with producer.transaction() as tx:
+                await tx.send("out", b"v", key=b"k")
+                await tx.commit_offsets(consumer)
+
+        Args:
+            consumer: a consumer whose records the transaction works on. The offsets of
+                all that it hands out in the block are committed with the transaction;
+                until the end, no partition of these records is revoked; and if the
+                transaction is aborted, the consumer goes back to what was committed,
+                so that the next transaction reads the records again. It needs
+                ``enable_auto_commit=False``, and should read with
+                ``isolation_level="read_committed"``.
+
+        Raises:
+            UsageError: the producer has no ``transactional_id``.
+            ArgumentTypeError: ``consumer`` is not a consumer.
+        """
+        if self._transactions is None:
+            raise UsageError(
+                "transactions need a transactional_id: "
+                "kafkaio.Producer(..., transactional_id='billing-1')"
+            )
+        if consumer is not None and not isinstance(consumer, TransactionalConsumer):
+            raise ArgumentTypeError(
+                f"consumer must be a kafkaio.Consumer, not {type(consumer).__name__}"
+            )
+        from kafkaio.producer.transaction import Transaction
+
+        intake = self._intake.checked_by(self._life.check)
+        return Transaction(self._transactions, intake, self._life, consumer)
+
     # ---- the end ---------------------------------------------------------------------
 
     async def _flush_within(self, limit: float | None) -> None:
+        if self._transactions is not None:
+            within = self.config.delivery_timeout_ms / 1000 if limit is None else limit
+            await self._transactions.close(now() + within)
+            return
         with anyio.move_on_after(limit):
             await self._flush()
 
     async def _end(self, deadline: float | None) -> None:
         life, sender = self._life, self._sender
+        if self._transactions is not None:
+            self._transactions.end(ClosedError("the producer is closed"))
         _stop(self._undo, self._accumulator, sender, self._cluster)
         try:
             if sender is not None:
@@ -580,6 +673,8 @@ class Producer(Closeable):
     def _fail_records(self, cause: BaseException) -> None:
         del cause  # in why_unusable()
         error = self._life.why_unusable()
+        if self._transactions is not None:
+            self._transactions.end(error)
         self._space.close(error)
         self._accumulator.fail_all(lambda _: error)
 
@@ -636,6 +731,14 @@ def _report_lost(cluster: Cluster, receipt: Receipt, count: int) -> None:
     cluster.observer.delivery_lost(tp, receipt.error, count)
 
 
+def _refuse_outside_transaction(life: Lifecycle) -> None:
+    life.check()
+    raise UsageError(
+        "a producer with a transactional_id sends in transactions alone: "
+        "async with producer.transaction() as tx: await tx.send(...)"
+    )
+
+
 def _take_nothing(*_: object) -> Delivery | None:
     return None
 
@@ -664,7 +767,11 @@ def _make_accumulator(
         ignore_keys=config.partitioner_ignore_keys,
         adaptive=config.partitioner_adaptive_partitioning_enable,
     )
-    new_builder = partial(BatchBuilder, compressor=compressor)
+    new_builder = partial(
+        BatchBuilder,
+        compressor=compressor,
+        transactional=config.transactional_id is not None,
+    )
     open_batches = OpenBatches(
         wall_clock(),
         min(config.max_request_size, config.buffer_memory),

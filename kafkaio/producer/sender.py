@@ -14,15 +14,16 @@ hold up the others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import anyio
 
 from kafkaio._machines.accumulator import Accumulator, ProduceBatch, Receipt
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import ClusterView
+from kafkaio._machines.reactions import Harm
 from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
@@ -59,6 +60,32 @@ _TOPICS_INTERVAL = 1.0
 _Step: TypeAlias = Callable[[], Awaitable[None]]
 
 
+class TransactionPort(Protocol):
+    """The transaction manager, as far as the sender needs it."""
+
+    @property
+    def transactional_id(self) -> str:
+        """The id that requests with records of a transaction name."""
+        ...
+
+    @property
+    def produce_versions(self) -> tuple[int, int]:
+        """The lowest and highest version of Produce that the transaction may use."""
+        ...
+
+    def partitions_wanted(self, partitions: Collection[TopicPartition]) -> None:
+        """Note that records wait until the transaction has these partitions."""
+
+    def sending(self, partitions: Collection[TopicPartition]) -> None:
+        """Note that a request with records of these partitions is sent now."""
+
+    def landed(self) -> None:
+        """Note that batches were answered, or have failed."""
+
+    def failed(self, error: Exception, *, harm: Harm) -> None:
+        """Note that a record of the open transaction has failed."""
+
+
 class Sender:
     """Sends what the accumulator has ready, and lands what was answered.
 
@@ -68,6 +95,7 @@ class Sender:
         accumulator: the records.
         identity: the producer's identity, None without idempotence.
         space: the calls that wait for buffer memory.
+        transaction: the transaction manager; None without transactions.
 
     Attributes:
         on_end: called when the sender's task ends although nobody stopped it.
@@ -80,7 +108,13 @@ class Sender:
         accumulator: Accumulator,
         identity: ProducerIdentity | None,
         space: BufferSpace,
+        transaction: TransactionPort | None = None,
     ) -> None:
+        self._transaction = transaction
+        if transaction is not None:
+            accumulator.placement.on_failed = partial(
+                transaction.failed, harm=Harm.ABORT
+            )
         self._cluster = cluster
         self._config = config
         self._accumulator = accumulator
@@ -89,7 +123,7 @@ class Sender:
         self._identity = identity
         self._space = space
         self._outcomes = Outcomes(
-            cluster, cluster.observer, config, accumulator.landing
+            cluster, cluster.observer, config, accumulator.landing, transaction
         )
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self._request_timeout = config.request_timeout_ms / 1000
@@ -122,7 +156,7 @@ class Sender:
         """Start the task; the cluster must have been started."""
         self._start(self._run, "producer")
         self.wake()
-        if self._identity is not None:
+        if self._identity is not None and self._transaction is None:
             self._obtain_identity(self._identity)
 
     def wake(self) -> None:
@@ -224,8 +258,7 @@ class Sender:
         """Send all that can be sent now; return when to look again."""
         accumulator, identity = self._accumulator, self._identity
         if at >= self._backlog.expires_at:
-            for receipt in accumulator.expire(at):
-                self._report(receipt)
+            self._expire(at)
         space = self._space
         self._outbox.is_urgent = space.is_awaited and space.grant()
         if at >= self._look_at_topics_at or self._backlog.has_new_topic:
@@ -233,12 +266,7 @@ class Sender:
         while True:
             accumulator.looked()
             outlook = self._outbox.outlook(at)
-            if (
-                identity is not None
-                and identity.current is None
-                and not self._backlog.is_empty
-            ):
-                self._obtain_identity(identity)
+            if identity is not None and not self._has_identity(identity):
                 return outlook.wake_at
             if not self._send_to_some(outlook.nodes, at):
                 break
@@ -251,6 +279,34 @@ class Sender:
         if outlook.is_leaderless:
             self._cluster.request_refresh()
         return outlook.wake_at
+
+    def _expire(self, at: float) -> None:
+        transaction = self._transaction
+        for receipt in self._accumulator.expire(at):
+            self._report(receipt)
+            if transaction is not None:
+                assert receipt.error is not None
+                transaction.failed(receipt.error, harm=Harm.BUMP)
+        if transaction is not None:
+            transaction.landed()
+
+    def _has_identity(self, identity: ProducerIdentity) -> bool:
+        """Whether batches can be numbered; obtains an identity if one is missing."""
+        if self._transaction is not None:
+            self._inform(self._transaction, identity)
+        elif identity.current is None and not self._backlog.is_empty:
+            self._obtain_identity(identity)
+            return False
+        return True
+
+    def _inform(self, transaction: TransactionPort, identity: ProducerIdentity) -> None:
+        wanted = self._outbox.partitions_to_add()
+        if wanted:
+            transaction.partitions_wanted(wanted)
+        if identity.has_gap:
+            identity.has_gap = False
+            gap = KafkaError("a partition's leader lost batches that it acknowledged")
+            transaction.failed(gap, harm=Harm.BUMP)
 
     def _watch_topics(self, at: float) -> None:
         self._look_at_topics_at = at + _TOPICS_INTERVAL
@@ -294,6 +350,8 @@ class Sender:
         except KafkaError as error:
             self._outbox.node(node).answered()
             self._outcomes.unanswered(batches, error)
+            if self._transaction is not None:
+                self._transaction.landed()
         return True
 
     def _submit(self, connection: Connection, batches: list[ProduceBatch]) -> None:
@@ -302,6 +360,11 @@ class Sender:
         request, names = self._request(batches)
         is_by_id = len(names) == len(request.topic_data)
         max_version = None if is_by_id else _BY_TOPIC_ID - 1
+        if self._transaction is not None:
+            max_version = self._join(
+                self._transaction, connection, request, max_version
+            )
+            self._transaction.sending([batch.partition for batch in batches])
         observer = self._cluster.observer
         for batch in batches:
             builder = batch.builder
@@ -316,6 +379,26 @@ class Sender:
         connection.submit_to(
             in_flight, request, timeout=self._request_timeout, max_version=max_version
         )
+
+    @staticmethod
+    def _join(
+        transaction: TransactionPort,
+        connection: Connection,
+        request: ProduceRequest,
+        max_version: int | None,
+    ) -> int:
+        """Make a request part of the transaction; return its highest version."""
+        request.transactional_id = transaction.transactional_id
+        lowest, highest = transaction.produce_versions
+        if max_version is not None:
+            highest = min(highest, max_version)
+        version = connection.versions.usable(ProduceRequest, highest)
+        if version < lowest:
+            raise UnsupportedVersion(
+                f"broker {connection.node_id} knows Produce up to version {version}; "
+                f"the transaction's protocol needs {lowest}"
+            )
+        return highest
 
     def _check_codec(self, connection: Connection) -> None:
         version = connection.versions.usable(ProduceRequest)
@@ -374,6 +457,8 @@ class Sender:
                 self._outcomes.unanswered(batches, answer)
             else:
                 self._outcomes.answered(batches, names, answer)
+            if self._transaction is not None:
+                self._transaction.landed()
             if self._space.is_awaited:
                 self._space.grant()
         except Exception as failure:  # noqa: BLE001 - see above

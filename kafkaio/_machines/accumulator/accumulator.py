@@ -155,6 +155,46 @@ class Accumulator:
         self.landing.fail_all(error)
         return receipts
 
+    def drop_unsent(
+        self, error: Callable[[ProduceBatch | None], Exception]
+    ) -> list[Receipt]:
+        """Fail what was never sent, because its transaction is aborted.
+
+        Batches on the wire, or of which an attempt was not answered, are kept until
+        their fate is known.
+
+        Args:
+            error: makes the error of a batch, or with None that of records without a
+                batch.
+
+        Returns:
+            The receipts that failed by this.
+        """
+        dropped = [
+            entry.receipt
+            for topic in self.backlog.topics.values()
+            for entry in topic.undesignated
+        ]
+        if dropped:
+            self.placement.fail_all(error(None))
+        self.backlog.has_news = True
+        return dropped + self.landing.drop_unsent(error)
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether no record waits and none is on the wire."""
+        return self.backlog.is_empty
+
+    def expire_at(self, deadline: float) -> None:
+        """Let every batch expire at ``deadline``, unless it does so before.
+
+        Args:
+            deadline: the end of the transaction; infinity for no such end.
+        """
+        self.landing.deadline = deadline
+        self.backlog.expires_at = min(self.backlog.expires_at, deadline)
+        self.backlog.has_news = True
+
     def statistics(self) -> AccumulatorStatistics:
         """Return a snapshot."""
         queues = self.backlog.active.values()

@@ -11,10 +11,11 @@ one, no batch is leased; raising one ends all leases at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from enum import Enum, auto
 
 from kafkaio._machines.accumulator.queue import PartitionQueue, ProduceBatch
+from kafkaio.types import TopicPartition
 
 __all__ = ["Barrier", "Gate"]
 
@@ -26,6 +27,8 @@ class Barrier(Enum):
     BACKPRESSURE = auto()
     #: The producer is closed: it takes no record.
     CLOSED = auto()
+    #: No transaction of a transactional producer is open: it takes no record.
+    NO_TRANSACTION = auto()
     #: A partitioner of the user's must be called with every record.
     PARTITIONER = auto()
 
@@ -34,15 +37,18 @@ class Gate:
     """Decides what may be sent and what may be leased.
 
     Attributes:
+        admitted: the partitions to which new batches may be sent: those that are in the
+            open transaction. None for all.
         is_lone: whether the next record is sent before another one can join it, so that
             its batch needs no lease; set and reset by the sender.
     """
 
-    __slots__ = ("_barriers", "_on_raised", "is_lone")
+    __slots__ = ("_barriers", "_on_raised", "admitted", "is_lone")
 
     def __init__(self) -> None:
         self._barriers: set[Barrier] = set()
         self._on_raised: Callable[[], None] | None = None
+        self.admitted: Set[TopicPartition] | None = None
         self.is_lone: bool = False
 
     def on_raised(self, end_leases: Callable[[], None]) -> None:
@@ -71,6 +77,21 @@ class Gate:
         can only be kept with one batch at a time.
         """
         head = queue.waiting[0] if queue.waiting else None
+        if self.admitted is not None and self._must_wait(queue, head):
+            head = None
         if queue.sequence is not None:
             return queue.sequence.sendable(head)
         return None if queue.on_wire else head
+
+    def must_wait(self, queue: PartitionQueue) -> bool:
+        """Whether records wait until their partition is in the transaction."""
+        return bool(queue.waiting) and self._must_wait(queue, queue.waiting[0])
+
+    def _must_wait(self, queue: PartitionQueue, head: ProduceBatch | None) -> bool:
+        # A batch that was sent before goes on: its fate must become known.
+        return (
+            self.admitted is not None
+            and head is not None
+            and head.identity is None
+            and queue.partition not in self.admitted
+        )

@@ -37,6 +37,10 @@ class Landing:
         budget: gets the charges back.
         new_builder: makes the builder of a batch of the given target size.
         new_receipt: makes the receipt of a topic, partition and number of records.
+
+    Attributes:
+        deadline: when every batch expires, whatever its age: the end of a transaction.
+            Infinity for never.
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class Landing:
         self._budget = budget
         self._new_builder = new_builder
         self._new_receipt = new_receipt
+        self.deadline: float = _FOREVER
 
     def acknowledged(
         self, batch: ProduceBatch, base_offset: int, log_append_time: int
@@ -239,10 +244,15 @@ class Landing:
                     if batch.created < earliest:
                         earliest = batch.created
                     break
-        return min(earliest + self._limits.delivery_timeout, closes_at)
+        if earliest == _FOREVER:
+            return closes_at
+        expires_at = min(earliest + self._limits.delivery_timeout, self.deadline)
+        return min(expires_at, closes_at)
 
     def expire(self, now: float) -> list[Receipt]:
         """Fail the batches that were not acknowledged within ``delivery_timeout``.
+
+        After the `deadline`, fail all of them.
 
         A batch that has been open for a good while takes no more records: the timeout
         runs from its first record, and the last one would fail with it.
@@ -254,19 +264,27 @@ class Landing:
         # The same sum as in next_expiry. With another one, rounding could wake the
         # sender for something that does not happen yet.
         patience = self._limits.delivery_timeout
+        if now >= self.deadline:
+            patience = -_FOREVER
         for queue in list(self._backlog.active.values()):
             while queue.waiting and queue.waiting[0].created + patience <= now:
                 batch = queue.waiting[0]
-                self._fail_waiting(queue, batch, _not_acknowledged(batch, self._limits))
+                self._fail_waiting(queue, batch, self._expiry(batch, patience))
                 expired.append(batch.receipt)
             if queue.waiting and queue.waiting[-1].created + self._open_for <= now:
                 self._budget.end_lease(queue.waiting[-1])
                 queue.waiting[-1].is_sealed = True
             for batch in queue.on_wire:
                 if batch.created + patience <= now and not batch.is_expired:
-                    self._expire(queue, batch, _not_acknowledged(batch, self._limits))
+                    self._expire(queue, batch, self._expiry(batch, patience))
                     expired.append(batch.receipt)
         return expired
+
+    def _expiry(self, batch: ProduceBatch, patience: float) -> DeliveryTimeout:
+        limit = f"within {patience:g} s"
+        if patience < 0:
+            limit = "before the end of its transaction"
+        return _not_acknowledged(batch, limit)
 
     # The end
 
@@ -280,6 +298,26 @@ class Landing:
                 receipts.append(batch.receipt)
             receipts += [b.receipt for b in queue.on_wire if not b.is_expired]
         return receipts
+
+    def drop_unsent(self, error: Callable[[ProduceBatch], Exception]) -> list[Receipt]:
+        """Fail the batches that are certainly not in the log, and will not be sent.
+
+        What is on the wire, or may have been appended by an earlier attempt, is kept
+        until that is known.
+
+        Args:
+            error: makes the error of a batch.
+
+        Returns:
+            The receipts that failed by this.
+        """
+        dropped = []
+        for queue in list(self._backlog.active.values()):
+            for batch in list(queue.waiting):
+                if not batch.is_uncertain:
+                    self._fail_waiting(queue, batch, error(batch))
+                    dropped.append(batch.receipt)
+        return dropped
 
     def fail_all(self, error: Callable[[ProduceBatch], Exception]) -> None:
         """Fail all batches.
@@ -312,7 +350,7 @@ class Landing:
         batch.receipt.fail(error)
 
 
-def _not_acknowledged(batch: ProduceBatch, limits: Limits) -> DeliveryTimeout:
+def _not_acknowledged(batch: ProduceBatch, limit: str) -> DeliveryTimeout:
     """Return the error of a batch that ran out of time; it names the last cause."""
     topic, partition = batch.partition
     if batch.is_on_wire:
@@ -323,8 +361,7 @@ def _not_acknowledged(batch: ProduceBatch, limits: Limits) -> DeliveryTimeout:
         state = "never sent"
     cause = f"; last cause: {batch.cause}" if batch.cause is not None else ""
     error = DeliveryTimeout(
-        f"{topic}-{partition}: not acknowledged within "
-        f"{limits.delivery_timeout:g} s, {state}{cause}"
+        f"{topic}-{partition}: not acknowledged {limit}, {state}{cause}"
     )
     error.__cause__ = batch.cause
     return error

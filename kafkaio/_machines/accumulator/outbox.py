@@ -20,6 +20,7 @@ from kafkaio._machines.accumulator.budget import Budget
 from kafkaio._machines.accumulator.gate import Gate
 from kafkaio._machines.accumulator.limits import Limits
 from kafkaio._machines.accumulator.queue import Backlog, PartitionQueue, ProduceBatch
+from kafkaio.types import TopicPartition
 
 __all__ = ["NodeState", "Outbox", "Outlook"]
 
@@ -194,6 +195,13 @@ class Outbox:
         if taken:
             node.sent(now, len(taken))
         return taken
+
+    def partitions_to_add(self) -> list[TopicPartition]:
+        """Return the partitions whose records wait until the transaction has them."""
+        if self._gate.admitted is None:
+            return []
+        queues = self._backlog.active.values()
+        return [queue.partition for queue in queues if self._gate.must_wait(queue)]
 
     def note_cause(self, node_id: int | None, cause: Exception) -> None:
         """Remember why nothing can be sent to a broker; with None, to any broker."""

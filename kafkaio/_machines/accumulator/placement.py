@@ -158,6 +158,7 @@ class Placement:
 
     Attributes:
         wait: makes the iterator that awaits a delivery; set before the first record.
+        on_failed: called with the error of records that cannot get a partition.
     """
 
     def __init__(  # noqa: PLR0913 - the parts that it needs
@@ -183,6 +184,7 @@ class Placement:
         self._on_lost = on_lost
         self._view = ClusterView()
         self.wait: Wait | None = None
+        self.on_failed: Callable[[Exception], None] | None = None
 
     # Taking records in
 
@@ -359,6 +361,7 @@ class Placement:
         if code and not reaction(ApiKey.METADATA, code).retry:
             error = broker_error(code, f"topic {topic.name!r} cannot be written")
             self._fail_undesignated(topic, error)
+            self._failed(error)
             return
         # A record for a partition that does not exist (yet) stays and does not hold up
         # the others: order is guaranteed within a partition only.
@@ -379,10 +382,15 @@ class Placement:
                 )
             except Exception as error:  # noqa: BLE001 - the user's partitioner
                 entry.receipt.fail(error)
+                self._failed(error)
             else:
                 entry.receipt.move([(receipt, receipt.count - 1)])
 
     # Failures
+
+    def _failed(self, error: Exception) -> None:
+        if self.on_failed is not None:
+            self.on_failed(error)
 
     def expire(self, now: float) -> list[Receipt]:
         """Fail the records that waited ``max_block`` for metadata; return receipts."""

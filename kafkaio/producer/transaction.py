@@ -1,0 +1,494 @@
+"""One transaction, as users see it: `Transaction`, whole.
+
+It takes records in as the producer does (`kafkaio.producer.intake`), as long as it is
+open. `kafkaio.producer.transaction_manager` begins and ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Generator, Mapping, Sequence
+from contextvars import ContextVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from kafkaio._machines.transaction import Outcome as TransactionOutcome
+from kafkaio._records._impl import OpenBatches, open_batch_first
+from kafkaio._runtime.lifecycle import Lifecycle
+from kafkaio.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    KafkaError,
+    PartitionLost,
+    UsageError,
+)
+from kafkaio.producer.delivery import Delivery
+from kafkaio.producer.intake import TURN_BYTES, Intake
+from kafkaio.producer.ports import GroupOffsets, TransactionalConsumer
+from kafkaio.producer.transaction_manager import Run, TransactionManager
+from kafkaio.types import (
+    GroupMetadata,
+    Headers,
+    OffsetAndMetadata,
+    RecordMetadata,
+    TopicPartition,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Transaction", "TransactionOutcome"]
+
+#: The transaction that this task, or the one that started it, has begun last.
+_current: ContextVar[Transaction | None] = ContextVar("kafkaio_transaction")
+
+
+class Transaction:
+    """Records and offsets that become visible together, or not at all (KIP-98).
+
+    Made by `Producer.transaction`. ``async with`` begins it, commits it at the end of
+    the block, and aborts it if the block raises, cancellation included; `begin`,
+    `commit` and `abort` do the same by hand. Nothing is sent before the first record or
+    offset, and a transaction without either costs no request.
+
+    If any record of it fails, it is aborted at the end, also if nobody awaited that
+    record. Several tasks may send in it until it ends; put an `asyncio.TaskGroup`
+    inside the block. Transactions of one producer follow one another: a task that
+    begins one waits until the one before has ended, first come, first served.
+    """
+
+    def __init__(
+        self,
+        manager: TransactionManager,
+        intake: Intake,
+        life: Lifecycle,
+        consumer: TransactionalConsumer | None,
+    ) -> None:
+        self._manager = manager
+        self._life = life
+        self._run = Run(self._closed)
+        self._intake = intake.checked_by(self._check)
+        self._open_batches = intake.open_batches
+        self._consumer = consumer
+        # The open batches, while records may go into them past the accumulator.
+        self._direct: OpenBatches | None = None
+        self._is_begun = False
+
+    def __repr__(self) -> str:
+        run = self._run
+        if run.outcome is not None:
+            state = run.outcome.name.lower()
+        elif run.is_ending:
+            state = "ending"
+        else:
+            state = "open" if run.is_open else "not begun"
+        return f"<Transaction of {self._manager.transactional_id!r} {state}>"
+
+    # ---- begin and end ---------------------------------------------------------------
+
+    async def begin(self) -> None:
+        """Begin the transaction; `commit` or `abort` must follow.
+
+        Waits until the transactions that were begun before have ended. If the call is
+        cancelled, nothing was begun.
+
+        Raises:
+            UsageError: this task, or the one that started it, has a transaction of the
+                same producer open; or the transaction was begun before.
+            KafkaTimeout: the end of the transaction before was not known within
+                ``max_block_ms``.
+            Fenced: a newer producer has the transactional id; this one is over.
+            ClosedError: the producer is not started, or closed.
+        """
+        self._life.check()
+        outer = _current.get(None)
+        if outer is not None and outer._manager is self._manager and outer._is_open:
+            raise UsageError(
+                "transactions cannot be nested: this task, or the one that started it, "
+                "has a transaction of this producer open"
+            )
+        if self._is_begun:
+            raise UsageError("a transaction begins once: make another one")
+        self._is_begun = True
+        run = self._run
+        await self._manager.begin(run)
+        try:
+            if self._consumer is not None:
+                run.consumer = self._consumer.join_transaction(
+                    self._on_revoke, self._on_lost
+                )
+        except BaseException:
+            await self._manager.abort(run)
+            raise
+        if self._intake.is_plain:
+            self._direct = self._open_batches
+        _current.set(self)
+
+    async def commit(self) -> None:
+        """Write what was enqueued, commit the offsets, and commit the transaction.
+
+        With a consumer, the offsets of all that it handed out are committed with it.
+        When the call returns, the commit is decided; readers see it some milliseconds
+        later. If the call is cancelled before EndTxn is sent, the transaction is
+        aborted; later the commit goes on behind, and `outcome` tells how it ended.
+
+        Raises:
+            TransactionAborted: a record or an offset of it failed, which is the cause;
+                or the coordinator aborted it after ``transaction_timeout_ms``. The
+                body can be run again.
+            OutcomeUnknown: the end was not acknowledged within ``max_block_ms``. It
+                goes on behind; `outcome` and the next transaction wait for it.
+            Fenced: a newer producer has the transactional id; this one is over.
+            UsageError: the transaction is not open.
+        """
+        run, manager = self._run, self._manager
+        self._check_begun()
+        manager.begin_commit(run)
+        try:
+            if run.consumer is not None and manager.is_committable(run):
+                offsets = run.consumer.handed_out()
+                if offsets is not None:
+                    await manager.commit_offsets(run, offsets)
+        except KafkaError as error:
+            manager.doom(run, error, "offsets were not committed")
+        except BaseException:
+            await manager.abort_behind(run, "cancelled")
+            raise
+        await manager.commit(run)
+
+    async def abort(self) -> None:
+        """Abort the transaction: nothing of it becomes visible.
+
+        Records that were not sent yet fail with TransactionAborted. If the call is
+        cancelled, the abort goes on behind.
+
+        Raises:
+            RequestTimeout: it was not acknowledged within ``max_block_ms``; it goes on.
+            Fenced: a newer producer has the transactional id; this one is over.
+            UsageError: the transaction is not open.
+        """
+        self._check_begun()
+        await self._manager.abort(self._run)
+
+    async def __aenter__(self) -> Self:
+        await self.begin()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._run.is_ending:
+            return  # the body has committed or aborted by itself
+        if error is None:
+            await self.commit()
+        else:
+            await self._abort_after(error)
+
+    async def _abort_after(self, error: BaseException) -> None:
+        # The exception of the body is raised, whatever becomes of the abort.
+        if not isinstance(error, Exception):
+            await self._manager.abort_behind(self._run, "cancelled")
+            return
+        try:
+            await self._manager.abort(self._run)
+        except KafkaError as failure:
+            error.add_note(f"and the transaction was not aborted yet: {failure!r}")
+
+    @property
+    def outcome(self) -> Awaitable[TransactionOutcome]:
+        """How the transaction ended, once that is known: ``await tx.outcome``.
+
+        Awaiting it raises OutcomeUnknown if it will never be known, because the
+        producer was closed or fenced while the end was not acknowledged; and
+        UsageError if the transaction was not begun.
+        """
+        return _OutcomeOf(self._manager, self._run, self._is_begun)
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether to take no more records, and to end the block soon.
+
+        True once a partition whose records it works on is to be revoked, and once it
+        cannot be committed any more.
+        """
+        return self._run.is_revoked or not self._manager.is_committable(self._run)
+
+    @property
+    def _is_open(self) -> bool:
+        return self._run.is_open
+
+    def _check_begun(self) -> None:
+        if not self._run.is_open:
+            self._manager.check(self._run)
+
+    def _check(self) -> None:
+        self._life.check()
+        self._manager.check(self._run)
+
+    def _closed(self) -> None:
+        self._direct = None
+
+    def _on_revoke(self) -> None:
+        self._run.is_revoked = True
+
+    def _on_lost(self, error: KafkaError) -> None:
+        self._manager.doom(self._run, error, "a partition was lost")
+
+    # ---- records ---------------------------------------------------------------------
+
+    async def send(
+        self,
+        topic: str,
+        value: object,
+        *,
+        key: object = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> RecordMetadata:
+        """Write a record in the transaction, and wait until it is acknowledged.
+
+        Acknowledged is not committed: readers with ``read_committed`` see it after the
+        commit. The arguments, and the rest, are as in `Producer.send`.
+
+        Raises:
+            TransactionAborted: the transaction cannot be committed any more.
+            UsageError: the transaction is not open.
+            KafkaError: what `Producer.send` raises; the transaction will be aborted if
+                the record was taken in.
+        """
+        delivery = self._take(topic, value, key, headers, timestamp, partition)
+        if delivery is None:
+            delivery = await self._intake.send(
+                topic, value, key, headers, timestamp, partition
+            )
+        return await delivery
+
+    async def enqueue(
+        self,
+        topic: str,
+        value: object,
+        *,
+        key: object = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> Delivery:
+        """Take a record into the transaction, waiting for buffer memory only.
+
+        The commit waits for its acknowledgement. The arguments, and the rest, are as in
+        `Producer.enqueue`.
+
+        Returns:
+            A handle to await the acknowledgement with; nobody has to.
+
+        Raises:
+            TransactionAborted: the transaction cannot be committed any more.
+            UsageError: the transaction is not open.
+            KafkaError: what `Producer.enqueue` raises.
+        """
+        delivery = self._take(topic, value, key, headers, timestamp, partition)
+        if delivery is not None:
+            return delivery
+        return await self._intake.enqueue(
+            topic, value, key, headers, timestamp, partition
+        )
+
+    def _take(
+        self,
+        topic: str,
+        value: object,
+        key: object,
+        headers: Headers,
+        timestamp: int | None,
+        partition: int | None,
+    ) -> Delivery | None:
+        direct = self._direct
+        if direct is None or direct.taken >= TURN_BYTES:
+            return None
+        return direct.take(topic, value, key, headers, timestamp, partition)
+
+    @open_batch_first
+    def enqueue_nowait(
+        self,
+        topic: str,
+        value: object,
+        *,
+        key: object = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> Delivery:
+        """Take a record into the transaction, or raise BufferFull.
+
+        The arguments, and the rest, are as in `Producer.enqueue_nowait`.
+
+        Raises:
+            TransactionAborted: the transaction cannot be committed any more.
+            UsageError: the transaction is not open.
+            KafkaError: what `Producer.enqueue_nowait` raises.
+        """
+        return self._intake.enqueue_nowait(
+            topic, value, key, headers, timestamp, partition
+        )
+
+    async def send_many(
+        self, topic: str, values: Sequence[object]
+    ) -> Sequence[RecordMetadata]:
+        """Write several records in the transaction, and wait until all are done.
+
+        The arguments, and the rest, are as in `Producer.send_many`.
+
+        Raises:
+            DeliveriesFailed: some records failed; the transaction will be aborted.
+            TransactionAborted: the transaction cannot be committed any more.
+            UsageError: the transaction is not open.
+            KafkaError: what `Producer.send_many` raises.
+        """
+        return await self._intake.send_many(topic, values)
+
+    async def send_table(  # noqa: PLR0913 - the columns, by name
+        self,
+        topic: str,
+        table: pa.Table | pa.RecordBatch,
+        *,
+        key: str | None = None,
+        value: str | None = "value",
+        headers: str | None = None,
+        timestamp: str | None = None,
+        partition: int | None = None,
+    ) -> pa.Table:
+        """Write the rows of an Arrow table in the transaction, and wait.
+
+        The arguments, and the rest, are as in `Producer.send_table`.
+
+        Raises:
+            DeliveriesFailed: some rows failed; the transaction will be aborted.
+            TransactionAborted: the transaction cannot be committed any more.
+            UsageError: the transaction is not open.
+            KafkaError: what `Producer.send_table` raises.
+        """
+        columns = {"key": key, "value": value, "headers": headers}
+        return await self._intake.send_table(
+            topic, table, partition, timestamp, columns
+        )
+
+    # ---- offsets ---------------------------------------------------------------------
+
+    async def commit_offsets(
+        self, consumer: TransactionalConsumer | GroupMetadata, what: object = None
+    ) -> None:
+        """Commit offsets of a group with the transaction (KIP-98, KIP-447).
+
+        They take effect when the transaction is committed. The group's coordinator
+        checks the consumer's place in the group, and the consumer checks that the
+        partitions are still assigned to it; so a consumer that the group has replaced
+        cannot commit. If the call is cancelled after the request was sent, the
+        transaction cannot be committed any more.
+
+        Args:
+            consumer: a consumer of the group, with ``enable_auto_commit=False``; or,
+                for a group without members, its `kafkaio.GroupMetadata`.
+            what: what `Consumer.commit` takes: partitions, a record, a batch, or a
+                mapping of partitions to offsets; None for all that was handed out. With
+                a `GroupMetadata`, the mapping.
+
+        Raises:
+            UsageError: the transaction is not open; or the consumer commits by itself,
+                keeps its offsets outside Kafka, or has no group. Nothing was sent.
+            UnsupportedVersion: the brokers (before Kafka 2.5) would not check the
+                consumer's place. Nothing was sent.
+            PartitionLost: a partition is not assigned to the consumer any more; the
+                transaction will be aborted.
+            CommitFailed: the group went on without the consumer; the transaction will
+                be aborted.
+            TransactionAborted: the transaction cannot be committed any more.
+            KafkaError: the offsets were refused; the transaction will be aborted.
+        """
+        self._check()
+        if isinstance(consumer, GroupMetadata):
+            offsets: GroupOffsets | None = _offsets_of(consumer, what)
+        elif isinstance(consumer, TransactionalConsumer):
+            try:
+                offsets = consumer.offsets_in_transaction(what)
+            except PartitionLost as error:
+                self._manager.doom(self._run, error, "a partition was lost")
+                raise
+        else:
+            raise ArgumentTypeError(
+                "consumer must be a kafkaio.Consumer or a kafkaio.GroupMetadata, not "
+                f"{type(consumer).__name__}"
+            )
+        if offsets is not None:
+            await self._manager.commit_offsets(self._run, offsets)
+
+
+class _OutcomeOf:
+    """What `Transaction.outcome` returns; may be awaited by several tasks."""
+
+    __slots__ = ("_is_begun", "_manager", "_run")
+
+    def __init__(self, manager: TransactionManager, run: Run, is_begun: bool) -> None:  # noqa: FBT001
+        self._manager = manager
+        self._run = run
+        self._is_begun = is_begun
+
+    def __await__(self) -> Generator[object, None, TransactionOutcome]:
+        if not self._is_begun:
+            raise UsageError("the transaction was not begun")
+        return self._manager.outcome(self._run).__await__()
+
+
+class _OffsetsWithoutMember:
+    """Offsets for a group without members, which the user names."""
+
+    __slots__ = ("_metadata", "offsets")
+
+    #: There is no member whose place a broker could check.
+    is_fenced = False
+
+    def __init__(
+        self,
+        metadata: GroupMetadata,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    ) -> None:
+        self._metadata = metadata
+        self.offsets: Mapping[TopicPartition, OffsetAndMetadata] = offsets
+
+    def identity(self) -> GroupMetadata:
+        """The group, as the user named it."""
+        return self._metadata
+
+    def check(self) -> None:
+        """Check nothing: no assignment can end."""
+
+    def refused(self, code: int, identity: GroupMetadata) -> bool:
+        """Whether to try again: the user's identity does not change."""
+        del code, identity
+        return False
+
+    def committed(self) -> None:
+        """Note nothing: no consumer has handed the records out."""
+
+
+def _offsets_of(metadata: GroupMetadata, what: object) -> GroupOffsets | None:
+    if not isinstance(what, Mapping):
+        raise ArgumentTypeError(
+            "offsets of a GroupMetadata must be a mapping of partitions to offsets, "
+            f"not {type(what).__name__}"
+        )
+    offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+    for tp, at in what.items():
+        if not isinstance(tp, TopicPartition):
+            raise ArgumentTypeError(f"not a TopicPartition: {tp!r}")
+        if isinstance(at, bool) or not isinstance(at, int | OffsetAndMetadata):
+            raise ArgumentTypeError(f"not an offset: {at!r}")
+        place = OffsetAndMetadata(at) if isinstance(at, int) else at
+        if place.offset < 0:
+            raise ArgumentValueError(
+                f"{tp.topic}-{tp.partition} has no offset {place.offset}"
+            )
+        offsets[tp] = place
+    return _OffsetsWithoutMember(metadata, offsets) if offsets else None

@@ -1,0 +1,1158 @@
+"""The transaction manager: performs what the machine of transactions decides.
+
+`TransactionMachine` (`kafkaio._machines.transaction`) decides; this module performs its
+effects, and tells it what came of them. Requests to the coordinator run in short-lived
+tasks, each of which repeats its request until it is answered for good. The sender
+informs the manager of what became of records (`TransactionPort`), in its callbacks. So
+an end that was begun goes on by itself: a caller that waits for it may be cancelled.
+
+One transaction is a `Run`. Runs follow one another: who begins waits, first come, first
+served, until the run before has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from copy import copy
+from functools import partial
+from math import inf
+from typing import Final, TypeVar
+
+import anyio
+
+from kafkaio._machines.accumulator import (
+    Accumulator,
+    Barrier,
+    ProduceBatch,
+    Receipt,
+)
+from kafkaio._machines.coordinators import CoordinatorKind
+from kafkaio._machines.reactions import Harm, Step, reaction
+from kafkaio._machines.sequence import Identity, ProducerIdentity
+from kafkaio._machines.transaction import (
+    AddOffsets,
+    AddPartitions,
+    Admit,
+    Adopt,
+    DropUnsent,
+    Effects,
+    End,
+    Ended,
+    Initialise,
+    Probe,
+    Protocol,
+    Request,
+    Send,
+    Started,
+    State,
+    TransactionMachine,
+)
+from kafkaio._machines.transaction import Outcome as TransactionOutcome
+from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._runtime.broadcast import Broadcast
+from kafkaio._runtime.clock import now
+from kafkaio.client.cluster import Cluster
+from kafkaio.client.coordination import CoordinatorRpc
+from kafkaio.client.retry import Attempts
+from kafkaio.config import ProducerConfig
+from kafkaio.errors import (
+    ClosedError,
+    CommitFailed,
+    ConfigurationError,
+    KafkaError,
+    KafkaTimeout,
+    OutcomeUnknown,
+    RequestTimeout,
+    TransactionAborted,
+    UnsupportedVersion,
+    UsageError,
+)
+from kafkaio.producer.backpressure import BufferSpace
+from kafkaio.producer.ports import ConsumerInTransaction, GroupOffsets
+from kafkaio.producer.sender import Sender
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import Request as RequestMessage
+from kafkaio.protocol.message import Response
+from kafkaio.protocol.messages.add_offsets_to_txn import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+)
+from kafkaio.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+)
+from kafkaio.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
+from kafkaio.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
+from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+
+__all__ = ["Run", "TransactionManager"]
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+
+#: The feature whose level decides on the protocol (KIP-890).
+_FEATURE: Final = "transaction.version"
+_TV2_LEVEL: Final = 2
+#: From these versions on, a request means TV2; below them, TV1.
+_END_TV2: Final = 5
+_OFFSETS_TV2: Final = 5
+#: From this version on, the coordinator checks the member of a commit (KIP-447).
+_OFFSETS_FENCED: Final = 3
+#: From this version on, InitProducerId can ask for the next epoch (KIP-360).
+_INIT_BUMP: Final = 3
+#: Produce means TV2 from version 12 on.
+_PRODUCE_VERSIONS: Final = {Protocol.TV1: (0, 11), Protocol.TV2: (12, 2**15 - 1)}
+#: Seconds between two looks whether the markers of a transaction are written.
+_MARKER_PACE: Final = 0.001
+#: Seconds between two attempts while another transaction of the id is being ended.
+_BUSY_PACE: Final = 0.02
+#: Seconds after which a probe gives up: the leader of a partition waits as long.
+_PROBE_LIMIT: Final = 0.1
+#: Seconds that leaving a transaction by a cancellation waits for its abort.
+_CANCELLED: Final = 1.0
+#: The group went on without the member, or moved it to another generation.
+_STALE: Final = frozenset(
+    {
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.STALE_MEMBER_EPOCH,
+    }
+)
+#: States in which an abort can be asked for.
+_ABORTABLE: Final = frozenset({State.OPEN, State.COMMITTING, State.DOOMED})
+_FENCING: Final = frozenset(
+    {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}
+)
+
+
+class Run:
+    """One transaction, from its begin to its end.
+
+    Attributes:
+        is_open: whether records and offsets are taken in.
+        is_revoked: whether a partition that it works on is to be revoked.
+        outcome: how it ended; None while it has not.
+        cause: why it was aborted; None if it was asked to, or has not ended so.
+        reason: the same in a few words.
+        consumer: what holds the partitions whose records it works on.
+        on_closed: called when it takes no more in.
+        ended: told when the outcome is known, and the consumer was moved.
+        is_late: whether EndTxn has no answer after ``max_block_ms``.
+    """
+
+    __slots__ = (
+        "cause",
+        "commits",
+        "consumer",
+        "ended",
+        "is_done",
+        "is_ending",
+        "is_late",
+        "is_open",
+        "is_revoked",
+        "offsets",
+        "on_closed",
+        "outcome",
+        "reason",
+        "timers",
+    )
+
+    def __init__(self, on_closed: Callable[[], None]) -> None:
+        self.is_open: bool = False
+        self.is_revoked: bool = False
+        self.outcome: TransactionOutcome | None = None
+        self.cause: KafkaError | None = None
+        self.reason: str = ""
+        self.consumer: ConsumerInTransaction | None = None
+        self.on_closed: Callable[[], None] = on_closed
+        self.ended: Broadcast = Broadcast()
+        self.is_late: bool = False
+        # Whether its end was asked for, and whether it is complete.
+        self.is_ending: bool = False
+        self.is_done: bool = False
+        # Commits of offsets under way, and those that were accepted.
+        self.commits: int = 0
+        self.offsets: list[GroupOffsets] = []
+        self.timers: list[asyncio.TimerHandle] = []
+
+
+class TransactionManager:
+    """Runs the transactions of one producer.
+
+    Args:
+        cluster: finds the coordinators, and connects to them.
+        config: the producer's options, with a ``transactional_id``.
+        accumulator: the producer's records.
+        identity: the producer's identity.
+        space: the calls that wait for buffer memory.
+
+    Attributes:
+        transactional_id: the id under which the coordinator knows the producer.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ProducerConfig,
+        accumulator: Accumulator,
+        identity: ProducerIdentity,
+        space: BufferSpace,
+    ) -> None:
+        assert config.transactional_id is not None
+        self.transactional_id: str = config.transactional_id
+        self._cluster = cluster
+        self._config = config
+        self._accumulator = accumulator
+        self._identity = identity
+        self._space = space
+        self._sender: Sender | None = None
+        self._machine = TransactionMachine(config.transaction_timeout_ms / 1000)
+        self._rpc = CoordinatorRpc(
+            cluster, CoordinatorKind.TRANSACTION, self.transactional_id
+        )
+        self._groups: dict[str, CoordinatorRpc] = {}
+        self._request_timeout = config.request_timeout_ms / 1000
+        self._max_block = config.max_block_ms / 1000
+        # The run that has its turn, from its begin to its end, and who waits.
+        self._run: Run | None = None
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        # Told whenever the state has changed, or a group was added.
+        self._changed = Broadcast()
+        # Why the first InitProducerId was refused.
+        self._refusal: KafkaError | None = None
+        # Whether the EndTxn that was sent last has no answer yet.
+        self._is_end_unanswered = False
+        accumulator.gate.raise_barrier(Barrier.NO_TRANSACTION)
+
+    def __repr__(self) -> str:
+        return f"<TransactionManager {self.transactional_id!r} | {self._machine!r}>"
+
+    @property
+    def state(self) -> str:
+        """The state of the machine, in small letters."""
+        return self._machine.state.name.lower()
+
+    # ---- life ------------------------------------------------------------------------
+
+    async def start(self, sender: Sender, within: float) -> None:
+        """Obtain the identity: a former producer of the id is fenced.
+
+        Its open transaction, if there is one, is aborted first.
+
+        Raises:
+            AuthorizationError: the principal may not use the transactional id.
+            ConfigurationError: the brokers do not allow ``transaction_timeout_ms``.
+            RequestTimeout: it did not succeed in time.
+            BrokerError: it was refused for another reason.
+        """
+        self._sender = sender
+        machine = self._machine
+        machine.initialise()
+        await self._initialise(Initialise(None), within)
+        if machine.state is not State.READY:
+            raise self._refusal or self._why_over()
+
+    async def close(self, deadline: float) -> None:
+        """Abort what is open, and wait for the end until ``deadline``."""
+        run = self._run
+        if run is None:
+            return
+        self._abort(run, ClosedError("the producer was closed"), "closed")
+        with anyio.CancelScope(deadline=deadline):
+            await self._wait_done(run)
+
+    def end(self, error: KafkaError) -> None:
+        """Note that the producer is over; runs that have not ended end with that."""
+        machine = self._machine
+        if machine.state not in {State.FENCED, State.FAILED}:
+            self._perform(machine.fail(error))
+
+    # ---- runs ------------------------------------------------------------------------
+
+    async def begin(self, run: Run) -> None:
+        """Begin a run, after all that were asked for before.
+
+        Raises:
+            KafkaTimeout: the end of the run before is not known in ``max_block_ms``.
+            KafkaError: the producer is over: Fenced, for example.
+        """
+        self._check_over()
+        await self._turn(run)
+        try:
+            await self._until_ready()
+            protocol = self._protocol()
+            if self._machine.needs_bump(protocol):
+                self._perform(self._machine.bump())
+                await self._until_ready()
+                protocol = self._protocol()
+        except BaseException:
+            self._next_turn()
+            raise
+        run.is_open = True
+        self._accumulator.gate.remove_barrier(Barrier.NO_TRANSACTION)
+        self._perform(self._machine.begin(now(), protocol))
+
+    async def _turn(self, run: Run) -> None:
+        if self._run is not None:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            if self._run.is_late:
+                self._bound(waiter)
+            try:
+                await waiter
+            except BaseException:
+                # Race: its turn had come, and the task was cancelled before it ran.
+                if waiter.done() and not waiter.cancelled() and not waiter.exception():
+                    self._next_turn()
+                elif waiter in self._waiters:
+                    self._waiters.remove(waiter)
+                raise
+        self._run = run
+
+    def _next_turn(self) -> None:
+        # _run stays set while there is another turn: nobody must come in between.
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+        self._run = None
+
+    def _bound(self, waiter: asyncio.Future[None]) -> None:
+        # The outcome of the run before is unknown, perhaps for long.
+        def fail() -> None:
+            if not waiter.done():
+                waiter.set_exception(self._unknown())
+
+        asyncio.get_running_loop().call_later(self._max_block, fail)
+
+    async def _until_ready(self) -> None:
+        machine = self._machine
+        deadline = now() + self._max_block
+        while machine.state is not State.READY:
+            self._check_over()
+            with anyio.move_on_after(deadline - now()) as waiting:
+                await self._changed.wait()
+            if waiting.cancelled_caught:
+                raise KafkaTimeout(
+                    f"{self._rpc.name}: the end of the transaction before is not known "
+                    f"after max_block_ms={self._config.max_block_ms}"
+                )
+
+    def _protocol(self) -> Protocol:
+        level = self._cluster.feature_level(_FEATURE)
+        return Protocol.TV2 if level >= _TV2_LEVEL else Protocol.TV1
+
+    def check(self, run: Run) -> None:
+        """Raise unless records and offsets can be taken into the run.
+
+        Raises:
+            UsageError: it was not begun, or its end was asked for.
+            TransactionAborted: it cannot be committed any more.
+            KafkaError: the producer is over.
+        """
+        self._check_over()
+        if not run.is_open or not self._has_turn(run):
+            raise UsageError(
+                "the transaction has ended, or was not begun: everything that is sent "
+                "in it must be sent before the end of its block"
+            )
+        self._check_committable(run)
+
+    def _check_committable(self, run: Run) -> None:
+        self._check_over()
+        if not self.is_committable(run):
+            raise self._aborted(run)
+
+    def is_committable(self, run: Run) -> bool:
+        """Whether the run is open, and nothing has happened that dooms it."""
+        return self._has_turn(run) and self._machine.state is State.OPEN
+
+    def begin_commit(self, run: Run) -> None:
+        """Take nothing more in, and let what was taken in leave."""
+        self._check_over()
+        self._close_run(run)
+        self._accumulator.seal()
+        self._wake()
+
+    async def commit(self, run: Run) -> None:
+        """Commit a run, after `begin_commit`.
+
+        If the call is cancelled before EndTxn is sent, the run is aborted, and the call
+        waits a second for that; later the commit goes on behind.
+
+        Raises:
+            TransactionAborted: it could not be committed; its cause is the reason.
+            OutcomeUnknown: EndTxn was not answered in ``max_block_ms``.
+            KafkaError: the producer is over: Fenced, for example.
+        """
+        if self._has_turn(run):
+            if self._machine.state is State.DOOMED:
+                self._abort(run, run.cause, run.reason)
+            elif self._machine.state is State.OPEN:
+                self._machine.commit()
+                self._look()
+        try:
+            await self._wait_done(run)
+        except BaseException:
+            if self._has_turn(run) and self._machine.state is State.COMMITTING:
+                await self.abort_behind(run, "cancelled")
+            raise
+        self._raise_outcome(run)
+
+    async def abort(self, run: Run) -> None:
+        """Abort a run.
+
+        If the call is cancelled, the abort goes on behind, and the call waits a second
+        for it.
+
+        Raises:
+            RequestTimeout: it was not acknowledged in ``max_block_ms``; it goes on.
+            KafkaError: the producer is over: Fenced, for example.
+        """
+        self._abort(run, None, "by the user")
+        try:
+            await self._wait_done(run)
+        except BaseException:
+            await self.abort_behind(run, "cancelled")
+            raise
+        if not run.is_done:
+            raise RequestTimeout(
+                f"{self._rpc.name}: the abort was not acknowledged within "
+                f"max_block_ms={self._config.max_block_ms}; it goes on"
+            )
+        self._check_over()
+
+    async def abort_behind(self, run: Run, reason: str) -> None:
+        """Abort a run, and wait for that a second at most."""
+        self._abort(run, None, reason)
+        with anyio.CancelScope(shield=True), anyio.move_on_after(_CANCELLED):
+            await self._wait_done(run)
+
+    async def outcome(self, run: Run) -> TransactionOutcome:
+        """Wait until the outcome of a run is known.
+
+        Raises:
+            OutcomeUnknown: it will never be known: the producer was closed, or fenced,
+                while EndTxn had no answer.
+        """
+        while not run.is_done:
+            await run.ended.wait()
+        assert run.outcome is not None
+        if run.outcome is TransactionOutcome.UNKNOWN:
+            raise self._unknown()
+        return run.outcome
+
+    def doom(self, run: Run, error: KafkaError, reason: str) -> None:
+        """Note that a run cannot be committed, for a reason outside the producer."""
+        if self._has_turn(run):
+            self._doom(error, reason, has_harm=False)
+
+    def _close_run(self, run: Run) -> None:
+        if run.is_ending:
+            return
+        run.is_open = False
+        run.is_ending = True
+        run.on_closed()
+        self._accumulator.gate.raise_barrier(Barrier.NO_TRANSACTION)
+
+    def _abort(self, run: Run, cause: KafkaError | None, reason: str) -> None:
+        machine = self._machine
+        if not self._has_turn(run) or machine.state not in _ABORTABLE:
+            return  # it has ended, or EndTxn was sent: only its answer leads on
+        self._close_run(run)
+        if run.cause is None and not run.reason:
+            run.cause, run.reason = cause, reason
+        self._perform(machine.abort())
+        self._look()
+
+    def _has_turn(self, run: Run) -> bool:
+        return run is self._run and run.outcome is None
+
+    async def _wait_done(self, run: Run) -> None:
+        while not run.is_done and not run.is_late:
+            await run.ended.wait()
+
+    def _raise_outcome(self, run: Run) -> None:
+        if not run.is_done or run.outcome is TransactionOutcome.UNKNOWN:
+            raise self._unknown()
+        if run.outcome is TransactionOutcome.COMMITTED:
+            return
+        self._check_over()
+        raise self._aborted(run)
+
+    def _aborted(self, run: Run) -> TransactionAborted:
+        detail = f": {run.cause}" if run.cause is not None else ""
+        error = TransactionAborted(
+            f"the transaction of {self.transactional_id!r} was aborted "
+            f"({run.reason}){detail}",
+            reason=run.reason,
+        )
+        error.__cause__ = run.cause
+        return error
+
+    def _unknown(self) -> OutcomeUnknown:
+        return OutcomeUnknown(
+            f"{self._rpc.name}: EndTxn was not answered within "
+            f"max_block_ms={self._config.max_block_ms} by its coordinator, broker "
+            f"{self._rpc.node_id}"
+        )
+
+    def _check_over(self) -> None:
+        if self._machine.state in {State.FENCED, State.FAILED}:
+            raise self._why_over()
+
+    def _why_over(self) -> KafkaError:
+        # Each call gets an error of its own, because it is raised in another task.
+        cause = self._machine.cause
+        assert cause is not None
+        error = copy(cause)
+        error.__cause__ = cause.__cause__
+        return error
+
+    # ---- what the sender tells -------------------------------------------------------
+
+    @property
+    def produce_versions(self) -> tuple[int, int]:
+        """The lowest and the highest version of Produce that means the protocol."""
+        return _PRODUCE_VERSIONS[self._machine.protocol]
+
+    def partitions_wanted(self, partitions: Collection[TopicPartition]) -> None:
+        """Note that batches wait for partitions that are not admitted."""
+        if self._machine.request is None:
+            self._perform(self._machine.want_partitions(now(), partitions))
+
+    def sending(self, partitions: Collection[TopicPartition]) -> None:
+        """Note that a Produce request with these partitions is sent now."""
+        effects = self._machine.sending(now(), partitions)
+        if effects:
+            self._perform(effects)
+
+    def landed(self) -> None:
+        """Note that batches were answered, or have failed."""
+        self._look()
+
+    def failed(self, error: Exception, *, harm: Harm) -> None:
+        """Note that a record of the run has failed."""
+        cause = error if isinstance(error, KafkaError) else _wrapped(error)
+        if harm is Harm.FATAL:
+            self._perform(self._machine.fail(cause))
+        else:
+            self._doom(cause, "a record failed", has_harm=harm is Harm.BUMP)
+
+    def _doom(self, error: KafkaError, reason: str, *, has_harm: bool) -> None:
+        run, machine = self._run, self._machine
+        if (
+            run is not None
+            and run.cause is None
+            and machine.state is not State.ABORTING
+        ):
+            run.cause, run.reason = error, reason
+        self._perform(machine.doom(now(), error, has_harm=has_harm))
+        if run is not None and run.is_ending and machine.state is State.DOOMED:
+            self._abort(run, error, reason)
+
+    def _look(self) -> None:
+        """End the run if that was asked for, and nothing of it is under way."""
+        run, machine = self._run, self._machine
+        if (
+            run is not None
+            and machine.state in {State.COMMITTING, State.ABORTING}
+            and not run.commits
+            and self._accumulator.is_drained
+        ):
+            self._perform(machine.drained(now()))
+
+    def _wake(self) -> None:
+        if self._sender is not None:
+            self._sender.wake()
+
+    # ---- effects ---------------------------------------------------------------------
+
+    def _perform(self, effects: Effects) -> None:
+        accumulator = self._accumulator
+        for effect in effects:
+            match effect:
+                case Send(request=request):
+                    self._send(request)
+                case Adopt(identity=identity, protocol=protocol):
+                    self._identity.is_first_checked = protocol is Protocol.TV2
+                    self._identity.obtained(identity)
+                case Admit(partitions=partitions):
+                    accumulator.gate.admitted = partitions
+                    self._wake()
+                case Started(deadline=deadline):
+                    accumulator.expire_at(deadline)
+                    self._call_at(deadline, self._time_out)
+                case DropUnsent():
+                    self._drop_unsent()
+                case Ended(outcome=outcome):
+                    self._ended(outcome)
+        self._changed.tell()
+
+    def _call_at(self, when: float, step: Callable[[Run], None]) -> None:
+        run = self._run
+        if run is not None:
+            loop = asyncio.get_running_loop()
+            run.timers.append(loop.call_at(when, step, run))
+
+    def _time_out(self, run: Run) -> None:
+        if run is self._run and self._machine.expired(now()):
+            error = KafkaTimeout(
+                f"the transaction was open for longer than transaction_timeout_ms="
+                f"{self._config.transaction_timeout_ms}"
+            )
+            self._doom(error, "timed out", has_harm=False)
+
+    def _end_late(self, run: Run) -> None:
+        run.is_late = True
+        for waiter in self._waiters:
+            self._bound(waiter)
+        run.ended.tell()
+
+    def _drop_unsent(self) -> None:
+        run = self._run
+        error: KafkaError
+        if self._machine.state in {State.FENCED, State.FAILED}:
+            error = self._why_over()
+        elif run is not None:
+            error = self._aborted(run)
+        else:
+            error = ClosedError("the producer has no open transaction")
+
+        def not_sent(batch: ProduceBatch | None) -> Exception:
+            del batch
+            return error
+
+        for receipt in self._accumulator.drop_unsent(not_sent):
+            self._report(receipt)
+        self._space.fail_waiting(error)
+        self._wake()
+
+    def _report(self, receipt: Receipt) -> None:
+        assert receipt.error is not None
+        tp = TopicPartition(receipt.topic, receipt.partition)
+        self._cluster.observer.record_failed(tp, receipt.error, receipt.count)
+
+    def _ended(self, outcome: TransactionOutcome) -> None:
+        run = self._run
+        assert run is not None
+        if run.is_open:
+            self._close_run(run)
+        for timer in run.timers:
+            timer.cancel()
+        run.timers.clear()
+        self._accumulator.expire_at(inf)
+        run.outcome = outcome
+        if run.cause is None and outcome is not TransactionOutcome.COMMITTED:
+            run.cause = self._machine.cause
+            run.reason = run.reason or _reason_of(run.cause)
+        consumer = run.consumer
+        if outcome is TransactionOutcome.COMMITTED:
+            for offsets in run.offsets:
+                offsets.committed()
+            if consumer is not None:
+                consumer.end()
+            self._done(run)
+        elif consumer is None:
+            self._done(run)
+        else:
+            self._start_rewind(run, consumer)
+
+    def _start_rewind(self, run: Run, consumer: ConsumerInTransaction) -> None:
+        async def rewind() -> None:
+            try:
+                await consumer.rewind()
+            except KafkaError as error:
+                # The reads of the consumer raise it, too.
+                if run.cause is not None:
+                    run.cause.add_note(f"and the consumer was not rewound: {error!r}")
+            finally:
+                self._done(run)
+
+        try:
+            self._cluster.start_soon(rewind, "rewind after an aborted transaction")
+        except ClosedError:
+            consumer.end()
+            self._done(run)
+
+    def _done(self, run: Run) -> None:
+        run.is_done = True
+        if run is self._run:
+            self._next_turn()
+        run.ended.tell()
+
+    # ---- requests to the coordinator -------------------------------------------------
+
+    def _send(self, request: Request) -> None:
+        if isinstance(request, End):
+            self._call_at(now() + self._max_block, self._end_late)
+        try:
+            self._cluster.start_soon(
+                partial(self._ask, request), f"transaction: {type(request).__name__}"
+            )
+        except ClosedError as error:  # `end` follows
+            self._machine.fail(error)
+
+    async def _ask(self, request: Request) -> None:
+        match request:
+            case Initialise():
+                await self._initialise(request, None)
+            case AddPartitions():
+                await self._add_partitions(request)
+            case AddOffsets():
+                await self._add_offsets(request)
+            case End():
+                await self._end(request)
+            case Probe():
+                await self._probe(request)
+
+    def _attempts(self, what: str, within: float | None) -> Attempts:
+        what = f"{what} of transactional id {self.transactional_id!r}"
+        return Attempts(what, self._cluster.retry_policy, within)
+
+    def _error(self, code: int, what: str) -> KafkaError:
+        why = ""
+        if code in _FENCING:
+            why = "; another producer with this transactional id was started"
+            if self._machine.protocol is Protocol.TV1:
+                why += (
+                    ", or the coordinator aborted the transaction after "
+                    f"transaction_timeout_ms={self._config.transaction_timeout_ms}"
+                )
+        return broker_error(code, f"{self._rpc.name}: {what}{why}")
+
+    async def _initialise(self, request: Initialise, within: float | None) -> None:
+        machine, identity = self._machine, request.identity
+        message = InitProducerIdRequest(
+            transactional_id=self.transactional_id,
+            transaction_timeout_ms=self._config.transaction_timeout_ms,
+        )
+        if identity is not None:
+            message.producer_id = identity.producer_id
+            message.producer_epoch = identity.epoch
+        try:
+            answer = await self._rpc.repeat(
+                message,
+                self._attempts("InitProducerId", within),
+                timeout=self._request_timeout,
+                code=lambda answer: answer.error_code,
+                min_version=0 if identity is None else _INIT_BUMP,
+                pace=_busy,
+            )
+        except UnsupportedVersion:
+            if identity is None:
+                raise
+            # Before KIP-360, only a new life changes the epoch.
+            await self._initialise(Initialise(None), within)
+            return
+        except KafkaError as error:
+            if machine.state is not State.INITIALISING:
+                self._perform(machine.fail(error))
+                return
+            machine.not_initialised()
+            raise
+        code = answer.error_code
+        if not code:
+            obtained = Identity(answer.producer_id, answer.producer_epoch)
+            self._perform(machine.initialised(obtained, self._protocol()))
+            return
+        self._not_initialised(code)
+
+    def _not_initialised(self, code: int) -> None:
+        machine = self._machine
+        error = self._error(code, "InitProducerId was refused")
+        if code == ErrorCode.INVALID_TRANSACTION_TIMEOUT:
+            refused = error
+            error = ConfigurationError(
+                f"transaction_timeout_ms={self._config.transaction_timeout_ms} is more "
+                "than transaction.max.timeout.ms of the brokers"
+            )
+            error.__cause__ = refused
+        if code in _FENCING:
+            self._perform(machine.fence(error))
+        elif (
+            machine.state is State.INITIALISING
+            and reaction(ApiKey.INIT_PRODUCER_ID, code).step is Step.ABORT
+        ):
+            self._refusal = error
+            machine.not_initialised()
+        else:
+            self._perform(machine.fail(error))
+
+    async def _add_partitions(self, request: AddPartitions) -> None:
+        topics: dict[str, list[int]] = {}
+        for tp in request.partitions:
+            topics.setdefault(tp.topic, []).append(tp.partition)
+        message = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.transactional_id,
+            v3_and_below_producer_id=request.identity.producer_id,
+            v3_and_below_producer_epoch=request.identity.epoch,
+            v3_and_below_topics=[
+                AddPartitionsToTxnTopic(name=name, partitions=partitions)
+                for name, partitions in topics.items()
+            ],
+        )
+        await self._add(message, _code_of_partitions, "AddPartitionsToTxn")
+
+    async def _add_offsets(self, request: AddOffsets) -> None:
+        message = AddOffsetsToTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=request.identity.producer_id,
+            producer_epoch=request.identity.epoch,
+            group_id=request.group_id,
+        )
+        await self._add(message, _code_of_offsets, "AddOffsetsToTxn")
+
+    async def _add(
+        self,
+        message: RequestMessage[ResponseT],
+        code_of: Callable[[ResponseT], int],
+        what: str,
+    ) -> None:
+        machine = self._machine
+        unanswered = _Unanswered()
+        within = self._config.transaction_timeout_ms / 1000
+
+        def code(answer: ResponseT) -> int:
+            unanswered.answered()
+            found = code_of(answer)
+            if machine.state not in {State.OPEN, State.COMMITTING}:
+                # Nothing is to be added any more, and this attempt added nothing.
+                return found and ErrorCode.OPERATION_NOT_ATTEMPTED
+            return found
+
+        try:
+            answer = await self._rpc.repeat(
+                message,
+                self._attempts(what, within),
+                timeout=self._request_timeout,
+                code=code,
+                pace=_Pace(),
+                on_sent=unanswered.sent,
+            )
+        except KafkaError as failure:
+            self._not_added(failure, is_lost=unanswered.is_pending)
+            return
+        found = code_of(answer)
+        if not found:
+            self._perform(machine.added(now()))
+            self._look()
+            return
+        error = self._error(found, f"{what} was refused")
+        if found in _FENCING:
+            self._perform(machine.fence(error))
+        elif reaction(message.API_KEY, found).step is Step.ABORT:
+            self._not_added(error, is_lost=False)
+        else:
+            self._perform(machine.fail(error))
+
+    def _not_added(self, error: KafkaError, *, is_lost: bool) -> None:
+        run, machine = self._run, self._machine
+        if (
+            run is not None
+            and run.cause is None
+            and machine.state is not State.ABORTING
+        ):
+            run.cause, run.reason = error, "a partition or group was not added"
+        self._perform(machine.not_added(now(), error, is_lost=is_lost))
+        if run is not None and run.is_ending and machine.state is State.DOOMED:
+            self._abort(run, error, run.reason)
+        self._look()
+
+    async def _end(self, request: End) -> None:
+        machine = self._machine
+        is_tv2 = request.protocol is Protocol.TV2
+        what = "EndTxn (commit)" if request.is_commit else "EndTxn (abort)"
+        unanswered = _Unanswered(machine.end_lost)
+
+        def code(answer: EndTxnResponse) -> int:
+            unanswered.answered()
+            return answer.error_code
+
+        try:
+            answer = await self._rpc.repeat(
+                self._end_request(request),
+                self._attempts(what, None),
+                timeout=self._request_timeout,
+                code=code,
+                max_version=None if is_tv2 else _END_TV2 - 1,
+                min_version=_END_TV2 if is_tv2 else 0,
+                pace=_busy,
+                on_sent=unanswered.sent,
+            )
+        except KafkaError as failure:
+            if unanswered.is_pending:
+                machine.end_lost()
+            if is_tv2 and isinstance(failure, UnsupportedVersion):
+                self._perform(machine.end_unsupported(failure))
+            else:
+                self._perform(machine.fail(failure))
+            return
+        found = answer.error_code
+        identity = None
+        if is_tv2 and not found and answer.producer_id >= 0:
+            identity = Identity(answer.producer_id, answer.producer_epoch)
+        refused = self._error(found, f"{what} was refused") if found else None
+        self._perform(machine.end_answered(now(), identity, refused, found))
+
+    def _end_request(self, request: End) -> EndTxnRequest:
+        return EndTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=request.identity.producer_id,
+            producer_epoch=request.identity.epoch,
+            committed=request.is_commit,
+        )
+
+    async def _probe(self, request: Probe) -> None:
+        # Whatever it leads to, the transaction goes on: a probe can only save time.
+        message = self._end_request(request.end)
+        until = now() + _PROBE_LIMIT
+        while now() < until:
+            connection = self._rpc.ready(ConnectionClass.SHARED)
+            if connection is None:
+                break
+            try:
+                answer = await connection.call(message, timeout=self._request_timeout)
+            except KafkaError:
+                break
+            if answer.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:
+                break
+            await asyncio.sleep(_MARKER_PACE)
+        self._perform(self._machine.added(now()))
+        self._look()
+
+    # ---- offsets ---------------------------------------------------------------------
+
+    async def commit_offsets(self, run: Run, offsets: GroupOffsets) -> None:
+        """Commit the offsets of a group with the run.
+
+        If the call is cancelled after the request was sent, the run is doomed.
+
+        Raises:
+            UnsupportedVersion: the broker would not check the member's place
+                (TxnOffsetCommit 3, Kafka 2.5); nothing was sent.
+            PartitionLost: an assignment has ended; the run is doomed.
+            CommitFailed: the group went on without the member; the run is doomed.
+            TransactionAborted: the run is doomed.
+            KafkaError: the offsets were refused, and the run is doomed; or the producer
+                is over.
+        """
+        self._check_committable(run)
+        group_id = offsets.identity().group_id
+        rpc = self._groups.get(group_id)
+        if rpc is None:
+            rpc = CoordinatorRpc(self._cluster, CoordinatorKind.GROUP, group_id)
+            self._groups[group_id] = rpc
+        unanswered = _Unanswered()
+        run.commits += 1
+        try:
+            await self._check_fencing(rpc, offsets)
+            self._check_committable(run)
+            await self._until_group_added(run, group_id)
+            await self._commit_offsets(rpc, offsets, unanswered)
+        except UnsupportedVersion:
+            raise
+        except KafkaError as error:
+            self._doom_for_offsets(run, error, has_harm=unanswered.is_pending)
+            raise
+        except BaseException:
+            if unanswered.is_pending:
+                cancelled = KafkaTimeout("the commit of offsets was cancelled")
+                self._doom_for_offsets(run, cancelled, has_harm=True)
+            raise
+        finally:
+            run.commits -= 1
+            self._look()
+        run.offsets.append(offsets)
+
+    def _doom_for_offsets(self, run: Run, error: KafkaError, *, has_harm: bool) -> None:
+        if self._has_turn(run):
+            self._doom(error, "offsets were not committed", has_harm=has_harm)
+
+    async def _check_fencing(self, rpc: CoordinatorRpc, offsets: GroupOffsets) -> None:
+        if not offsets.is_fenced:
+            return
+        deadline = now() + self._max_block
+        connection = await rpc.connection(ConnectionClass.SHARED, deadline)
+        version = connection.versions.usable(TxnOffsetCommitRequest)
+        if version < _OFFSETS_FENCED:
+            raise UnsupportedVersion(
+                f"{rpc.name}: its coordinator supports TxnOffsetCommit {version}, and "
+                "would let a consumer commit that the group has replaced; transactions "
+                f"with a subscribed consumer need version {_OFFSETS_FENCED} (Kafka 2.5)"
+            )
+
+    async def _until_group_added(self, run: Run, group_id: str) -> None:
+        machine = self._machine
+        self._perform(machine.want_offsets(now(), group_id))
+        while not machine.has_group(group_id):
+            await self._changed.wait()
+            self._check_committable(run)
+
+    async def _commit_offsets(
+        self, rpc: CoordinatorRpc, offsets: GroupOffsets, unanswered: _Unanswered
+    ) -> None:
+        machine = self._machine
+        is_tv2 = machine.protocol is Protocol.TV2
+        within = max(0.001, min(self._max_block, machine.deadline - now()))
+        attempts = Attempts(
+            f"the commit of offsets to {rpc.name}", self._cluster.retry_policy, within
+        )
+
+        def code(answer: TxnOffsetCommitResponse) -> int:
+            unanswered.answered()
+            return _code_of_commit(answer)
+
+        while True:
+            offsets.check()
+            place = offsets.identity()
+            answer = await rpc.repeat(
+                self._offsets_request(place, offsets.offsets),
+                attempts,
+                timeout=self._request_timeout,
+                code=code,
+                max_version=None if is_tv2 else _OFFSETS_TV2 - 1,
+                min_version=_OFFSETS_TV2 if is_tv2 else 0,
+                pace=_Pace(),
+                on_sent=unanswered.sent,
+                check=offsets.check,
+            )
+            found = _code_of_commit(answer)
+            if not found:
+                return
+            error = self._error(found, f"TxnOffsetCommit to {rpc.name} was refused")
+            if found not in _STALE:
+                break
+            if not offsets.refused(found, place):
+                failed = CommitFailed(f"{rpc.name} went on without this member")
+                failed.__cause__ = error
+                raise failed
+            await attempts.pause(error)
+        if reaction(ApiKey.TXN_OFFSET_COMMIT, found).step is Step.FATAL:
+            self._perform(machine.fail(error))
+        raise error
+
+    def _offsets_request(
+        self,
+        place: GroupMetadata,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    ) -> TxnOffsetCommitRequest:
+        identity = self._machine.identity
+        assert identity is not None
+        topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
+        for tp, at in offsets.items():
+            topics.setdefault(tp.topic, []).append(
+                TxnOffsetCommitRequestPartition(
+                    partition_index=tp.partition,
+                    committed_offset=at.offset,
+                    committed_leader_epoch=at.leader_epoch,
+                    committed_metadata=at.metadata,
+                )
+            )
+        return TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id,
+            group_id=place.group_id,
+            producer_id=identity.producer_id,
+            producer_epoch=identity.epoch,
+            generation_id=place.generation,
+            member_id=place.member_id,
+            group_instance_id=place.group_instance_id,
+            topics=[
+                TxnOffsetCommitRequestTopic(name=name, partitions=partitions)
+                for name, partitions in topics.items()
+            ],
+        )
+
+
+class _Unanswered:
+    """Whether a request was sent that may take effect although no answer came.
+
+    Args:
+        on_lost: called when it is sent again, and the attempt before was not answered.
+    """
+
+    __slots__ = ("_on_lost", "is_pending")
+
+    def __init__(self, on_lost: Callable[[], None] | None = None) -> None:
+        self._on_lost = on_lost
+        self.is_pending = False
+
+    def sent(self) -> None:
+        if self.is_pending and self._on_lost is not None:
+            self._on_lost()
+        self.is_pending = True
+
+    def answered(self) -> None:
+        self.is_pending = False
+
+
+class _Pace:
+    """Waits while the markers of the transaction before are written: they take a ms."""
+
+    __slots__ = ("_delay",)
+
+    def __init__(self) -> None:
+        self._delay = _MARKER_PACE / 2
+
+    def __call__(self, code: int) -> float | None:
+        if code != ErrorCode.CONCURRENT_TRANSACTIONS:
+            return None
+        self._delay = min(2 * self._delay, _BUSY_PACE)
+        return self._delay
+
+
+def _busy(code: int) -> float | None:
+    return _BUSY_PACE if code == ErrorCode.CONCURRENT_TRANSACTIONS else None
+
+
+def _code_of_offsets(answer: AddOffsetsToTxnResponse) -> int:
+    return answer.error_code
+
+
+def _code_of_partitions(answer: AddPartitionsToTxnResponse) -> int:
+    # All or nothing: where one partition is refused, the others say "not attempted".
+    codes = [
+        result.partition_error_code
+        for topic in answer.results_by_topic_v3_and_below
+        for result in topic.results_by_partition
+        if result.partition_error_code
+    ]
+    telling = (c for c in codes if c != ErrorCode.OPERATION_NOT_ATTEMPTED)
+    return next(telling, codes[0] if codes else 0)
+
+
+def _code_of_commit(answer: TxnOffsetCommitResponse) -> int:
+    codes = [
+        result.error_code
+        for topic in answer.topics
+        for result in topic.partitions
+        if result.error_code
+    ]
+    # One that cannot be retried decides.
+    final = (c for c in codes if not reaction(ApiKey.TXN_OFFSET_COMMIT, c).retry)
+    return next(final, codes[0] if codes else 0)
+
+
+def _reason_of(error: KafkaError | None) -> str:
+    # Why EndTxn was refused. TV2's coordinator says "invalid state" of a transaction
+    # that it has aborted by itself.
+    code = getattr(error, "code", None)
+    return "timed out" if code == ErrorCode.INVALID_TXN_STATE else "refused"
+
+
+def _wrapped(error: Exception) -> KafkaError:
+    wrapped = KafkaError(f"a record failed: {error!r}")
+    wrapped.__cause__ = error
+    return wrapped
