@@ -1,8 +1,9 @@
 """The Kafka client for asyncio: producers and consumers on one event loop.
 
-``Producer``, ``Consumer``, ``Admin`` and ``Client`` are the names to begin with. Every exception
-is a name of this package too, and a `KafkaError`. ``messages`` holds every message of
-the protocol. Heavy optional parts are modules of their own, such as `kafkaio.testing`.
+``Producer``, ``Consumer``, ``Admin`` and ``Client`` are the names to begin with. Every
+exception is a name of this package too, and a `KafkaError`. ``messages`` holds every
+message of the protocol. Heavy optional parts are modules of their own, such as
+`kafkaio.testing`.
 
 Names are loaded when they are first used: a program that only produces never loads
 the consumer.
