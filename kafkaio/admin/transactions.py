@@ -476,11 +476,13 @@ def _read_listing(
 def _description(
     state: transactions_api.TransactionState, coordinator: int
 ) -> TransactionDescription:
-    begun = state.transaction_start_time_ms
+    how_far = TransactionState(state.transaction_state)
+    # Brokers tell the start of the last one, too.
+    begun = state.transaction_start_time_ms if how_far.is_open else -1
     return TransactionDescription(
         transactional_id=state.transactional_id,
         coordinator=coordinator,
-        state=TransactionState(state.transaction_state),
+        state=how_far,
         producer_id=state.producer_id,
         producer_epoch=state.producer_epoch,
         timeout_ms=state.transaction_timeout_ms,

@@ -69,6 +69,22 @@ def test_the_constructors_need_no_loop() -> None:
         Admin(clientid="x")  # type: ignore[call-arg]  # the point of the test
 
 
+async def test_one_that_was_never_started_is_closed(cluster: FakeCluster) -> None:
+    heard = Heard()
+    admin = admin_of(cluster, heard)
+    await admin.close()
+    assert admin.statistics().state == "closed"
+    assert heard.events == []
+
+
+async def test_a_start_that_is_cancelled_leaves_nothing(cluster: FakeCluster) -> None:
+    cluster.on(ApiKey.METADATA, HANG)
+    admin = admin_of(cluster)
+    with anyio.move_on_after(1):
+        await admin.start()
+    assert admin.statistics().state == "closed"
+
+
 async def test_a_shared_client_stays_open(cluster: FakeCluster) -> None:
     async with client_of(cluster) as client:
         async with Admin(client) as admin:

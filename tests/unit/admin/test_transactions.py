@@ -348,6 +348,7 @@ async def test_coordinators_describe_their_transactions(
     cluster.move_coordinator("b", 2, 1)
     world.add("a", 7, "Ongoing", [T0, T1])
     world.add("b", 8, "CompleteCommit")
+    world.known["b"].transaction_start_time_ms = OLD_MS
     async with admin_of(cluster) as admin:
         found = await admin.describe_transactions(["b", "a", "b"])
         assert await admin.describe_transactions([]) == {}
@@ -555,6 +556,20 @@ async def test_a_coordinator_that_refuses_hides_nothing(
     async with admin_of(cluster) as admin:
         with pytest.raises(AuthorizationError, match="'a'"):
             await admin.find_hanging_transactions()
+
+
+async def test_a_coordinator_that_is_silent_hides_nothing(
+    cluster: FakeCluster, world: Transactional
+) -> None:
+    world.open(T0)
+    world.add("a", 7, "Ongoing", [T0])
+    cluster.on(ApiKey.DESCRIBE_TRANSACTIONS, HANG)
+    async with admin_of(cluster) as admin:
+        with pytest.raises(RequestTimeout, match="describe the transaction of 'a'"):
+            await admin.find_hanging_transactions(timeout=3)
+        with pytest.raises(RequestTimeout):
+            await admin.abort_transaction(T0, 5, timeout=3)
+    assert not cluster.logged(ApiKey.WRITE_TXN_MARKERS)
 
 
 async def test_old_brokers_cannot_tell_what_hangs(
