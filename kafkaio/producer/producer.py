@@ -13,7 +13,6 @@ that one that is forgotten open is collected, warns and ends its parts.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import get_ident
@@ -28,26 +27,24 @@ from kafkaio._machines.accumulator import (
     AccumulatorStatistics,
     Chooser,
     Limits,
-    PlainRecord,
     ProduceBatch,
     Receipt,
 )
 from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._net.transport import Dial
 from kafkaio._records._impl import OpenBatches, open_batch_first
-from kafkaio._records.batch import BatchBuilder, Compression, Rows
+from kafkaio._records.batch import BatchBuilder, Compression
 from kafkaio._records.compression import Compressor
-from kafkaio._runtime.clock import now, roll, wall_clock, wall_ms
+from kafkaio._runtime.clock import now, roll, wall_clock
 from kafkaio._runtime.lifecycle import Closeable, Lifecycle, State, weakly
 from kafkaio.client.client import Client, cluster_of
 from kafkaio.client.cluster import Cluster
 from kafkaio.config import ProducerConfig, ProducerOptions
 from kafkaio.config.signature import OptionsSignature
-from kafkaio.errors import BufferFull, ClosedError, KafkaTimeout
-from kafkaio.producer.arguments import RecordMaker, check_destination
+from kafkaio.errors import ClosedError, KafkaTimeout
 from kafkaio.producer.backpressure import BufferSpace
-from kafkaio.producer.bulk import SentRows, SentValues, check_rows, plan
 from kafkaio.producer.delivery import Delivery, settled, waiting_at
+from kafkaio.producer.intake import TURN_BYTES, Intake
 from kafkaio.producer.sender import Sender
 from kafkaio.types import Headers, RecordMetadata, TopicPartition
 
@@ -56,10 +53,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Producer", "ProducerStatistics"]
 
-#: Bytes that are taken in before the event loop gets a turn, by calls with one record
-#: and by calls with many: less than a millisecond of work.
-_TURN_BYTES = 65_536
-_TURN_BYTES_MANY = 1_048_576
 #: Seconds that cancelled tasks have to end.
 _GRACE = 0.1
 
@@ -148,15 +141,12 @@ class Producer(Closeable):
         self._space = BufferSpace(
             self._budget, self._accumulator.gate, config.max_block_ms / 1000
         )
-        self._make = RecordMaker(config).make
-        # A serializer must run first, so that nothing can be taken in as it is passed.
-        is_plain = not (config.key_serializer or config.value_serializer)
-        self._open_batches = self._budget.open_batches
+        self._intake = Intake(config, self._accumulator, self._space, self._life.check)
+        self._open_batches = self._intake.open_batches
+        is_plain = self._intake.is_plain
         self._direct = self._open_batches if is_plain else None
         self._take = self._open_batches.take if is_plain else _take_nothing
-        self._largest = min(config.max_request_size, config.buffer_memory)
         self._sender: Sender | None = None
-        self._now = now
         self._undo: list[Callable[[], None]] = []
 
     @classmethod
@@ -237,7 +227,9 @@ class Producer(Closeable):
         self._accumulator.placement.wait = waiting_at(home)
         cluster, life = self._cluster, self._life
         # Bound once: to find the running loop costs more than to read its clock.
-        self._now = home.loop.time
+        self._intake.now = home.loop.time
+        limit = self.config.max_block_ms / 1000
+        self._intake.describe = lambda topic: cluster.wait_for_topics([topic], limit)
         try:
             if self._owns_cluster:
                 await cluster.start(timeout)
@@ -249,6 +241,7 @@ class Producer(Closeable):
             )
             sender.start()
             self._sender = sender
+            self._intake.on_begun, self._intake.wake = sender.batch_begun, sender.wake
             self._undo.append(cluster.add_metadata_listener(sender.metadata_changed))
             self._undo.append(cluster.add_crash_listener(life.crashed))
             sender.metadata_changed(cluster.view)
@@ -333,16 +326,12 @@ class Producer(Closeable):
             ClosedError: the producer is not started, or closed.
         """
         delivery = None
-        if self._open_batches.taken < _TURN_BYTES:
+        if self._open_batches.taken < TURN_BYTES:
             delivery = self._take(topic, value, key, headers, timestamp, partition)
         if delivery is None:
-            self._life.check()
-            check_destination(topic, partition)
-            record = self._make(key, value, headers, timestamp)
-            if self._open_batches.taken < _TURN_BYTES:
-                delivery = self._enqueue_at_once(topic, partition, record)
-            if delivery is None:
-                delivery = await self._enqueue_later(topic, partition, record)
+            delivery = await self._intake.send(
+                topic, value, key, headers, timestamp, partition
+            )
         return await delivery
 
     async def enqueue(
@@ -379,57 +368,13 @@ class Producer(Closeable):
             KafkaTimeout: there was no buffer memory within ``max_block_ms``.
             ClosedError: the producer is not started, or closed.
         """
-        if self._open_batches.taken < _TURN_BYTES:
+        if self._open_batches.taken < TURN_BYTES:
             delivery = self._take(topic, value, key, headers, timestamp, partition)
             if delivery is not None:
                 return delivery
-        check_destination(topic, partition)
-        record = self._make(key, value, headers, timestamp)
-        return await self._enqueue(topic, partition, record, _TURN_BYTES)
-
-    async def _enqueue(
-        self, topic: str, partition: int | None, record: PlainRecord, limit: int
-    ) -> Delivery:
-        self._life.check()
-        if self._open_batches.taken < limit:
-            delivery = self._enqueue_at_once(topic, partition, record)
-            if delivery is not None:
-                return delivery
-        return await self._enqueue_later(topic, partition, record)
-
-    def _enqueue_at_once(
-        self, topic: str, partition: int | None, record: PlainRecord
-    ) -> Delivery | None:
-        size = self._budget.size_of(record)
-        timestamp, key, value, headers = record
-        delivery = self._open_batches.take(
+        return await self._intake.enqueue(
             topic, value, key, headers, timestamp, partition
         )
-        if delivery is None and self._space.try_reserve(size):
-            delivery = self._take_in(topic, partition, record, size)
-        return delivery
-
-    async def _enqueue_later(
-        self, topic: str, partition: int | None, record: PlainRecord
-    ) -> Delivery:
-        size = self._budget.size_of(record)
-        if self._open_batches.taken >= _TURN_BYTES:
-            # A task that only enqueues would otherwise fill the buffer before the
-            # sender, or any other task, runs.
-            await asyncio.sleep(0)
-            self._open_batches.taken = 0
-            self._life.check()
-            delivery = self._enqueue_at_once(topic, partition, record)
-            if delivery is not None:
-                return delivery
-        self._wake()
-        await self._space.reserve(size)
-        try:
-            self._life.check()
-        except BaseException:
-            self._budget.release(size)
-            raise
-        return self._take_in(topic, partition, record, size)
 
     @open_batch_first
     def enqueue_nowait(
@@ -463,30 +408,9 @@ class Producer(Closeable):
                 it.
             ClosedError: the producer is not started, or closed.
         """
-        self._life.check()
-        check_destination(topic, partition)
-        record = self._make(key, value, headers, timestamp)
-        delivery = self._enqueue_at_once(topic, partition, record)
-        if delivery is None:
-            self._wake()
-            raise BufferFull(
-                f"no space for {self._budget.size_of(record)} bytes in "
-                f"buffer_memory={self.config.buffer_memory}; "
-                f"{len(self._space)} calls wait for it"
-            )
-        return delivery
-
-    def _take_in(
-        self, topic: str, partition: int | None, record: PlainRecord, size: int
-    ) -> Delivery:
-        accumulator = self._accumulator
-        at = self._now()
-        receipt = accumulator.placement.append_reserved(
-            topic, partition, record, at, size
+        return self._intake.enqueue_nowait(
+            topic, value, key, headers, timestamp, partition
         )
-        if accumulator.backlog.has_news and self._sender is not None:
-            self._sender.batch_begun()
-        return Delivery(receipt, receipt.count - 1, record[0])
 
     async def send_many(
         self, topic: str, values: Sequence[object]
@@ -514,41 +438,7 @@ class Producer(Closeable):
                 other.
             ClosedError: the producer is not started, or closed.
         """
-        self._life.check()
-        check_topic(topic)
-        if self._direct is not None and isinstance(values, list | tuple):
-            plain = list(values)
-            if self._open_batches.are_plain(plain):
-                return await self._send_values(topic, plain)
-        planned = plan(values, self._make)
-        for _, record in planned:
-            self._budget.size_of(record)
-        sent = SentValues()
-        try:
-            for partition, record in planned:
-                sent.add(await self._enqueue(topic, partition, record, _TURN_BYTES))
-        except Exception as error:  # noqa: BLE001 - raised with the others
-            sent.fail_rest(len(planned), error)
-        return await sent.outcome()
-
-    async def _send_values(
-        self, topic: str, values: list[object]
-    ) -> Sequence[RecordMetadata]:
-        open_batches = self._open_batches
-        sent = SentValues()
-        try:
-            while sent.count < len(values):
-                run = None
-                if open_batches.taken < _TURN_BYTES_MANY:
-                    run = open_batches.take_values(topic, values, sent.count)
-                if run is None:
-                    record = self._make(None, values[sent.count], (), None)
-                    sent.add(await self._enqueue(topic, None, record, _TURN_BYTES_MANY))
-                else:
-                    sent.add_run(run)
-        except Exception as error:  # noqa: BLE001 - raised with the others
-            sent.fail_rest(len(values), error)
-        return await sent.outcome()
+        return await self._intake.send_many(topic, values)
 
     async def send_table(  # noqa: PLR0913 - the columns, by name
         self,
@@ -598,36 +488,10 @@ class Producer(Closeable):
                 has the error of each row that failed, and the place of each other.
             ClosedError: the producer is not started, or closed.
         """
-        from kafkaio.arrow import rows_from_table
-
-        self._life.check()
-        check_destination(topic, partition)
         columns = {"key": key, "value": value, "headers": headers}
-        now = wall_ms()
-        parts = list(rows_from_table(table, now=now, timestamp=timestamp, **columns))
-        check_rows(parts, self._largest)
-        await self.partitions_for(topic)
-        sent = SentRows(parts)
-        try:
-            for rows in parts:
-                await self._enqueue_rows(topic, partition, rows, sent)
-        except Exception as error:  # noqa: BLE001 - raised with the others
-            sent.fail_rest(error)
-        return await sent.outcome()
-
-    async def _enqueue_rows(
-        self, topic: str, partition: int | None, rows: Rows, sent: SentRows
-    ) -> None:
-        open_batches, start = self._open_batches, 0
-        while start < rows.length:
-            taken = open_batches.take_rows(
-                topic, partition, rows, start, sent.places, _TURN_BYTES_MANY
-            )
-            if not taken:
-                row = rows.record(start)
-                sent.add(await self._enqueue(topic, partition, row, _TURN_BYTES_MANY))
-                taken = 1
-            start += taken
+        return await self._intake.send_table(
+            topic, table, partition, timestamp, columns
+        )
 
     async def flush(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Wait until every record that was taken in before is acknowledged or failed.

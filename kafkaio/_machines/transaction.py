@@ -1,0 +1,699 @@
+"""The transactions of one producer: what is asked of the coordinator, and when.
+
+Theory (KIP-98, KIP-360, KIP-890). A transactional producer has an identity: the
+producer id and the epoch that InitProducerId gave for its transactional id. Between
+`TransactionMachine.begin` and the answer to EndTxn, all that it writes belongs to one
+transaction. There are two protocols, and one transaction is of one protocol:
+
+========================  ============================  ==============================
+step                      `Protocol.TV1`                `Protocol.TV2`
+========================  ============================  ==============================
+first write to partition  AddPartitionsToTxn, answered  the partition's leader adds it
+offsets of a group        AddOffsetsToTxn, answered     the group's coordinator adds it
+EndTxn                    the identity stays            its answer has the next epoch
+sequence numbers          go on                         begin at 0 in each transaction
+========================  ============================  ==============================
+
+`TRANSITIONS` has the states. A transaction in which nothing was sent ends without a
+request. Invariants:
+
+- One request to the coordinator is under way at a time (`TransactionMachine.request`).
+- EndTxn is sent only when no batch is on the wire and no commit of offsets is under
+  way. From then on (UNKNOWN) only the answer to this same EndTxn leads out: the verdict
+  never changes, because the first one may have been written already. There is one
+  exception: a commit that was refused, and so was not written, turns into an abort.
+- InitProducerId with an identity (a *bump*) is never sent while a transaction may be
+  open, and never once another producer may have the transactional id: it would abort
+  the transaction of that producer.
+- Where a write of an ended transaction may still arrive, the epoch must change before
+  the next one begins. TV2 changes it with each end; TV1 needs a bump, for example when
+  a batch expired on the wire, or an EndTxn got no answer.
+
+Effects are returned in the order in which they must be performed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from enum import Enum, auto
+from math import inf
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from kafkaio._dataclass import dataclass
+from kafkaio._machines.sequence import Identity
+from kafkaio.errors import InternalError, KafkaError
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.types import TopicPartition
+
+__all__ = [
+    "TRANSITIONS",
+    "AddOffsets",
+    "AddPartitions",
+    "Admit",
+    "Adopt",
+    "DropUnsent",
+    "Effect",
+    "End",
+    "Ended",
+    "Event",
+    "Initialise",
+    "Outcome",
+    "Probe",
+    "Protocol",
+    "Request",
+    "Send",
+    "Started",
+    "State",
+    "TransactionMachine",
+]
+
+#: A transaction that begins so many seconds after the end of the one before asks first
+#: whether the markers of that one are written.
+PROBE_WITHIN: Final = 0.05
+
+
+class Protocol(Enum):
+    """How partitions enter a transaction, and what its end does to the epoch."""
+
+    TV1 = 1
+    TV2 = 2
+
+
+class State(Enum):
+    """Where a producer is with its transactions."""
+
+    UNINITIALISED = auto()  #: it has no identity
+    INITIALISING = auto()  #: InitProducerId is under way
+    READY = auto()  #: no transaction is open
+    OPEN = auto()  #: a transaction is open
+    COMMITTING = auto()  #: it is to be committed; batches or offsets are under way
+    DOOMED = auto()  #: it cannot be committed any more: only an abort leads out
+    ABORTING = auto()  #: it is to be aborted; batches are on the wire
+    UNKNOWN = auto()  #: EndTxn was sent; only the answer to it leads out
+    BUMPING = auto()  #: the next epoch is requested by InitProducerId
+    FENCED = auto()  #: another producer has the transactional id; for good
+    FAILED = auto()  #: the producer cannot go on for another reason; for good
+
+
+class Event(Enum):
+    """What leads from state to state."""
+
+    INITIALISE = auto()
+    INITIALISED = auto()
+    NOT_INITIALISED = auto()
+    BUMP = auto()
+    BUMPED = auto()
+    BEGIN = auto()
+    WANT = auto()
+    SENDING = auto()
+    ADDED = auto()
+    DOOM = auto()
+    COMMIT = auto()
+    ABORT = auto()
+    EMPTY = auto()
+    DRAINED = auto()
+    END_LOST = auto()
+    ENDED = auto()
+    ENDED_WITH_HARM = auto()
+    DENIED = auto()
+    FENCE = auto()
+    FAIL = auto()
+
+
+class Outcome(Enum):
+    """How a transaction ended."""
+
+    COMMITTED = auto()
+    ABORTED = auto()
+    #: EndTxn was not answered, and nobody will ask again.
+    UNKNOWN = auto()
+
+
+_S, _E = State, Event
+_OVER: Final = (_S.FENCED, _S.FAILED)
+_LIVE: Final = tuple(state for state in State if state not in _OVER)
+#: States in which records of the transaction may be sent, or sent again.
+_SENDING: Final = (_S.OPEN, _S.COMMITTING, _S.DOOMED, _S.ABORTING)
+
+#: Where each event leads. A pair that is not listed is a bug: it raises InternalError
+#: and changes nothing.
+TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = MappingProxyType(
+    {
+        (_S.UNINITIALISED, _E.INITIALISE): _S.INITIALISING,
+        (_S.INITIALISING, _E.INITIALISED): _S.READY,
+        (_S.INITIALISING, _E.NOT_INITIALISED): _S.UNINITIALISED,
+        (_S.READY, _E.BUMP): _S.BUMPING,
+        (_S.BUMPING, _E.BUMPED): _S.READY,
+        (_S.READY, _E.BEGIN): _S.OPEN,
+        **{(state, _E.WANT): state for state in (*_SENDING, *_OVER)},
+        **{(state, _E.SENDING): state for state in (*_SENDING, *_OVER)},
+        **{(state, _E.ADDED): state for state in (*_SENDING, *_OVER)},
+        (_S.OPEN, _E.COMMIT): _S.COMMITTING,
+        **{
+            (state, _E.ABORT): _S.ABORTING
+            for state in (_S.OPEN, _S.COMMITTING, _S.DOOMED)
+        },
+        (_S.OPEN, _E.DOOM): _S.DOOMED,
+        (_S.COMMITTING, _E.DOOM): _S.DOOMED,
+        **{(state, _E.DOOM): state for state in (_S.DOOMED, _S.ABORTING, *_OVER)},
+        **{(state, _E.EMPTY): _S.READY for state in (_S.COMMITTING, _S.ABORTING)},
+        **{(state, _E.DRAINED): _S.UNKNOWN for state in (_S.COMMITTING, _S.ABORTING)},
+        **{(state, _E.END_LOST): state for state in (_S.UNKNOWN, *_OVER)},
+        (_S.UNKNOWN, _E.ENDED): _S.READY,
+        (_S.UNKNOWN, _E.ENDED_WITH_HARM): _S.BUMPING,
+        (_S.UNKNOWN, _E.DENIED): _S.ABORTING,
+        **{(state, _E.FENCE): _S.FENCED for state in _LIVE},
+        **{(state, _E.FAIL): _S.FAILED for state in _LIVE},
+        **{(state, event): state for state in _OVER for event in (_E.FENCE, _E.FAIL)},
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Initialise:
+    """InitProducerId: of a new producer (None), or for the epoch after ``identity``."""
+
+    identity: Identity | None
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions:
+    """AddPartitionsToTxn."""
+
+    identity: Identity
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AddOffsets:
+    """AddOffsetsToTxn."""
+
+    identity: Identity
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """EndTxn; it is sent again unchanged until it is answered."""
+
+    identity: Identity
+    protocol: Protocol
+    is_commit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """The EndTxn of the transaction before, again: 51 until its markers are written.
+
+    It has the old epoch, so it is recognised as a repetition and changes nothing.
+    """
+
+    end: End
+
+
+Request: TypeAlias = Initialise | AddPartitions | AddOffsets | End | Probe
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send a request to the coordinator, and return its answer to the machine."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Adopt:
+    """Number what comes next under this identity."""
+
+    identity: Identity
+    protocol: Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """Only these partitions may be written to now; None for every partition."""
+
+    partitions: frozenset[TopicPartition] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The coordinator may know the transaction, and aborts it after ``deadline``."""
+
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class DropUnsent:
+    """Fail the records of the transaction that were never sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The transaction is over."""
+
+    outcome: Outcome
+
+
+Effect: TypeAlias = Send | Adopt | Admit | Started | DropUnsent | Ended
+Effects: TypeAlias = tuple[Effect, ...]
+
+_NOWHERE: Final[frozenset[TopicPartition]] = frozenset()
+
+
+class TransactionMachine:
+    """The transactions of one producer, without I/O and without a clock.
+
+    Args:
+        timeout: ``transaction_timeout_ms`` in seconds.
+        adds_explicitly: whether partitions are added by one AddPartitionsToTxn also in
+            TV2, where the leaders of the partitions would each add theirs.
+
+    Attributes:
+        state: where the producer is.
+        protocol: of the transaction that is open, or that was the last one.
+        identity: the identity, None before it was initialised.
+        request: the request to the coordinator that is under way.
+        cause: the first reason for which the transaction cannot be committed.
+        is_started: whether the coordinator may know the transaction.
+        deadline: the time at which the coordinator may abort it; infinity before.
+        is_end_uncertain: whether an EndTxn was sent and got no answer.
+    """
+
+    __slots__ = (
+        "_added",
+        "_adds_explicitly",
+        "_asked_at",
+        "_groups_added",
+        "_groups_wanted",
+        "_has_harm",
+        "_has_run",
+        "_is_drained",
+        "_is_probed",
+        "_is_start_uncertain",
+        "_last_end",
+        "_last_end_at",
+        "_timeout",
+        "_verdict",
+        "_wanted",
+        "cause",
+        "deadline",
+        "identity",
+        "is_end_uncertain",
+        "is_started",
+        "protocol",
+        "request",
+        "state",
+    )
+
+    def __init__(self, timeout: float, *, adds_explicitly: bool = False) -> None:
+        self._timeout = timeout
+        self._adds_explicitly = adds_explicitly
+        self.state: State = State.UNINITIALISED
+        self.protocol: Protocol = Protocol.TV1
+        self.identity: Identity | None = None
+        self.request: Request | None = None
+        # Whether a transaction was begun under the epoch that InitProducerId gave.
+        self._has_run = False
+        self._last_end: End | None = None
+        self._last_end_at = -inf
+        self._reset()
+
+    def _reset(self) -> None:
+        self.cause: KafkaError | None = None
+        self.is_started: bool = False
+        self.deadline: float = inf
+        self.is_end_uncertain: bool = False
+        # Partitions and groups: to be added (in this order), and added.
+        self._wanted: dict[TopicPartition, None] = {}
+        self._added: set[TopicPartition] = set()
+        self._groups_wanted: dict[str, None] = {}
+        self._groups_added: set[str] = set()
+        # Whether a write, or a request, of this transaction may still arrive after it.
+        self._has_harm = False
+        # Whether the coordinator may know nothing of it although is_started is set.
+        self._is_start_uncertain = False
+        # When the request to add something was sent: the coordinator's time begins.
+        self._asked_at = 0.0
+        # Whether nothing is on the wire: EndTxn may be sent.
+        self._is_drained = False
+        self._is_probed = True
+        self._verdict = False
+
+    def __repr__(self) -> str:
+        return (
+            f"<TransactionMachine {self.state.name} {self.protocol.name} | "
+            f"{len(self._added)} partitions, {len(self._groups_added)} groups>"
+        )
+
+    def _send(self, request: Request) -> Effects:
+        self.request = request
+        return (Send(request),)
+
+    def _go(self, event: Event) -> None:
+        try:
+            self.state = TRANSITIONS[self.state, event]
+        except KeyError:
+            raise InternalError(
+                f"transaction: {event.name} while {self.state.name}"
+            ) from None
+
+    # ---- identity --------------------------------------------------------------------
+
+    def initialise(self) -> Effects:
+        """Ask for an identity: a producer of the same transactional id is fenced."""
+        self._go(Event.INITIALISE)
+        return self._send(Initialise(None))
+
+    def initialised(self, identity: Identity, protocol: Protocol) -> Effects:
+        """Take the answer to `Initialise`: the identity, and the protocol to use."""
+        is_bump = self.state is State.BUMPING
+        self._go(Event.BUMPED if is_bump else Event.INITIALISED)
+        self.protocol = protocol
+        return self._identified(identity)
+
+    def _identified(self, identity: Identity) -> Effects:
+        self.request = None
+        self.identity = identity
+        self._has_run = False
+        self._last_end = None
+        return (Adopt(identity, self.protocol),)
+
+    def not_initialised(self) -> None:
+        """Note that the first `Initialise` was refused; it may be tried again."""
+        self._go(Event.NOT_INITIALISED)
+        self.request = None
+
+    def needs_bump(self, protocol: Protocol) -> bool:
+        """Whether the epoch must change before a transaction of that protocol.
+
+        A late write of TV1 could join a transaction of TV2 under the same epoch.
+        """
+        return (
+            protocol is Protocol.TV2 and self.protocol is Protocol.TV1 and self._has_run
+        )
+
+    def bump(self) -> Effects:
+        """Ask for the next epoch, between two transactions."""
+        self._go(Event.BUMP)
+        return self._send(Initialise(self.identity))
+
+    # ---- an open transaction ---------------------------------------------------------
+
+    def begin(self, now: float, protocol: Protocol) -> Effects:
+        """Begin a transaction; nothing is sent for it yet."""
+        self._go(Event.BEGIN)
+        self._reset()
+        adopted: Effects = ()
+        if protocol is not self.protocol:
+            assert self.identity is not None
+            adopted = (Adopt(self.identity, protocol),)
+        self.protocol = protocol
+        self._has_run = True
+        if self._adds:
+            return (*adopted, Admit(_NOWHERE))
+        self._is_probed = not (
+            self._last_end is not None and now - self._last_end_at < PROBE_WITHIN
+        )
+        return (*adopted, Admit(None if self._is_probed else _NOWHERE))
+
+    @property
+    def _adds(self) -> bool:
+        return self.protocol is Protocol.TV1 or self._adds_explicitly
+
+    @property
+    def _may_add(self) -> bool:
+        return self.state in {State.OPEN, State.COMMITTING}
+
+    def want_partitions(
+        self, now: float, partitions: Collection[TopicPartition]
+    ) -> Effects:
+        """Note that records wait to be sent to partitions.
+
+        In a transaction that cannot be committed any more, nothing is added.
+        """
+        self._go(Event.WANT)
+        if not self._may_add:
+            return ()
+        for tp in partitions:
+            if tp not in self._added:
+                self._wanted[tp] = None
+        return self._next(now)
+
+    def want_offsets(self, now: float, group_id: str) -> Effects:
+        """Note that offsets of a group are to be committed; see `has_group`."""
+        self._go(Event.WANT)
+        if not self._may_add or group_id in self._groups_added:
+            return ()
+        if self.protocol is Protocol.TV2:
+            self._groups_added.add(group_id)
+            return self._start(now)
+        self._groups_wanted[group_id] = None
+        return self._next(now)
+
+    def has_group(self, group_id: str) -> bool:
+        """Whether offsets of the group may be committed in this transaction now."""
+        return group_id in self._groups_added
+
+    def sending(self, now: float, partitions: Collection[TopicPartition]) -> Effects:
+        """Note that a request with records of these partitions is sent now."""
+        self._go(Event.SENDING)
+        self._added.update(partitions)
+        return self._start(now)
+
+    def _start(self, now: float) -> Effects:
+        # A batch that the broker refuses may be in the transaction all the same: its
+        # leader has added the partition before.
+        if self.is_started:
+            return ()
+        self.is_started = True
+        self.deadline = now + self._timeout
+        return (Started(self.deadline),)
+
+    def added(self, now: float) -> Effects:
+        """Note that the coordinator has added what the request named, or was probed."""
+        self._go(Event.ADDED)
+        if self.state in _OVER:
+            return ()
+        request = self.request
+        effects: Effects = ()
+        match request:
+            case AddPartitions(partitions=partitions):
+                self._added.update(partitions)
+                admit = (Admit(frozenset(self._added)),) if self._may_add else ()
+                effects = (*self._start(self._asked_at), *admit)
+            case AddOffsets(group_id=group_id):
+                self._groups_added.add(group_id)
+                effects = self._start(self._asked_at)
+            case Probe():
+                self._is_probed = True
+                effects = (Admit(None),) if self._may_add else ()
+            case _:
+                raise InternalError(f"transaction: {request!r} adds nothing")
+        self.request = None
+        return (*effects, *self._next(now))
+
+    def not_added(self, now: float, error: KafkaError, *, is_lost: bool) -> Effects:
+        """Note that the coordinator did not add what the request named.
+
+        Args:
+            now: the time.
+            error: why.
+            is_lost: whether it may have been added all the same: no answer came.
+        """
+        self._go(Event.ADDED)
+        self.request = None
+        started: Effects = ()
+        if is_lost:
+            self._has_harm = True
+            self._is_start_uncertain = not self.is_started
+            started = self._start(self._asked_at)
+        return (*started, *self.doom(now, error))
+
+    def doom(self, now: float, error: KafkaError, *, has_harm: bool = False) -> Effects:
+        """Note that the transaction cannot be committed any more.
+
+        Args:
+            now: the time.
+            error: why; the first one counts.
+            has_harm: whether a write of it may arrive after its end, or its sequence
+                numbers have a gap: the next one needs another epoch.
+        """
+        before = self.state
+        self._go(Event.DOOM)
+        self._has_harm |= has_harm
+        if self.cause is None:
+            self.cause = error
+        self._wanted.clear()
+        self._groups_wanted.clear()
+        self._is_drained = False
+        drop = (DropUnsent(),) if before is not self.state else ()
+        return (*drop, *self._next(now))
+
+    def expired(self, now: float) -> bool:
+        """Whether the coordinator may abort the transaction from now on."""
+        return now >= self.deadline and self._may_add
+
+    # ---- the end ---------------------------------------------------------------------
+
+    def commit(self) -> None:
+        """Begin the end of the transaction; `drained` follows."""
+        self._go(Event.COMMIT)
+
+    def abort(self) -> Effects:
+        """Begin to abort the transaction; `drained` follows."""
+        self._go(Event.ABORT)
+        self._wanted.clear()
+        self._groups_wanted.clear()
+        return (DropUnsent(),)
+
+    def drained(self, now: float) -> Effects:
+        """Note that no record waits or is on the wire, and no commit of offsets is.
+
+        EndTxn is sent once no other request is under way.
+        """
+        if self.state not in {State.COMMITTING, State.ABORTING}:
+            self._go(Event.DRAINED)
+        self._is_drained = True
+        return self._next(now)
+
+    def _next(self, now: float) -> Effects:
+        if self.request is not None:
+            return ()
+        identity = self.identity
+        assert identity is not None
+        self._asked_at = now
+        if self._may_add:
+            if not self._is_probed and self._last_end is not None:
+                self._wanted.clear()
+                return self._send(Probe(self._last_end))
+            if self._wanted and self._adds:
+                partitions = tuple(self._wanted)
+                self._wanted.clear()
+                return self._send(AddPartitions(identity, partitions))
+            if self._groups_wanted:
+                group_id = next(iter(self._groups_wanted))
+                del self._groups_wanted[group_id]
+                return self._send(AddOffsets(identity, group_id))
+        if self._is_drained and self.state in {State.COMMITTING, State.ABORTING}:
+            return self._end(identity)
+        return ()
+
+    def _end(self, identity: Identity) -> Effects:
+        is_commit = self.state is State.COMMITTING
+        if not self.is_started:
+            self._go(Event.EMPTY)
+            outcome = Outcome.COMMITTED if is_commit else Outcome.ABORTED
+            return (Admit(_NOWHERE), Ended(outcome))
+        self._go(Event.DRAINED)
+        self._verdict = is_commit
+        return (
+            Admit(_NOWHERE),
+            *self._send(End(identity, self.protocol, is_commit)),
+        )
+
+    def end_lost(self) -> None:
+        """Note that an EndTxn was sent and got no answer; it is sent again."""
+        self._go(Event.END_LOST)
+        self.is_end_uncertain = True
+        self._has_harm = True
+
+    def end_answered(
+        self, now: float, identity: Identity | None, error: KafkaError | None, code: int
+    ) -> Effects:
+        """Take the answer to EndTxn, unless that is to be sent again.
+
+        Args:
+            now: the time.
+            identity: what to use from now on, as TV2's answer says; None in TV1.
+            error: the error that the code stands for; None for success.
+            code: the error code.
+        """
+        end, self.request = self.request, None
+        assert isinstance(end, End)
+        if error is None or self._is_nothing_there(code):
+            return self._ended(now, end, identity)
+        if code in {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}:
+            return self.fence(error)
+        if self._verdict and self._can_ask_again(code):
+            return self._denied(error)
+        return self.fail(error)
+
+    def _is_nothing_there(self, code: int) -> bool:
+        # The request that would have begun the transaction was lost on its way.
+        return (
+            code == ErrorCode.INVALID_TXN_STATE
+            and not self._verdict
+            and self._is_start_uncertain
+        )
+
+    def _can_ask_again(self, code: int) -> bool:
+        # In TV2 the coordinator refuses to commit what it has aborted by time-out, or
+        # for another producer. The abort tells which: 0 for the former.
+        if code == ErrorCode.INVALID_TXN_STATE:
+            return self.protocol is Protocol.TV2
+        return code in {
+            ErrorCode.TRANSACTION_ABORTABLE,
+            ErrorCode.UNKNOWN_PRODUCER_ID,
+        }
+
+    def _denied(self, error: KafkaError) -> Effects:
+        self._go(Event.DENIED)
+        if self.cause is None:
+            self.cause = error
+        assert self.identity is not None
+        return self._end(self.identity)
+
+    def end_unsupported(self, error: KafkaError) -> Effects:
+        """Note that the coordinator does not know TV2's EndTxn: nothing was sent.
+
+        The transaction is aborted, in the protocol that the coordinator knows.
+        """
+        self._go(Event.DENIED)
+        if self.cause is None:
+            self.cause = error
+        self.protocol = Protocol.TV1
+        self._has_harm = True
+        self.request = None
+        assert self.identity is not None
+        return self._end(self.identity)
+
+    def _ended(self, now: float, end: End, identity: Identity | None) -> Effects:
+        outcome = Outcome.COMMITTED if end.is_commit else Outcome.ABORTED
+        is_bumped = self.protocol is Protocol.TV2 and identity is not None
+        if self._has_harm and not is_bumped:
+            self._go(Event.ENDED_WITH_HARM)
+            return (Ended(outcome), *self._send(Initialise(self.identity)))
+        self._go(Event.ENDED)
+        if not is_bumped:
+            return (Ended(outcome),)
+        assert identity is not None
+        effects = self._identified(identity)
+        self._last_end, self._last_end_at = end, now
+        return (*effects, Ended(outcome))
+
+    # ---- the end of the producer -----------------------------------------------------
+
+    def fence(self, error: KafkaError) -> Effects:
+        """Note that another producer has the transactional id: this one is over."""
+        return self._over(Event.FENCE, error)
+
+    def fail(self, error: KafkaError) -> Effects:
+        """Note that the producer cannot go on, for another reason."""
+        return self._over(Event.FAIL, error)
+
+    def _over(self, event: Event, error: KafkaError) -> Effects:
+        before = self.state
+        self._go(event)
+        if before in _OVER:
+            return ()
+        is_unanswered = self.is_end_uncertain or self.request is not None
+        self.request = None
+        self.cause = error
+        if before in _SENDING or before is State.UNKNOWN:
+            # A commit that was sent and not answered may have been written.
+            is_unknown = before is State.UNKNOWN and self._verdict and is_unanswered
+            outcome = Outcome.UNKNOWN if is_unknown else Outcome.ABORTED
+            return (Admit(_NOWHERE), DropUnsent(), Ended(outcome))
+        return ()
