@@ -1,7 +1,8 @@
 """The operations on transactions, against scripted brokers."""
 
+import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -731,3 +732,48 @@ async def test_an_id_that_may_not_be_written_with(cluster: FakeCluster) -> None:
     async with admin_of(cluster) as admin:
         with pytest.raises(AuthorizationError, match="'a'"):
             await admin.force_terminate_transaction("a")
+
+
+# ---- cancellation --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda admin: admin.list_transactions(),
+        lambda admin: admin.describe_transactions(["a", "b"]),
+        lambda admin: admin.describe_producers([T0, T1]),
+        lambda admin: admin.find_hanging_transactions(),
+        lambda admin: admin.abort_transaction(T0, 5),
+        lambda admin: admin.fence_producers(["a", "b"]),
+    ],
+    ids=["list", "describe", "producers", "find", "abort", "fence"],
+)
+async def test_a_call_that_is_cancelled_leaves_nothing_running(
+    cluster: FakeCluster,
+    world: Transactional,
+    call: Callable[[Admin], Coroutine[object, object, object]],
+) -> None:
+    world.add("a", 8, "Ongoing", [T1])
+    world.add("b", 9, "Empty")
+    cluster.on(ApiKey.INIT_PRODUCER_ID, identity(9))
+    async with admin_of(cluster) as admin:
+        # Connections stay: to open them is a matter of the client.
+        await admin.list_transactions()
+        await anyio.sleep(1)
+        before = asyncio.all_tasks()
+        turns, is_done = 0, False
+        while not is_done:
+            world.producers.clear()
+            world.open(T0)
+            task = asyncio.create_task(call(admin))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            is_done = task.done()
+            task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled() is not is_done
+            assert asyncio.all_tasks() == before
+            await anyio.sleep(1)
+            turns += 1
+        assert turns > 3
