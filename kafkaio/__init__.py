@@ -1,8 +1,9 @@
 """The Kafka client for asyncio: producers and consumers on one event loop.
 
-``Producer``, ``Consumer`` and ``Client`` are the names to begin with. Every exception
-is a name of this package too, and a `KafkaError`. ``messages`` holds every message of
-the protocol. Heavy optional parts are modules of their own, such as `kafkaio.testing`.
+``Producer``, ``Consumer``, ``Admin`` and ``Client`` are the names to begin with. Every
+exception is a name of this package too, and a `KafkaError`. ``messages`` holds every
+message of the protocol. Heavy optional parts are modules of their own, such as
+`kafkaio.testing`.
 
 Names are loaded when they are first used: a program that only produces never loads
 the consumer.
@@ -65,6 +66,15 @@ if TYPE_CHECKING:
     from kafkaio._records._impl import ACCELERATED as accelerated
     from kafkaio._records._impl import Record
     from kafkaio._runtime.observer import Observer
+    from kafkaio.admin import (
+        Admin,
+        HangingTransaction,
+        ProducerIdAndEpoch,
+        ProducerState,
+        TransactionDescription,
+        TransactionListing,
+        TransactionState,
+    )
     from kafkaio.client import (
         ANY,
         Broker,
@@ -100,6 +110,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANY",
+    "Admin",
     "ArgumentTypeError",
     "ArgumentValueError",
     "Assigned",
@@ -133,6 +144,7 @@ __all__ = [
     "GroupCoordinator",
     "GroupError",
     "GroupMetadata",
+    "HangingTransaction",
     "InternalError",
     "InvalidTopic",
     "KafkaError",
@@ -157,6 +169,8 @@ __all__ = [
     "Poll",
     "Producer",
     "ProducerConfig",
+    "ProducerIdAndEpoch",
+    "ProducerState",
     "ProtocolError",
     "RebalanceInProgress",
     "Record",
@@ -173,6 +187,9 @@ __all__ = [
     "TopicPartition",
     "TransactionAborted",
     "TransactionCoordinator",
+    "TransactionDescription",
+    "TransactionListing",
+    "TransactionState",
     "UnknownTopicOrPartition",
     "UnsupportedVersion",
     "UsageError",
@@ -188,6 +205,13 @@ _HOMES = {
     "Record": ("kafkaio._records._impl", "Record"),
     "accelerated": ("kafkaio._records._impl", "ACCELERATED"),
     "Observer": ("kafkaio._runtime.observer", "Observer"),
+    "Admin": ("kafkaio.admin", "Admin"),
+    "HangingTransaction": ("kafkaio.admin", "HangingTransaction"),
+    "ProducerIdAndEpoch": ("kafkaio.admin", "ProducerIdAndEpoch"),
+    "ProducerState": ("kafkaio.admin", "ProducerState"),
+    "TransactionDescription": ("kafkaio.admin", "TransactionDescription"),
+    "TransactionListing": ("kafkaio.admin", "TransactionListing"),
+    "TransactionState": ("kafkaio.admin", "TransactionState"),
     "ANY": ("kafkaio.client", "ANY"),
     "Broker": ("kafkaio.client", "Broker"),
     "Client": ("kafkaio.client", "Client"),

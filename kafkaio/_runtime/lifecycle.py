@@ -137,7 +137,7 @@ class Lifecycle:
     """The state of one object: whether it can be used, here and now, and why not.
 
     Args:
-        kind: what the object is: ``client``, ``producer`` or ``consumer``.
+        kind: what the object is: ``client``, ``producer``, ``consumer`` or ``admin``.
         name: its name, for messages.
 
     Attributes:

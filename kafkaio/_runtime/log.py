@@ -336,6 +336,7 @@ _LOGGERS: Final[Mapping[str, logging.Logger]] = {
     "client": CLIENT,
     "producer": PRODUCER,
     "consumer": CONSUMER,
+    "admin": CLIENT,
 }
 
 

@@ -28,14 +28,14 @@ class Observer:
     """
 
     def started(self, kind: str, name: str) -> None:
-        """A ``"client"``, ``"producer"`` or ``"consumer"`` has started.
+        """A ``"client"``, ``"producer"``, ``"consumer"`` or ``"admin"`` has started.
 
         ``name`` is the ``group_id`` of a consumer that has one, else the ``client_id``.
-        A producer or consumer with its own client is reported after that client.
+        One of the others with its own client is reported after that client.
         """
 
     def closed(self, kind: str, name: str) -> None:
-        """A client, producer or consumer that started, or tried to, has closed."""
+        """A client, or another of those, that started, or tried to, has closed."""
 
     def connection_opened(
         self, node_id: int, connection_class: str, host: str, port: int

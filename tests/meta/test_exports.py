@@ -11,6 +11,8 @@ from kafkaio import errors, types
 OTHERS = {
     *("ANY", "Broker", "Controller", "Destination", "GroupCoordinator", "Leader"),
     *("TransactionCoordinator", "Client", "ClientConfig", "ConsumerConfig"),
+    *("Admin", "HangingTransaction", "ProducerIdAndEpoch", "ProducerState"),
+    *("TransactionDescription", "TransactionListing", "TransactionState"),
     *("ProducerConfig", "Producer", "Delivery", "DeliveriesFailed"),
     *("Consumer", "Batch", "Poll", "Observer", "ErrorCode", "accelerated", "messages"),
     *("Assigned", "RevokeRequested", "Revoked", "Lost"),

@@ -134,3 +134,26 @@ def wrong() -> None:
     kafkaio.Producer(linger="5")  # type: ignore[call-arg]
     kafkaio.Producer(acks=2)  # type: ignore[arg-type]
     kafkaio.Consumer(isolation_level="dirty")  # type: ignore[arg-type]
+
+
+async def administer(tp: kafkaio.TopicPartition) -> None:
+    async with kafkaio.Admin("localhost:9092", client_id="me") as admin:
+        listed = await admin.list_transactions(states=["Ongoing"])
+        assert_type(listed, list[kafkaio.TransactionListing])
+        assert_type(listed[0].state, kafkaio.TransactionState)
+        assert_type(
+            await admin.describe_transactions(["a"]),
+            dict[str, kafkaio.TransactionDescription],
+        )
+        assert_type(
+            await admin.fence_producers(["a"], return_errors=True),
+            dict[str, kafkaio.ProducerIdAndEpoch | kafkaio.KafkaError],
+        )
+        assert_type(
+            await admin.describe_producers([tp]),
+            dict[kafkaio.TopicPartition, tuple[kafkaio.ProducerState, ...]],
+        )
+        for hanging in await admin.find_hanging_transactions(topics="t"):
+            assert_type(hanging, kafkaio.HangingTransaction)
+            await admin.abort_transaction(hanging.partition, hanging.start_offset)
+        await admin.abort_transaction(tp, "0")  # type: ignore[arg-type]

@@ -1,0 +1,587 @@
+"""The operations of `kafkaio.Admin` on transactions (KIP-664, KIP-939).
+
+A transaction is known in two places. Its coordinator knows the transactional id, the
+state and the partitions. The leader of each partition knows which producer has an open
+transaction there, and where it begins. A transaction *hangs* if it is open at a leader
+and its coordinator does not have it, or has it without that partition: no marker will
+ever be written, and readers with ``read_committed`` wait there for good. Brokers before
+3.6 let that happen when a write arrives after the end of its transaction.
+
+What is aborted here is a partition's part of a transaction, by a marker that no
+coordinator knows of. That is right for one that hangs. For any other the rest would
+still be committed, which is why `Transactions.abort` looks first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import (
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
+from typing import Protocol, TypeVar
+
+from kafkaio._machines.metadata import ClusterView
+from kafkaio._runtime.clock import now, wall_ms
+from kafkaio.admin.types import (
+    HangingTransaction,
+    ProducerIdAndEpoch,
+    ProducerState,
+    TransactionDescription,
+    TransactionListing,
+    TransactionState,
+)
+from kafkaio.client.destinations import (
+    ANY,
+    Broker,
+    Destination,
+    Leader,
+    TransactionCoordinator,
+)
+from kafkaio.client.fanout import Answer, Operation, Results, Terms
+from kafkaio.client.retry import Attempts, RetryPolicy
+from kafkaio.errors import (
+    ArgumentValueError,
+    BrokerError,
+    KafkaError,
+    UnsupportedVersion,
+    UsageError,
+)
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol.messages import describe_producers as producers_api
+from kafkaio.protocol.messages import describe_transactions as transactions_api
+from kafkaio.protocol.messages import write_txn_markers as markers_api
+from kafkaio.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from kafkaio.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
+from kafkaio.protocol.messages.metadata import MetadataRequest
+from kafkaio.types import TopicPartition
+
+__all__ = ["AdminCluster", "Transactions", "values_of"]
+
+ItemT = TypeVar("ItemT", bound=Hashable)
+ValueT = TypeVar("ValueT")
+AnswerT = TypeVar("AnswerT", bound=Response)
+ResponseT = TypeVar("ResponseT", bound=Response)
+
+#: The versions of ListTransactions that know the filters, and Kafka's that know those.
+_DURATION_FROM, _PATTERN_FROM = (1, "3.8"), (2, "4.1")
+#: The version of WriteTxnMarkers whose rule is: the epoch must not be older.
+_MARKERS_VERSION = 1
+#: Milliseconds that a transaction may be older than the longest time-out: it is aborted
+#: by a task of the coordinator that runs now and then.
+_MARGIN_MS = 300_000
+#: The coordinator epoch to send where no marker was ever written.
+_FIRST_EPOCH = 0
+
+
+class AdminCluster(Protocol):
+    """What the operations need of the cluster."""
+
+    @property
+    def view(self) -> ClusterView:
+        """The metadata known now."""
+        ...
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """The back-off of retries."""
+        ...
+
+    async def ask(
+        self,
+        operation: Operation[ItemT, ValueT, AnswerT],
+        items: Iterable[ItemT],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Results[ItemT, ValueT]:
+        """Perform an operation on many items."""
+        ...
+
+    async def request(
+        self,
+        request: Request[ResponseT],
+        to: Destination,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> ResponseT:
+        """Send a request and return its answer."""
+        ...
+
+    async def refresh(self, timeout: float) -> bool:  # noqa: ASYNC109
+        """Fetch metadata now; returns whether that succeeded in time."""
+        ...
+
+    async def wait_for_topics(
+        self,
+        topics: Collection[str],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> ClusterView:
+        """Wait until every topic is described in the view."""
+        ...
+
+
+def values_of(what: str, results: Results[ItemT, ValueT]) -> dict[ItemT, ValueT]:
+    """Return what was found, if that is everything.
+
+    Raises:
+        KafkaError: the error of the only item that failed.
+        ExceptionGroup: the errors of several.
+    """
+    errors = list(results.failed.values())
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        count = len(errors) + len(results.found)
+        raise ExceptionGroup(f"{what}: {len(errors)} of {count} failed", errors)
+    return results.found
+
+
+class Transactions:
+    """The operations on transactions, each within a number of seconds.
+
+    Args:
+        cluster: performs them.
+    """
+
+    def __init__(self, cluster: AdminCluster) -> None:
+        self._cluster = cluster
+
+    async def _ask(
+        self,
+        operation: Operation[ItemT, ValueT, AnswerT],
+        items: Iterable[ItemT],
+        deadline: float,
+        since: str,
+    ) -> Results[ItemT, ValueT]:
+        """Ask, and name the Kafka that is needed where a broker is too old."""
+        results = await self._cluster.ask(operation, items, max(0.0, deadline - now()))
+        for item, error in results.failed.items():
+            if isinstance(error, UnsupportedVersion):
+                api = operation.request.NAME.removesuffix("Request")
+                named = UnsupportedVersion(
+                    f"{operation.named([item])}: {api} needs Kafka {since} or later: "
+                    f"{error}"
+                )
+                named.__cause__ = error
+                results.failed[item] = named
+        return results
+
+    # ---- what coordinators know ------------------------------------------------------
+
+    async def listed(
+        self, request: ListTransactionsRequest, deadline: float
+    ) -> list[TransactionListing]:
+        """Ask every broker for the transactional ids that it coordinates.
+
+        Args:
+            request: the filters.
+            deadline: the time of the loop's clock at which to give up.
+
+        Raises:
+            ArgumentValueError: the brokers do not know a state.
+            UnsupportedVersion: a broker knows no version that has the filters.
+            KafkaError: a broker did not answer, or refused.
+        """
+        since = "3.0"
+        if request.transactional_id_pattern is not None:
+            since = _PATTERN_FROM[1]
+        elif request.duration_filter >= 0:
+            since = _DURATION_FROM[1]
+        operation: Operation[
+            int, list[TransactionListing], ListTransactionsResponse
+        ] = Operation(
+            what="list the transactions of broker",
+            request=ListTransactionsRequest,
+            destination=Broker,
+            build=lambda _, terms: _checked(request, terms.version),
+            read=_read_listing,
+        )
+        results = await self._ask(
+            operation, await self._brokers(deadline), deadline, since
+        )
+        found = results.or_raise()
+        return sorted(
+            (each for listed in found.values() for each in listed),
+            key=lambda each: each.transactional_id,
+        )
+
+    async def _brokers(self, deadline: float) -> list[int]:
+        # One that is missing may coordinate just what is looked for.
+        attempts = Attempts(
+            "find all brokers", self._cluster.retry_policy, deadline - now()
+        )
+        while not await self._cluster.refresh(attempts.within(deadline - now())):
+            await attempts.pause(None)
+        return sorted(self._cluster.view.brokers)
+
+    async def described(
+        self, transactional_ids: Iterable[str], deadline: float
+    ) -> Results[str, TransactionDescription]:
+        """Ask the coordinators what they know of transactional ids."""
+        asked: dict[str, int] = {}
+
+        def build(
+            items: Sequence[str], terms: Terms
+        ) -> transactions_api.DescribeTransactionsRequest:
+            asked.update(dict.fromkeys(items, terms.node_id))
+            return transactions_api.DescribeTransactionsRequest(
+                transactional_ids=list(items)
+            )
+
+        def read(
+            response: transactions_api.DescribeTransactionsResponse, items: object
+        ) -> Iterator[Answer[str, TransactionDescription]]:
+            del items
+            for it in response.transaction_states:
+                described = _description(it, asked.get(it.transactional_id, -1))
+                yield Answer(it.transactional_id, described, it.error_code)
+
+        operation: Operation[
+            str, TransactionDescription, transactions_api.DescribeTransactionsResponse
+        ] = Operation(
+            what="describe the transaction of",
+            request=transactions_api.DescribeTransactionsRequest,
+            destination=TransactionCoordinator,
+            build=build,
+            read=read,
+            name=repr,
+        )
+        return await self._ask(operation, transactional_ids, deadline, "3.0")
+
+    async def _owners(
+        self, producer_ids: Collection[int], deadline: float
+    ) -> dict[int, TransactionDescription]:
+        """What coordinators know of producer ids; one that none knows is left out."""
+        request = ListTransactionsRequest(producer_id_filters=sorted(producer_ids))
+        listed = await self.listed(request, deadline)
+        results = await self.described(
+            [each.transactional_id for each in listed], deadline
+        )
+        for transactional_id, error in list(results.failed.items()):
+            if _is_unknown_id(error):  # it has expired since
+                del results.failed[transactional_id]
+        found = results.or_raise()
+        return {each.producer_id: each for each in found.values()}
+
+    # ---- what leaders know -----------------------------------------------------------
+
+    async def producers(
+        self, partitions: Iterable[TopicPartition], deadline: float
+    ) -> Results[TopicPartition, tuple[ProducerState, ...]]:
+        """Ask the leaders of partitions which producers they remember."""
+        operation: Operation[
+            TopicPartition,
+            tuple[ProducerState, ...],
+            producers_api.DescribeProducersResponse,
+        ] = Operation(
+            what="describe the producers of",
+            request=producers_api.DescribeProducersRequest,
+            destination=Leader,
+            build=_ask_for_producers,
+            read=_read_producers,
+        )
+        return await self._ask(operation, partitions, deadline, "2.8")
+
+    async def hanging(
+        self,
+        broker: int | None,
+        topics: Collection[str] | None,
+        max_transaction_timeout_ms: int,
+        deadline: float,
+    ) -> list[HangingTransaction]:
+        """Find transactions that hang, as `kafkaio.Admin` documents it."""
+        oldest = wall_ms() - max_transaction_timeout_ms - _MARGIN_MS
+        partitions = await self._partitions(broker, topics, deadline)
+        described = (await self.producers(partitions, deadline)).or_raise()
+        candidates = [
+            (tp, producer)
+            for tp, producers in described.items()
+            for producer in producers
+            if producer.transaction_start_offset is not None
+            and producer.last_timestamp < oldest
+        ]
+        if not candidates:
+            return []
+        ids = {producer.producer_id for _, producer in candidates}
+        owners = await self._owners(ids, deadline)
+        found = [
+            _hanging(tp, producer, owners.get(producer.producer_id))
+            for tp, producer in candidates
+            if not _has(owners.get(producer.producer_id), tp)
+        ]
+        return await self._still_open(found, deadline)
+
+    async def _still_open(
+        self, found: Sequence[HangingTransaction], deadline: float
+    ) -> list[HangingTransaction]:
+        # Leaders were asked before coordinators: one may have ended in between.
+        partitions = dict.fromkeys(each.partition for each in found)
+        described = (await self.producers(partitions, deadline)).or_raise()
+        return [
+            each
+            for each in found
+            if any(
+                (producer.producer_id, producer.transaction_start_offset)
+                == (each.producer_id, each.start_offset)
+                for producer in described[each.partition]
+            )
+        ]
+
+    async def _partitions(
+        self, broker: int | None, topics: Collection[str] | None, deadline: float
+    ) -> list[TopicPartition]:
+        if topics is None:
+            request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+            answer = await self._cluster.request(request, ANY, timeout=deadline - now())
+            topics = [topic.name for topic in answer.topics if topic.name]
+        view = await self._cluster.wait_for_topics(topics, deadline - now())
+        found = [
+            TopicPartition(topic, number)
+            for topic in topics
+            for number in range(view.partition_count(topic) or 0)
+        ]
+        return [tp for tp in found if broker is None or view.leader(tp) == broker]
+
+    # ---- what is changed -------------------------------------------------------------
+
+    async def abort(
+        self,
+        partition: TopicPartition,
+        start_offset: int,
+        deadline: float,
+        *,
+        force: bool,
+    ) -> None:
+        """Abort a transaction in one partition, as `kafkaio.Admin` documents it."""
+        described = (await self.producers([partition], deadline)).or_raise()
+        name = f"{partition.topic}-{partition.partition}"
+        found = [
+            producer
+            for producer in described[partition]
+            if producer.transaction_start_offset == start_offset
+        ]
+        if not found:
+            raise UsageError(
+                f"{name} has no open transaction that begins at offset {start_offset}"
+            )
+        producer = found[0]
+        if not force:
+            await self._check_hanging(partition, producer, deadline)
+        operation: Operation[
+            TopicPartition, None, markers_api.WriteTxnMarkersResponse
+        ] = Operation(
+            what="abort the transaction in",
+            request=markers_api.WriteTxnMarkersRequest,
+            destination=Leader,
+            build=lambda items, _: _abort_marker(items[0], producer),
+            read=_read_markers,
+            max_version=_MARKERS_VERSION,
+        )
+        (await self._ask(operation, [partition], deadline, "2.7")).or_raise()
+
+    async def _check_hanging(
+        self, partition: TopicPartition, producer: ProducerState, deadline: float
+    ) -> None:
+        try:
+            owners = await self._owners([producer.producer_id], deadline)
+        except UnsupportedVersion as error:
+            raise UnsupportedVersion(
+                "whether the coordinator still has the transaction cannot be asked of "
+                f"brokers before Kafka 3.0: force=True aborts it all the same ({error})"
+            ) from error
+        owner = owners.get(producer.producer_id)
+        if owner is None or not _has(owner, partition):
+            return
+        raise UsageError(
+            f"the transaction in {partition.topic}-{partition.partition} does not hang:"
+            f" its coordinator, broker {owner.coordinator}, has it as "
+            f"{owner.transactional_id!r} in state {owner.state}, and would still end it"
+            " in its other partitions; to abort all of it, use "
+            f"fence_producers([{owner.transactional_id!r}]); force=True aborts it in "
+            "this partition alone"
+        )
+
+    async def fence(
+        self, transactional_ids: Iterable[str], deadline: float
+    ) -> Results[str, ProducerIdAndEpoch]:
+        """Give transactional ids a new epoch, as `kafkaio.Admin` documents it."""
+        # The coordinator takes the time-out of the transaction for its own write, so
+        # it must not be as short as the producer would never want it (KAFKA-16047).
+        timeout_ms = max(1, int((deadline - now()) * 1000))
+
+        def read(
+            response: InitProducerIdResponse, items: Sequence[str]
+        ) -> Iterator[Answer[str, ProducerIdAndEpoch]]:
+            identity = ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
+            yield Answer(items[0], identity, response.error_code)
+
+        operation: Operation[str, ProducerIdAndEpoch, InitProducerIdResponse] = (
+            Operation(
+                what="fence the producer of",
+                request=InitProducerIdRequest,
+                destination=TransactionCoordinator,
+                build=lambda items, _: InitProducerIdRequest(
+                    transactional_id=items[0], transaction_timeout_ms=timeout_ms
+                ),
+                read=read,
+                name=repr,
+                batch=lambda _: 1,
+            )
+        )
+        return await self._ask(operation, transactional_ids, deadline, "0.11")
+
+
+def _checked(request: ListTransactionsRequest, version: int) -> ListTransactionsRequest:
+    least, filters = 0, "no filter"
+    if request.transactional_id_pattern is not None:
+        least, filters = _PATTERN_FROM[0], "pattern"
+    elif request.duration_filter >= 0:
+        least, filters = _DURATION_FROM[0], "duration_ms"
+    if version < least:
+        raise UnsupportedVersion(
+            f"{filters} needs version {least} of the request, the broker knows "
+            f"{version}"
+        )
+    return request
+
+
+def _read_listing(
+    response: ListTransactionsResponse, items: Sequence[int]
+) -> Iterator[Answer[int, list[TransactionListing]]]:
+    if response.unknown_state_filters:
+        unknown = ", ".join(response.unknown_state_filters)
+        raise ArgumentValueError(f"states: the brokers do not know {unknown}")
+    (node_id,) = items
+    listed = [
+        TransactionListing(
+            it.transactional_id,
+            it.producer_id,
+            TransactionState(it.transaction_state),
+            node_id,
+        )
+        for it in response.transaction_states
+    ]
+    yield Answer(node_id, listed, response.error_code)
+
+
+def _description(
+    state: transactions_api.TransactionState, coordinator: int
+) -> TransactionDescription:
+    how_far = TransactionState(state.transaction_state)
+    # Brokers tell the start of the last one, too.
+    begun = state.transaction_start_time_ms if how_far.is_open else -1
+    return TransactionDescription(
+        transactional_id=state.transactional_id,
+        coordinator=coordinator,
+        state=how_far,
+        producer_id=state.producer_id,
+        producer_epoch=state.producer_epoch,
+        timeout_ms=state.transaction_timeout_ms,
+        start_time_ms=begun if begun >= 0 else None,
+        partitions=frozenset(
+            TopicPartition(topic.topic, number)
+            for topic in state.topics
+            for number in topic.partitions
+        ),
+    )
+
+
+def _is_unknown_id(error: KafkaError) -> bool:
+    if not isinstance(error, BrokerError):
+        return False
+    return error.code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+
+
+def _ask_for_producers(
+    items: Sequence[TopicPartition], terms: Terms
+) -> producers_api.DescribeProducersRequest:
+    del terms
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for tp in items:
+        numbers[tp.topic].append(tp.partition)
+    return producers_api.DescribeProducersRequest(
+        topics=[
+            producers_api.TopicRequest(name=topic, partition_indexes=indexes)
+            for topic, indexes in numbers.items()
+        ]
+    )
+
+
+def _read_producers(
+    response: producers_api.DescribeProducersResponse, items: object
+) -> Iterator[Answer[TopicPartition, tuple[ProducerState, ...]]]:
+    del items
+    for topic in response.topics:
+        for it in topic.partitions:
+            tp = TopicPartition(topic.name, it.partition_index)
+            states = tuple(_producer_state(each) for each in it.active_producers)
+            yield Answer(tp, states, it.error_code, it.error_message)
+
+
+def _producer_state(state: producers_api.ProducerState) -> ProducerState:
+    epoch, start = state.coordinator_epoch, state.current_txn_start_offset
+    return ProducerState(
+        producer_id=state.producer_id,
+        producer_epoch=state.producer_epoch,
+        last_sequence=state.last_sequence,
+        last_timestamp=state.last_timestamp,
+        coordinator_epoch=epoch if epoch >= 0 else None,
+        transaction_start_offset=start if start >= 0 else None,
+    )
+
+
+def _has(owner: TransactionDescription | None, tp: TopicPartition) -> bool:
+    """Whether a coordinator is going to end a transaction in a partition."""
+    return owner is not None and owner.state.is_open and tp in owner.partitions
+
+
+def _hanging(
+    tp: TopicPartition, producer: ProducerState, owner: TransactionDescription | None
+) -> HangingTransaction:
+    assert producer.transaction_start_offset is not None
+    return HangingTransaction(
+        partition=tp,
+        start_offset=producer.transaction_start_offset,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        last_timestamp=producer.last_timestamp,
+        transactional_id=None if owner is None else owner.transactional_id,
+    )
+
+
+def _abort_marker(
+    tp: TopicPartition, producer: ProducerState
+) -> markers_api.WriteTxnMarkersRequest:
+    epoch = producer.coordinator_epoch
+    topic = markers_api.WritableTxnMarkerTopic(
+        name=tp.topic, partition_indexes=[tp.partition]
+    )
+    marker = markers_api.WritableTxnMarker(
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        transaction_result=False,
+        topics=[topic],
+        # An older epoch than that of the last marker is refused.
+        coordinator_epoch=_FIRST_EPOCH if epoch is None else epoch,
+    )
+    return markers_api.WriteTxnMarkersRequest(markers=[marker])
+
+
+def _read_markers(
+    response: markers_api.WriteTxnMarkersResponse, items: object
+) -> Iterator[Answer[TopicPartition, None]]:
+    del items
+    for marker in response.markers:
+        for topic in marker.topics:
+            for it in topic.partitions:
+                tp = TopicPartition(topic.name, it.partition_index)
+                yield Answer(tp, None, it.error_code)
