@@ -39,7 +39,7 @@ DIAGRAMS = {
 #: What needs a real Kafka, and the classes of the names in it.
 ON_KAFKA: dict[str, dict[str, object]] = {
     "kafkaio.testing.kafka.kafka:Kafka": {"kafka": Kafka, "kafkaio": kafkaio},
-    "kafkaio.producer.producer:Producer.transaction": {},
+    "kafkaio.producer.producer:Producer.transaction": {"producer": kafkaio.Producer},
     "tests.support.java:JavaProgram": {"program": JavaProgram, "toolbox": Toolbox},
 }
 RUN: dict[str, Callable[[str, Broker, pytest.FixtureRequest], Awaitable[None]]] = {}
