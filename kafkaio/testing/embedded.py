@@ -2,7 +2,8 @@
 
 This module puts the parts together. The state that all nodes share is in
 ``broker.cluster``; a node with its connections in ``broker.node``; the APIs in
-``handlers``; the group coordinators in ``groups``; the logs in ``log``.
+``handlers``; the group coordinators in ``groups``, those of transactions in
+``transactions``; the logs in ``log``.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from kafkaio._net.memory import MemoryNetwork
 from kafkaio._net.transport import DialOptions, FrameSink, Transport
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.testing.broker.clock import Clock
-from kafkaio.testing.broker.cluster import AT_ONCE, Cluster, Topic
+from kafkaio.testing.broker.cluster import AT_ONCE, TRANSACTIONS_TOPIC, Cluster, Topic
 from kafkaio.testing.broker.configs import BROKER, Configs
-from kafkaio.testing.broker.control import Control, GroupControl
+from kafkaio.testing.broker.control import Control, GroupControl, TransactionControl
 from kafkaio.testing.broker.faults import Faults
 from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.testing.broker.listener import Listener, MemoryListener, TcpListener
@@ -37,6 +38,7 @@ from kafkaio.testing.handlers import handlers_of
 
 if TYPE_CHECKING:
     from kafkaio.testing.groups.coordinator import GroupCoordinator
+    from kafkaio.testing.transactions.coordinator import TransactionCoordinator
 
 __all__ = ["Broker"]
 
@@ -47,6 +49,10 @@ _LOGGED: Final = 10_000
 # run. Not sooner than Kafka's first check: tests like to write old timestamps.
 _FLUSH_SECONDS: Final = 1.0
 _FLUSHES: Final = 30
+#: The first release with features whose level can be set (KIP-584, KIP-1022), and the
+#: first here in which leaders verify transactions (KIP-890; in Kafka it is 3.6).
+_FIRST_WITH_FEATURES: Final = "4.0"
+_FIRST_THAT_VERIFIES: Final = "3.9"
 #: Releases whose new clusters have eligible leader replicas (KIP-966).
 _WITH_ELIGIBLE_REPLICAS: Final = frozenset({"4.3"})
 
@@ -55,8 +61,8 @@ class Broker:
     """A Kafka cluster in the running event loop. Any Kafka client can connect to it.
 
     For development and tests only: the replicas of a partition share one log, so no
-    replica can lag or lose records as it could in production. There are no
-    transactions, no TLS and no authentication. It runs as an async context manager::
+    replica can lag or lose records as it could in production. There is no TLS and no
+    authentication. It runs as an async context manager::
 
         async with Broker(nodes=3, topics={"orders": 6}) as broker:
             async with kafkaio.Producer(broker.bootstrap_servers) as producer:
@@ -90,7 +96,10 @@ class Broker:
             ``Client.from_config(config, dial=broker.dial)``. Or the in-memory network
             to listen in.
         clock: replaces the clocks of the event loop and of the system.
-        groups: settings of the group coordinators.
+        groups: settings of the group coordinators; ``load_time`` applies to those of
+            transactions, too.
+        features: finalized levels of features, for "4.0" and later:
+            ``{"transaction.version": 1}``; by default the highest, 2.
 
     Attributes:
         control: stops nodes, moves leaders and coordinators, controls groups and time.
@@ -99,8 +108,9 @@ class Broker:
         requests: the last 10,000 requests, oldest first.
 
     Raises:
-        ValueError: ``nodes`` is below 1, ``as_version`` is no known release, or
-            ``config`` has a value that Kafka does not accept.
+        ValueError: ``nodes`` is below 1, ``as_version`` is no known release,
+            ``config`` has a value that Kafka does not accept, or ``features`` names
+            a feature or level that the release does not have.
     """
 
     def __init__(  # noqa: PLR0913  (settings by name, as a fixture writes them)
@@ -122,6 +132,7 @@ class Broker:
         memory_transport: bool | MemoryNetwork = False,
         clock: Clock | None = None,
         groups: GroupConfig | None = None,
+        features: Mapping[str, int] | None = None,
     ) -> None:
         if nodes < 1:
             raise ValueError(f"nodes={nodes}: must be at least 1")
@@ -156,8 +167,11 @@ class Broker:
         self._cluster.has_eligible_replicas = as_version in _WITH_ELIGIBLE_REPLICAS
         self._supervisor = Supervisor("embedded broker", self._clean_up_failed)
         self._cluster.group_config = groups
+        self._set_features(features or {})
         self.nodes: dict[int, Node] = {}
-        self.control: Control = Control(self._cluster, self.nodes, self._group_control)
+        self.control: Control = Control(
+            self._cluster, self.nodes, self._group_control, self._transaction_control
+        )
         handlers = handlers_of(as_version)
         self.faults: Faults = Faults(
             lambda api: api in handlers and handlers[api].can_refuse, self.nodes.keys()
@@ -169,6 +183,17 @@ class Broker:
             node.handlers = handlers
             node.rack = racks[index] if index < len(racks) else None
             self.nodes[node.node_id] = node
+
+    def _set_features(self, levels: Mapping[str, int]) -> None:
+        """Set the levels of a new cluster of the release."""
+        self._cluster.release_verifies = self.release >= _FIRST_THAT_VERIFIES
+        if self.release >= _FIRST_WITH_FEATURES:
+            levels = {"transaction.version": 2} | dict(levels)
+        elif levels:
+            raise ValueError(f"features={levels}: {self.release} has none")
+        for name, level in levels.items():
+            self._cluster.set_feature(name, level)
+        self._cluster.features_epoch = 1
 
     def _apply_static(self, configs: Configs) -> None:
         """Apply the configs that cannot change while the brokers run."""
@@ -203,6 +228,16 @@ class Broker:
         from kafkaio.testing.groups.control import CoordinatorControl
 
         return CoordinatorControl(self._coordinator())
+
+    def _transactions(self) -> TransactionCoordinator:
+        from kafkaio.testing.transactions.coordinator import coordinator_of
+
+        return coordinator_of(self._cluster)
+
+    def _transaction_control(self) -> TransactionControl:
+        from kafkaio.testing.transactions.control import CoordinatorControl
+
+        return CoordinatorControl(self._transactions())
 
     def _listener(self, host: str, port: int, index: int) -> Listener:
         if self._network is not None:
@@ -239,6 +274,8 @@ class Broker:
             for node in self.nodes.values():
                 await node.start()
             self._supervisor.start(self._clean_up)
+            if TRANSACTIONS_TOPIC in self._cluster.topics:
+                self._transactions().load_all()
             for name, partitions in self._topics.items():
                 if name not in self._cluster.topics:
                     self.create_topic(name, partitions)
@@ -277,6 +314,8 @@ class Broker:
         # coordinator does not exist.
         if self._cluster.leader_changed:
             self._coordinator().close()
+        if TRANSACTIONS_TOPIC in self._cluster.topics:
+            self._transactions().close()
         self._cluster.close()
 
     def create_topic(

@@ -10,21 +10,24 @@ from kafkaio._records._layout import (
     BATCH_HEADER,
     BATCH_HEADER_SIZE,
     CONTROL,
-    TRANSACTIONAL,
 )
 from kafkaio._records.batch import read_batches
+from kafkaio._records.control import ControlType, parse_end_txn_marker
 from kafkaio.errors import CorruptRecord
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Buffer
-from kafkaio.testing.broker.producers import ProducerBatch
+from kafkaio.testing.broker.producers import Marker, ProducerBatch
 from kafkaio.testing.broker.refusal import Malformed, Refusal
 from kafkaio.testing.log import BatchHeader, LogError, read_header
 from kafkaio.testing.log.header import check_batch
+from kafkaio.testing.log.segment import decode
 
 __all__ = [
+    "batch_of",
+    "batches_of",
     "check_sent",
-    "headers_of",
     "keyless_records",
+    "marker_of",
     "only_batch",
     "producer_of",
 ]
@@ -36,23 +39,42 @@ _HEADER: Final = struct.Struct(BATCH_HEADER)
 
 def producer_of(header: BatchHeader) -> ProducerBatch | None:
     """The fields for idempotence in a batch header; None without a producer id."""
-    if header.producer_id < 0:
-        return None
+    return None if header.producer_id < 0 else batch_of(header)
+
+
+def batch_of(header: BatchHeader) -> ProducerBatch:
+    """The fields of a batch header that the producer sets."""
     return ProducerBatch(
         header.producer_id,
         header.producer_epoch,
         header.base_sequence,
         header.record_count,
+        header.is_transactional,
+        header.max_timestamp,
     )
 
 
-def headers_of(data: Buffer) -> Iterator[BatchHeader]:
-    """Yield the headers of whole batches, without checks: they were read from a log."""
+def batches_of(data: bytes) -> Iterator[tuple[BatchHeader, bytes]]:
+    """Yield whole batches, without checks: they were read from a log."""
     position = 0
     while position + BATCH_HEADER_SIZE <= len(data):
         header = read_header(data, position)
-        yield header
+        yield header, data[position : position + header.size]
         position += header.size
+
+
+def marker_of(header: BatchHeader, raw: bytes) -> Marker | None:
+    """The marker in a control batch of a log; None if compaction has removed it."""
+    for record in decode(raw):
+        found = parse_end_txn_marker(record.key, record.value)
+        return Marker(
+            header.producer_id,
+            header.producer_epoch,
+            found.control_type is ControlType.COMMIT,
+            found.coordinator_epoch,
+            timestamp=record.timestamp,
+        )
+    return None
 
 
 def only_batch(data: Buffer) -> BatchHeader:
@@ -60,8 +82,7 @@ def only_batch(data: Buffer) -> BatchHeader:
 
     Raises:
         Malformed: CORRUPT_MESSAGE for a message format that does not exist;
-            INVALID_RECORD for an incomplete batch, an older format, several batches;
-            TRANSACTIONAL_ID_AUTHORIZATION_FAILED for a transactional batch.
+            INVALID_RECORD for an incomplete batch, an older format, several batches.
     """
     if len(data) < BATCH_HEADER_SIZE:
         raise Malformed(ErrorCode.INVALID_RECORD, "shorter than a batch header")
@@ -74,10 +95,6 @@ def only_batch(data: Buffer) -> BatchHeader:
         raise Malformed(ErrorCode.INVALID_RECORD, f"a batch of {header.size} bytes")
     if header.size != len(data):
         raise Malformed(ErrorCode.INVALID_RECORD, "more than one batch for a partition")
-    if header.attributes & TRANSACTIONAL:
-        raise Malformed(
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "there are no transactions"
-        )
     return header
 
 

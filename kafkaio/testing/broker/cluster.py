@@ -21,7 +21,7 @@ from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing.broker.clock import Clock
 from kafkaio.testing.broker.configs import BROKER, Configs
 from kafkaio.testing.broker.partition import NO_LEADER, Partition
-from kafkaio.testing.broker.producers import ProducerStates
+from kafkaio.testing.broker.producers import Marker, ProducerStates
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import TOPIC_DEFAULTS, TopicSettings, validate
 from kafkaio.testing.broker.store import MemoryStore, Store
@@ -30,11 +30,22 @@ from kafkaio.testing.log import Log
 if TYPE_CHECKING:
     from kafkaio.testing.broker.group_config import GroupConfig
 
-__all__ = ["AT_ONCE", "OFFSETS_TOPIC", "Cluster", "Topic", "java_hash"]
+__all__ = [
+    "AT_ONCE",
+    "OFFSETS_TOPIC",
+    "TRANSACTIONS_TOPIC",
+    "Cluster",
+    "Topic",
+    "java_hash",
+]
 
 #: The ``visible_at`` of a topic that all nodes know as soon as it exists.
 AT_ONCE: Final = -inf
 OFFSETS_TOPIC: Final = "__consumer_offsets"
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
+#: The features whose level can be set, by name: the highest level.
+_FEATURES: Final = {"transaction.version": 2}
+_VERIFICATION: Final = "transaction.partition.verification.enable"
 _LONGEST_NAME: Final = 249
 # Ids handed out between two saves. A saved counter is ahead by as many, so that a
 # process that was killed leaves no id to be handed out twice.
@@ -45,6 +56,8 @@ _NAME_CHARACTERS: Final = frozenset(
 
 #: Called with a partition whose leader changed, and the leader before.
 LeaderChanged = Callable[[Partition, int], None]
+#: Called with a partition to which a marker was written, and the marker.
+MarkerWritten = Callable[[Partition, Marker], None]
 
 
 def java_hash(text: str) -> int:
@@ -81,7 +94,7 @@ class Topic:
     @property
     def is_internal(self) -> bool:
         """Whether it is a topic that brokers create for their own use."""
-        return self.name == OFFSETS_TOPIC
+        return self.name in {OFFSETS_TOPIC, TRANSACTIONS_TOPIC}
 
 
 class Cluster:
@@ -118,6 +131,15 @@ class Cluster:
         self.has_eligible_replicas = False
         #: Called after every change of a leader.
         self.leader_changed: list[LeaderChanged] = []
+        #: Called after every marker that was written.
+        self.marker_written: list[MarkerWritten] = []
+        #: The nodes that hang: they do nothing, but count as up.
+        self.paused: set[int] = set()
+        #: Finalized levels of features, and an epoch that grows with each change.
+        self.features: dict[str, int] = {}
+        self.features_epoch = 1
+        #: Whether leaders ask the coordinator before the first batch of a transaction.
+        self.release_verifies = True
         #: Called after every change of the configs of brokers or groups.
         self.configs_changed: list[Callable[[], None]] = []
         #: Settings for the group coordinators, which are created on first use.
@@ -190,6 +212,59 @@ class Cluster:
         for topic in self.topics.values():
             yield from topic.partitions
 
+    # ---- transactions ------------------------------------------------------------
+
+    @property
+    def transaction_version(self) -> int:
+        """The finalized level of ``transaction.version``."""
+        return self.features.get("transaction.version", 0)
+
+    def set_feature(self, name: str, level: int) -> None:
+        """Change the finalized level of a feature.
+
+        Raises:
+            ValueError: there is no such feature or level.
+        """
+        highest = _FEATURES.get(name)
+        if highest is None:
+            raise ValueError(f"{name!r} is not one of {', '.join(_FEATURES)}")
+        if not 0 <= level <= highest:
+            raise ValueError(f"{name}={level}: must be 0 to {highest}")
+        if self.features.get(name) != level:
+            self.features[name] = level
+            self.features_epoch += 1
+
+    @property
+    def verifies_transactions(self) -> bool:
+        """Whether leaders refuse batches of transactions that do not have them."""
+        enabled = self.configs.in_force(_VERIFICATION)
+        return self.release_verifies and enabled != "false"
+
+    def acts(self, node_id: int) -> bool:
+        """Whether a node is up and does not hang."""
+        return node_id in self.live and node_id not in self.paused
+
+    def write_marker(self, partition: Partition, marker: Marker) -> None:
+        """Append the marker that ends a transaction.
+
+        Raises:
+            Refusal: INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED.
+        """
+        partition.append_marker(marker)
+        for notify in list(self.marker_written):
+            notify(partition, marker)
+
+    def transactions_partition(self, transactional_id: str) -> Partition:
+        """The partition of a transactional id; its leader coordinates the id.
+
+        Creates ``__transaction_state`` if there is none yet.
+        """
+        topic = self.topics.get(TRANSACTIONS_TOPIC) or self._create_internal(
+            TRANSACTIONS_TOPIC, "transaction.state.log"
+        )
+        number = abs(java_hash(transactional_id)) % len(topic.partitions)
+        return topic.partitions[number]
+
     # ---- groups ------------------------------------------------------------------
 
     def offsets_partition(self, group: str) -> Partition:
@@ -197,13 +272,15 @@ class Cluster:
 
         Creates ``__consumer_offsets`` if there is none yet.
         """
-        topic = self.topics.get(OFFSETS_TOPIC) or self._create_offsets_topic()
+        topic = self.topics.get(OFFSETS_TOPIC) or self._create_internal(
+            OFFSETS_TOPIC, "offsets.topic"
+        )
         number = abs(java_hash(group)) % len(topic.partitions)
         return topic.partitions[number]
 
-    def _create_offsets_topic(self) -> Topic:
-        def config(name: str, default: int) -> int:
-            return int(self.configs.static.get(f"offsets.topic.{name}", default))
+    def _create_internal(self, name: str, prefix: str) -> Topic:
+        def config(key: str, default: int) -> int:
+            return int(self.configs.static.get(f"{prefix}.{key}", default))
 
         configs = {
             "cleanup.policy": "compact",
@@ -211,7 +288,7 @@ class Cluster:
         }
         factor = min(config("replication.factor", 3), len(self.live))
         partitions = config("num.partitions", 50)
-        return self.create_topic(OFFSETS_TOPIC, partitions, factor, configs, AT_ONCE)
+        return self.create_topic(name, partitions, factor, configs, AT_ONCE)
 
     # ---- changes -----------------------------------------------------------------
 

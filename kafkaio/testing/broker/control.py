@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from kafkaio.testing.broker.cluster import Cluster
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import Partition
 
-__all__ = ["Control", "GroupControl"]
+__all__ = ["Control", "GroupControl", "OpenTransaction", "TransactionControl"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """The transactions of a transactional id, as its coordinator knows them.
+
+    Attributes:
+        transactional_id: the id.
+        state: Kafka's name of the state: "Empty", "Ongoing", "PrepareCommit",
+            "PrepareAbort", "CompleteCommit" or "CompleteAbort".
+        producer_id: the producer id in use.
+        epoch: its epoch.
+        partitions: the partitions in the transaction, without those whose marker is
+            written, sorted.
+        timeout: how long a transaction may be open, in seconds.
+    """
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    epoch: int
+    partitions: tuple[tuple[str, int], ...]
+    timeout: float
 
 
 class GroupControl(Protocol):
@@ -36,6 +60,33 @@ class GroupControl(Protocol):
         """Handle every deadline that a jump of the clock has passed."""
 
 
+class TransactionControl(Protocol):
+    """What `Control` needs of the transaction coordinators."""
+
+    def find(self, transactional_id: str) -> OpenTransaction | None:
+        """The transactions of an id; None if the id is not known."""
+
+    def all(self) -> list[OpenTransaction]:
+        """The transactions of every id."""
+
+    def set_epoch(self, transactional_id: str, epoch: int) -> None:
+        """Set the epoch of an id that has no open transaction."""
+
+    def time_out(self, transactional_id: str) -> None:
+        """Abort an id's open transaction as if its time had run out."""
+
+    def delay_markers(
+        self, seconds: float | None, topic_partition: tuple[str, int] | None
+    ) -> None:
+        """Set how long after the end of a transaction markers are written."""
+
+    def write_markers(self) -> None:
+        """Write all markers that are left."""
+
+    def clock_moved(self) -> None:
+        """Make the checks that a jump of the clock has passed."""
+
+
 class Control:
     """Controls a running cluster: nodes, leaders, coordinators, groups, time.
 
@@ -48,10 +99,12 @@ class Control:
         cluster: Cluster,
         nodes: Mapping[int, Node],
         groups: Callable[[], GroupControl],
+        transactions: Callable[[], TransactionControl],
     ) -> None:
         self._cluster = cluster
         self._nodes = nodes
         self._groups = groups
+        self._transactions = transactions
 
     def _partition(self, topic: str, partition: int) -> Partition:
         found = self._cluster.topics.get(topic)
@@ -150,6 +203,103 @@ class Control:
         """
         self._groups().assign(group, targets)
 
+    def transaction_coordinator(self, transactional_id: str) -> int:
+        """Return the node that coordinates a transactional id; -1 for none."""
+        return self._cluster.transactions_partition(transactional_id).leader
+
+    def move_transaction_coordinator(self, transactional_id: str, node_id: int) -> None:
+        """Make another node the coordinator of a transactional id.
+
+        It becomes the leader of the id's partition of ``__transaction_state``, and so
+        coordinates every other id of that partition, too.
+
+        Raises:
+            ValueError: the node is not up.
+        """
+        partition = self._cluster.transactions_partition(transactional_id)
+        self.move_leader((partition.topic, partition.index), node_id)
+
+    def transaction(self, transactional_id: str) -> OpenTransaction | None:
+        """Return the transactions of an id; None if it is not known."""
+        return self._transactions().find(transactional_id)
+
+    def open_transactions(self) -> list[OpenTransaction]:
+        """Return the transactions that have begun and are not complete, by id."""
+        found = self._transactions().all()
+        return [one for one in found if one.state.startswith(("Ongoing", "Prepare"))]
+
+    def unstable_since(self, topic_partition: tuple[str, int]) -> Mapping[int, int]:
+        """Return the first offsets of a partition's open transactions.
+
+        Returns:
+            The offsets by producer id: those of hanging transactions, too.
+
+        Raises:
+            ValueError: there is no such partition.
+        """
+        partition = self._partition(*topic_partition)
+        partition.open()
+        return partition.producers.open_transactions
+
+    def last_stable_offset(self, topic_partition: tuple[str, int]) -> int:
+        """Return the offset up to which a partition has no open transaction.
+
+        Raises:
+            ValueError: there is no such partition.
+        """
+        return self._partition(*topic_partition).last_stable_offset
+
+    def time_out_transaction(self, transactional_id: str) -> None:
+        """Abort an open transaction now, as if its time had run out.
+
+        Raises:
+            KeyError: the id has no open transaction.
+        """
+        self._transactions().time_out(transactional_id)
+
+    def set_producer_epoch(self, transactional_id: str, epoch: int) -> None:
+        """Set the epoch of a transactional id, to see what happens where they end.
+
+        Its producer has to be initialised after it.
+
+        Raises:
+            KeyError: the id is not known, or has an open transaction.
+        """
+        self._transactions().set_epoch(transactional_id, epoch)
+
+    def delay_markers(
+        self, seconds: float | None, topic_partition: tuple[str, int] | None = None
+    ) -> None:
+        """Set how long after the end of a transaction its markers are written.
+
+        It applies to transactions that end from now on. Until its markers are written,
+        a transaction's records are not stable, and a next transaction is refused with
+        CONCURRENT_TRANSACTIONS.
+
+        Args:
+            seconds: the time, by the clock of the event loop; None for the default of
+                2 ms.
+            topic_partition: for this partition alone.
+        """
+        self._transactions().delay_markers(seconds, topic_partition)
+
+    def write_markers(self) -> None:
+        """Write now the markers of all transactions that have ended.
+
+        Those wait on whose partition has no leader, or one that is paused.
+        """
+        self._transactions().write_markers()
+
+    def set_feature(self, name: str, level: int) -> None:
+        """Set the finalized level of a feature: ``transaction.version``, 0 to 2.
+
+        ApiVersions reports it with a higher epoch; open connections are not told.
+
+        Raises:
+            ValueError: there is no such feature or level.
+        """
+        self._cluster.set_feature(name, level)
+
     def shrink_isr(self, topic_partition: tuple[str, int], node_id: int) -> None:
         """Remove a follower from the in-sync replicas, as if it had become too slow.
 
@@ -188,7 +338,9 @@ class Control:
         Raises:
             ValueError: there is no such partition.
         """
-        return self._partition(*topic_partition).producers.epochs
+        partition = self._partition(*topic_partition)
+        partition.open()
+        return partition.producers.epochs
 
     def fence_producer(self, producer_id: int) -> int:
         """Make a producer's current epoch too old in every partition.
@@ -204,15 +356,16 @@ class Control:
     def skip_time(self, seconds: float) -> None:
         """Move the clocks of all nodes forward; what is due by then happens now.
 
-        Sessions of group members time out, retention and compaction run, and the
-        metadata delay passes. The delays of faults and the waits of fetches are not
-        affected.
+        Sessions of group members and transactions time out, retention and compaction
+        run, and the metadata delay passes. The delays of faults and markers and the
+        waits of fetches are not affected.
 
         Raises:
             ValueError: ``seconds`` is negative.
         """
         self._cluster.clock.skip(seconds)
         self._groups().clock_moved()
+        self._transactions().clock_moved()
         self._cluster.flush()
         self._cluster.tidy()
 

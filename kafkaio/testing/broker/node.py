@@ -203,6 +203,7 @@ class Node:
         """Accept connections and requests, and answer none until ``resume``."""
         self._end_pause()
         self.is_paused = True
+        self.cluster.paused.add(self.node_id)
 
     def in_pause(self, seconds: float, call: Callable[[], None]) -> None:
         """Call a function once the current pause has lasted ``seconds`` seconds."""
@@ -217,6 +218,7 @@ class Node:
 
     def _end_pause(self) -> None:
         self.is_paused = False
+        self.cluster.paused.discard(self.node_id)
         if self._pause_timer is not None:
             self._pause_timer.cancel()
             self._pause_timer = None

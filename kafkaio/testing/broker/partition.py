@@ -6,21 +6,23 @@ from collections.abc import Callable, Iterable
 from math import inf
 from uuid import UUID
 
+from kafkaio._records.control import ControlType, EndTxnMarker, control_batch
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Buffer
 from kafkaio.testing.broker.batches import (
+    batches_of,
     check_sent,
-    headers_of,
     keyless_records,
+    marker_of,
     only_batch,
     producer_of,
 )
-from kafkaio.testing.broker.producers import ProducerBatch, ProducerStates
+from kafkaio.testing.broker.producers import Marker, ProducerBatch, ProducerStates
 from kafkaio.testing.broker.refusal import Malformed, Refusal
 from kafkaio.testing.broker.settings import TopicSettings
-from kafkaio.testing.log import Appended, Log, LogError
+from kafkaio.testing.log import AbortedTransaction, Appended, Log, LogError
 
 __all__ = ["NO_LEADER", "Partition"]
 
@@ -31,7 +33,7 @@ _REBUILD_BYTES = 1 << 20
 class Partition:
     """One partition. Its replicas share one log: replication takes no time here.
 
-    So the high watermark and the last stable offset are the end of the log. For a
+    So the high watermark is the end of the log. For a
     replica that falls out of sync, the end of the log at that moment is remembered if
     the topic allows unclean elections (``unclean.leader.election.enable``): when that
     replica becomes the leader, the log is truncated to it.
@@ -94,18 +96,39 @@ class Partition:
             self._restore_producers(self._log)
         return self._log
 
+    def open(self) -> None:
+        """Open the log, if it is not open, and restore the producers from it."""
+        _ = self.log
+
     def _restore_producers(self, log: Log) -> None:
-        """Restore the state of producers from the batches in the log."""
+        """Restore the state of producers from a snapshot and the batches after it.
+
+        The aborted transactions among them are found, too.
+        """
         offset = log.start_offset
+        self.producers.clear()
+        snapshot = log.read_snapshot()
+        if snapshot is not None and snapshot[0] >= offset:
+            offset = snapshot[0]
+            self.producers.restore(snapshot[1])
+        since = offset
+        aborted: list[AbortedTransaction] = []
         while offset < log.end_offset:
             data = log.read(offset, _REBUILD_BYTES)
             if not data:  # compaction removed the last batches
-                return
-            for header in headers_of(data):
+                break
+            for header, raw in batches_of(data):
                 offset = header.last_offset + 1
                 producer = producer_of(header)
-                if producer is not None:
+                if header.is_control:
+                    marker = marker_of(header, raw)
+                    if marker is not None:
+                        ended = self.producers.ended(marker, header.base_offset)
+                        aborted += [] if ended is None else [ended]
+                elif producer is not None:
                     self.producers.appended(producer, header.base_offset, -1)
+        log.restore_aborted(since, aborted)
+        log.producers = self.producers.image
 
     @property
     def start_offset(self) -> int:
@@ -116,6 +139,17 @@ class Partition:
     def high_watermark(self) -> int:
         """The offset up to which consumers can read."""
         return self.log.end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset up to which there is no record of an open transaction."""
+        log = self.log
+        unstable = self.producers.first_unstable
+        return log.end_offset if unstable is None else max(unstable, log.start_offset)
+
+    def fetchable(self, isolation_level: int) -> int:
+        """The offset up to which a client can read at an isolation level."""
+        return self.last_stable_offset if isolation_level else self.high_watermark
 
     @property
     def is_leader_known(self) -> bool:
@@ -198,6 +232,7 @@ class Partition:
             self._check_keys(records)
         producer = producer_of(header)
         if producer is not None:
+            self.open()
             found = self._check_sequence(producer)
             if found is not None:
                 return found
@@ -235,6 +270,30 @@ class Partition:
             self.producers.appended(producer, found.base_offset, found.log_append_time)
         self.wake()
         return found
+
+    def append_marker(self, marker: Marker) -> int:
+        """Append the marker that ends a producer's transaction; return its offset.
+
+        Raises:
+            Refusal: INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED.
+        """
+        log = self.log
+        self.producers.check_marker(marker)
+        kind = ControlType.COMMIT if marker.is_commit else ControlType.ABORT
+        batch = control_batch(
+            EndTxnMarker(kind, marker.coordinator_epoch),
+            producer_id=marker.producer_id,
+            producer_epoch=marker.epoch,
+            timestamp=marker.timestamp,
+        )
+        found = log.append(
+            batch, leader_epoch=self.leader_epoch, now_ms=marker.timestamp
+        )
+        aborted = self.producers.ended(marker, found.base_offset)
+        if aborted is not None:
+            log.add_aborted(aborted)
+        self.wake()
+        return found.base_offset
 
     def delete_records(self, before: int) -> int:
         """Move the start of the log up to an offset; return the start.
@@ -290,7 +349,6 @@ class Partition:
         then.
         """
         self.log.truncate_to(self._ends.pop(node_id, self.log.end_offset))
-        self.producers.clear()
         self._restore_producers(self.log)
         self.isr = [node_id]
 
@@ -311,13 +369,14 @@ class Partition:
             return
         before = log.start_offset
         log.apply_retention(now_ms)
-        log.compact(now_ms)
+        log.compact(now_ms, up_to=self.last_stable_offset)
         if log.start_offset != before:
             self.wake()
 
     def close(self) -> None:
         """Close the log; it is opened again on next use."""
         if self._log is not None:
+            self._log.write_snapshot()
             self._log.close()
             self._log = None
         self.wake()

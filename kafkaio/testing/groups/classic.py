@@ -379,6 +379,37 @@ class ClassicGroup:
             member.renew_session(now)
         return ErrorCode.NONE
 
+    def check_transactional_commit(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        *,
+        is_strict: bool,
+    ) -> ErrorCode:
+        """Check a commit in a transaction: whoever names no member is not fenced.
+
+        Args:
+            member_id: empty for none.
+            instance_id: None for none.
+            generation: -1 for none.
+            is_strict: whether a member and its generation have to be named together,
+                as since Kafka 3; before, each is checked only if it is named.
+        """
+        names_member = bool(member_id) or instance_id is not None
+        if not names_member and generation < 0:
+            return ErrorCode.NONE
+        if generation < 0 and self.state is State.EMPTY:
+            return ErrorCode.NONE
+        if names_member or is_strict:
+            member, error = self._find(member_id, instance_id)
+            if member is None:
+                return error
+        is_checked = is_strict or generation >= 0
+        if is_checked and generation != self.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        return ErrorCode.NONE
+
     def leave(self, member_id: str, instance_id: str | None, now: float) -> ErrorCode:
         """Remove a member; a static one can be named by its instance id alone."""
         if not member_id and instance_id is not None:

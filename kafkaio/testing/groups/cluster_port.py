@@ -7,18 +7,44 @@ the groups whose names hash to it. Its leader coordinates them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
-from kafkaio._records.batch import read_batches
-from kafkaio._records.builder import encode_batch
+from kafkaio._records.builder import BatchBuilder, encode_batch
+from kafkaio.testing.broker.batches import batches_of, marker_of, producer_of
 from kafkaio.testing.broker.cluster import OFFSETS_TOPIC, Cluster
 from kafkaio.testing.broker.partition import Partition
+from kafkaio.testing.log import BatchHeader, read_header
+from kafkaio.testing.log.segment import decode
 
-__all__ = ["BrokerClusterPort", "ClusterPort", "KeyValue"]
+__all__ = ["BrokerClusterPort", "ClusterPort", "Ended", "KeyValue", "Stored"]
 
 #: A record of a shard; a value of None deletes what was written for the key.
 KeyValue: TypeAlias = tuple[bytes, bytes | None]
+
+
+class Stored(NamedTuple):
+    """A record that was read from a shard.
+
+    Attributes:
+        key: its key.
+        value: its value; None deletes what was written for the key.
+        offset: its offset.
+        producer_id: the producer in whose transaction it was written; -1 for none.
+    """
+
+    key: bytes
+    value: bytes | None
+    offset: int = -1
+    producer_id: int = -1
+
+
+class Ended(NamedTuple):
+    """The end of a producer's transaction in a shard."""
+
+    producer_id: int
+    is_commit: bool
+
 
 _READ_BYTES = 1 << 20
 
@@ -38,11 +64,24 @@ class ClusterPort(Protocol):
         """Return the node that coordinates a shard's groups, -1 for none."""
         ...
 
-    def write(self, shard: int, records: Sequence[KeyValue], now_ms: int) -> None:
-        """Append records to a shard."""
+    def write(
+        self,
+        shard: int,
+        records: Sequence[KeyValue],
+        now_ms: int,
+        producer: tuple[int, int] | None = None,
+    ) -> int:
+        """Append records to a shard; return the offset of the first.
+
+        Args:
+            shard: the shard.
+            records: the records.
+            now_ms: the wall clock.
+            producer: producer id and epoch of the transaction that they belong to.
+        """
         ...
 
-    def read(self, shard: int) -> Iterator[KeyValue]:
+    def read(self, shard: int) -> Iterator[Stored | Ended]:
         """Read what was appended to a shard, oldest first."""
         ...
 
@@ -85,12 +124,26 @@ class BrokerClusterPort:
         """Return the node that leads the shard's partition, -1 for none."""
         return self._shard(shard).leader
 
-    def write(self, shard: int, records: Sequence[KeyValue], now_ms: int) -> None:
-        """Append records to a shard, in one batch."""
-        batch = encode_batch((now_ms, key, value, ()) for key, value in records)
-        self._shard(shard).append(batch, now_ms)
+    def write(
+        self,
+        shard: int,
+        records: Sequence[KeyValue],
+        now_ms: int,
+        producer: tuple[int, int] | None = None,
+    ) -> int:
+        """Append records to a shard, in one batch; return the offset of the first."""
+        partition = self._shard(shard)
+        rows = ((now_ms, key, value, ()) for key, value in records)
+        if producer is None:
+            return partition.append(encode_batch(rows), now_ms).base_offset
+        builder = BatchBuilder(target_size=2**31 - 1, transactional=True)
+        for row in rows:
+            builder.try_append(*row)
+        batch = builder.build(producer_id=producer[0], producer_epoch=producer[1])
+        written = producer_of(read_header(batch))
+        return partition.append(batch, now_ms, written).base_offset
 
-    def read(self, shard: int) -> Iterator[KeyValue]:
+    def read(self, shard: int) -> Iterator[Stored | Ended]:
         """Read what was appended to a shard, oldest first."""
         log = self._shard(shard).log
         offset = log.start_offset
@@ -98,11 +151,14 @@ class BrokerClusterPort:
             data = log.read(offset, _READ_BYTES)
             if not data:
                 return
-            for batch in read_batches(data):
-                for record in batch.decode("", shard, offset):
-                    if record.key is not None:
-                        yield record.key, record.value
-                offset = batch.last_offset + 1
+            for header, raw in batches_of(data):
+                if header.is_control:
+                    marker = marker_of(header, raw)
+                    if marker is not None:
+                        yield Ended(marker.producer_id, marker.is_commit)
+                else:
+                    yield from _records(header, raw, offset)
+                offset = header.next_offset
 
     def topic_id(self, name: str) -> UUID | None:
         """Return a topic's id, None if nodes know of no such topic."""
@@ -122,3 +178,10 @@ class BrokerClusterPort:
     def topic_names(self) -> list[str]:
         """Return the names of all topics, internal ones included."""
         return [one.name for one in self._cluster.visible()]
+
+
+def _records(header: BatchHeader, raw: bytes, start_offset: int) -> Iterator[Stored]:
+    producer_id = header.producer_id if header.is_transactional else -1
+    for record in decode(raw, start_offset):
+        if record.key is not None:
+            yield Stored(record.key, record.value, record.offset, producer_id)

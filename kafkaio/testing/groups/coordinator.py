@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from math import inf
 
 from kafkaio._runtime.clock import now as loop_now
@@ -23,6 +24,7 @@ from kafkaio.testing.broker.cluster import OFFSETS_TOPIC, Cluster
 from kafkaio.testing.broker.configs import GROUP
 from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.testing.broker.partition import Partition
+from kafkaio.testing.broker.producers import Marker
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups import mixed
 from kafkaio.testing.groups.classic import ClassicGroup
@@ -354,17 +356,39 @@ class GroupCoordinator:
                 self._journal.commit(group_id, {place: None})
         return offsets
 
-    def commit(self, group_id: str, positions: dict[Place, Committed]) -> None:
-        """Commit offsets; create the group if it does not exist."""
+    def commit(
+        self,
+        group_id: str,
+        positions: dict[Place, Committed],
+        producer: tuple[int, int] | None = None,
+    ) -> None:
+        """Commit offsets; create the group if it does not exist.
+
+        Args:
+            group_id: the group.
+            positions: the offsets.
+            producer: producer id and epoch, if the offsets are part of a transaction:
+                they are pending until its marker is written (`end_transaction`).
+        """
         if group_id not in self.groups:
             self.groups[group_id] = ClassicGroup(group_id, self.config, self.wall_ms())
         offsets = self.offsets.setdefault(group_id, Offsets())
-        for place, committed in positions.items():
-            offsets.put(place, committed)
-        self._journal.commit(group_id, positions)
+        first = self._journal.commit(group_id, positions, producer)
+        for number, (place, committed) in enumerate(positions.items()):
+            written = replace(committed, written=first + number)
+            if producer is None:
+                offsets.put(place, written)
+            else:
+                offsets.put_pending(producer[0], place, written)
         if self._expiry is None and not self._is_closed:
             loop = asyncio.get_running_loop()
             self._expiry = loop.call_later(_EXPIRY_SECONDS, self._check_expiry)
+
+    def end_transaction(self, shard: int, producer_id: int, *, commit: bool) -> None:
+        """Commit or drop the pending offsets of a producer in a shard."""
+        for group_id, offsets in self.offsets.items():
+            if self.cluster.shard_of(group_id) == shard:
+                offsets.end_transaction(producer_id, commit=commit)
 
     def _check_expiry(self) -> None:
         # The next commit starts the timer again.
@@ -399,7 +423,7 @@ class GroupCoordinator:
             offsets = self.offsets_of(group_id)
             for place in offsets.expired(now_ms, retention_ms, since, subscribed):
                 self.forget(group_id, place)
-            if not offsets and not group.members:
+            if not offsets and not offsets.has_pending and not group.members:
                 self.delete(group_id)
 
     # Inside
@@ -468,7 +492,7 @@ class GroupCoordinator:
 
 
 class _Follower:
-    """Tells a coordinator of every new leader in the offsets topic.
+    """Tells a coordinator of every new leader and marker in the offsets topic.
 
     It is one of the cluster's callbacks; `coordinator_of` finds the coordinator by it.
     """
@@ -480,6 +504,12 @@ class _Follower:
         del before
         if partition.topic == OFFSETS_TOPIC:
             self.coordinator.moved(partition.index)
+
+    def marker_written(self, partition: Partition, marker: Marker) -> None:
+        if partition.topic == OFFSETS_TOPIC:
+            self.coordinator.end_transaction(
+                partition.index, marker.producer_id, commit=marker.is_commit
+            )
 
 
 def coordinator_of(cluster: Cluster) -> GroupCoordinator:
@@ -501,6 +531,8 @@ def coordinator_of(cluster: Cluster) -> GroupCoordinator:
             cluster.configs.of(GROUP, group)
         ),
     )
-    cluster.leader_changed.append(_Follower(coordinator))
+    follower = _Follower(coordinator)
+    cluster.leader_changed.append(follower)
+    cluster.marker_written.append(follower.marker_written)
     cluster.configs_changed.append(coordinator.configs_changed)
     return coordinator

@@ -7,13 +7,19 @@ new and changed records, and tombstones for keys that are gone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.testing.groups import kip848_records as kip848_records
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import State
-from kafkaio.testing.groups.cluster_port import ClusterPort, KeyValue
+from kafkaio.testing.groups.cluster_port import (
+    ClusterPort,
+    Ended,
+    KeyValue,
+    Stored,
+)
 from kafkaio.testing.groups.kip848 import Kip848Group
 from kafkaio.testing.groups.kip848_records import Kind
 from kafkaio.testing.groups.offsets import Committed, Offsets, Place
@@ -99,21 +105,40 @@ class Journal:
         self._write(group_id, [*((key, None) for key in gone), *changed])
 
     def commit(
-        self, group_id: str, positions: Mapping[Place, Committed | None]
-    ) -> None:
-        """Write committed offsets; None deletes one."""
-        self._write(
+        self,
+        group_id: str,
+        positions: Mapping[Place, Committed | None],
+        producer: tuple[int, int] | None = None,
+    ) -> int:
+        """Write committed offsets, of which None deletes one.
+
+        Args:
+            group_id: the group.
+            positions: the offsets.
+            producer: producer id and epoch, if they are part of a transaction.
+
+        Returns:
+            The offset of the first record; -1 if there is none.
+        """
+        return self._write(
             group_id,
             [
                 (offset_key(group_id, place), offset_value(one) if one else None)
                 for place, one in positions.items()
             ],
+            producer,
         )
 
-    def _write(self, group_id: str, records: list[KeyValue]) -> None:
-        if records:
-            shard = self._cluster.shard_of(group_id)
-            self._cluster.write(shard, records, self._wall_ms())
+    def _write(
+        self,
+        group_id: str,
+        records: list[KeyValue],
+        producer: tuple[int, int] | None = None,
+    ) -> int:
+        if not records:
+            return -1
+        shard = self._cluster.shard_of(group_id)
+        return self._cluster.write(shard, records, self._wall_ms(), producer)
 
     def read(
         self, shard: int, config: GroupConfig, now: float
@@ -124,21 +149,28 @@ class Journal:
         """
         records: dict[str, dict[bytes, bytes]] = {}
         offsets: dict[str, Offsets] = {}
-        for key, value in self._cluster.read(shard):
-            found = read_key(key)
+        for stored in self._cluster.read(shard):
+            if isinstance(stored, Ended):
+                for positions in offsets.values():
+                    positions.end_transaction(
+                        stored.producer_id, commit=stored.is_commit
+                    )
+                continue
+            found = read_key(stored.key)
             if found is None:
                 continue
             group_id, place = found
+            key, value = stored.key, stored.value
             if place is not None:
                 positions = offsets.setdefault(group_id, Offsets())
-                positions.drop(place)
-                if value is not None:
-                    positions.put(place, read_offset(value))
+                _apply(positions, place, stored)
             elif value is not None:
                 records.setdefault(group_id, {})[key] = value
             else:
                 records.get(group_id, {}).pop(key, None)
+        pending = {name for name, of in offsets.items() if of.has_pending}
         known = {name for name, of in (records | offsets).items() if len(of)}
+        known |= pending
         groups = [
             self._restored(group_id, records.get(group_id, {}), config, now)
             for group_id in sorted(known)
@@ -164,6 +196,18 @@ class Journal:
             restore(classic, read_group(records[key]), now)
             self._written[group_id] = {key: (classic, classic.changes)}
         return classic
+
+
+def _apply(positions: Offsets, place: Place, stored: Stored) -> None:
+    value = stored.value
+    if value is None:
+        positions.drop(place)
+        return
+    committed = replace(read_offset(value), written=stored.offset)
+    if stored.producer_id >= 0:
+        positions.put_pending(stored.producer_id, place, committed)
+    else:
+        positions.put(place, committed)
 
 
 def _rank(key: bytes) -> int:

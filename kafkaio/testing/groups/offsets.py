@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 from uuid import UUID
 
@@ -26,6 +26,7 @@ class Committed:
             (up to version 4); then the group's retention does not apply.
         topic_id: id of the topic, if it is known. A topic that is created again under
             the same name has no committed offsets.
+        written: offset of its record in the offsets topic; -1 if it has none yet.
     """
 
     offset: int
@@ -34,13 +35,19 @@ class Committed:
     timestamp: int
     expires: int | None = None
     topic_id: UUID | None = None
+    written: int = field(default=-1, compare=False)
 
 
 class Offsets:
-    """The committed offsets of a group, by partition."""
+    """The committed offsets of a group, by partition.
+
+    Those of a transaction are pending until it has ended. If it commits, the record
+    that was written later counts, be it the transaction's or a plain commit's.
+    """
 
     def __init__(self) -> None:
         self._places: dict[Place, Committed] = {}
+        self._pending: dict[int, dict[Place, Committed]] = {}
 
     def __len__(self) -> int:
         return len(self._places)
@@ -51,6 +58,30 @@ class Offsets:
     def put(self, place: Place, committed: Committed) -> None:
         """Set the committed offset of a partition; it may be lower than before."""
         self._places[place] = committed
+
+    def put_pending(self, producer_id: int, place: Place, committed: Committed) -> None:
+        """Set the offset that a producer's open transaction commits."""
+        self._pending.setdefault(producer_id, {})[place] = committed
+
+    def end_transaction(self, producer_id: int, *, commit: bool) -> bool:
+        """End a producer's transaction; return whether offsets were pending in it."""
+        pending = self._pending.pop(producer_id, None)
+        if pending is None:
+            return False
+        for place, committed in pending.items():
+            before = self._places.get(place)
+            if commit and (before is None or before.written < committed.written):
+                self._places[place] = committed
+        return True
+
+    def is_pending(self, place: Place) -> bool:
+        """Whether an open transaction commits an offset for a partition."""
+        return any(place in places for places in self._pending.values())
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether any open transaction commits offsets."""
+        return bool(self._pending)
 
     def get(self, place: Place) -> Committed | None:
         """Return the committed offset of a partition; None for none."""
@@ -92,6 +123,7 @@ class Offsets:
             place
             for place in self.places()
             if place[0] not in kept
+            and not self.is_pending(place)
             and now_ms >= _end(self._places[place], retention_ms, since_ms)
         ]
 

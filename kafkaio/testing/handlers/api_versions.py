@@ -20,7 +20,7 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _FIRST_WITH_SOFTWARE: Final = 3
 _FIRST_WITH_FROM_ZERO: Final = 4
 # The features since 4.0: name, lowest level, highest level.
-_FEATURES: Final = (("group.version", 0, 1),)
+_FEATURES: Final = (("group.version", 0, 1), ("transaction.version", 0, 2))
 
 
 async def handle(
@@ -45,9 +45,13 @@ async def handle(
             for name, low, high in _FEATURES
             if low > 0 or version >= _FIRST_WITH_FROM_ZERO
         ]
-        response.finalized_features_epoch = 1
+        levels = {"group.version": 1} | node.cluster.features
+        response.finalized_features_epoch = node.cluster.features_epoch
         response.finalized_features = [
-            FinalizedFeatureKey(name=name, min_version_level=1, max_version_level=high)
-            for name, _, high in _FEATURES
+            FinalizedFeatureKey(
+                name=name, min_version_level=level, max_version_level=level
+            )
+            for name, level in levels.items()
+            if level > 0
         ]
     return response

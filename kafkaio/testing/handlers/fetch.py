@@ -1,7 +1,8 @@
 """Fetch, versions 4 to 18 (KIP-227, KIP-320, KIP-392, KIP-516 for ids, KIP-951).
 
-For consumers only: replicas share one log and do not fetch. There are no transactions,
-so both isolation levels read up to the high watermark.
+For consumers only: replicas share one log and do not fetch. With isolation level 1
+(read committed) an answer ends at the last stable offset, and names the aborted
+transactions in what it has.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.fetch import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
@@ -23,6 +25,7 @@ from kafkaio.protocol.messages.fetch import (
     PartitionData,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.batches import batches_of
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import NO_LEADER, Partition
@@ -202,18 +205,39 @@ class _Call:
                 self._hint(data, partition, refusal.code)
             return _Answer(key, asked, data, partition)
         data.high_watermark = partition.high_watermark
-        data.last_stable_offset = partition.high_watermark
+        data.last_stable_offset = partition.last_stable_offset
         data.log_start_offset = partition.start_offset
         if self.request.isolation_level:
             data.aborted_transactions = []
         data.preferred_read_replica = self._nearest(partition)
         if data.preferred_read_replica < 0 and not diverges:
             room = min(left, asked.max_bytes)
-            if asked.offset < partition.high_watermark and (min_one or room > 0):
-                data.records = partition.log.read(
-                    asked.offset, max(room, 0), min_one=min_one
-                )
+            end = partition.fetchable(self.request.isolation_level)
+            if asked.offset < end and (min_one or room > 0):
+                self._take(partition, asked.offset, end, data, max(room, 0), min_one)
         return _Answer(key, asked, data, partition)
+
+    def _take(
+        self,
+        partition: Partition,
+        offset: int,
+        end: int,
+        data: PartitionData,
+        room: int,
+        min_one: bool,  # noqa: FBT001
+    ) -> None:
+        log = partition.log
+        records = log.read(offset, room, min_one=min_one, up_to=end)
+        data.records = records
+        if not self.request.isolation_level or not records:
+            return
+        *_, (last, _) = batches_of(records)
+        data.aborted_transactions = [
+            AbortedTransaction(
+                producer_id=one.producer_id, first_offset=one.first_offset
+            )
+            for one in log.aborted_between(offset, last.next_offset)
+        ]
 
     def _find(self, key: PartitionKey) -> Partition:
         topic_key, index = key

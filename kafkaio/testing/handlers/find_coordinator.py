@@ -1,7 +1,8 @@
-"""FindCoordinator, versions 0 to 6, for groups (KIP-699).
+"""FindCoordinator, versions 0 to 6, for groups and transactional ids (KIP-699).
 
 A group belongs to the leader of the partition of ``__consumer_offsets`` that its name
-hashes to. Transactions and share groups have no coordinator here.
+hashes to, a transactional id to that of ``__transaction_state``. Share groups have no
+coordinator here.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ async def handle(
     request: FindCoordinatorRequest,
     connection: ServerConnection,
 ) -> FindCoordinatorResponse:
-    """Return the coordinators of groups."""
+    """Return the coordinators of groups or of transactional ids."""
     if header.request_api_version >= _FIRST_WITH_SEVERAL:
         return FindCoordinatorResponse(
             coordinators=[
@@ -55,17 +56,14 @@ def _find(
     code = connection.error_for(key)
     if code is not None:
         return _none(key, code, None)
-    if key_type == _TRANSACTION:
-        return _none(
-            key,
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-            "this broker has no transactions",
-        )
-    if key_type != _GROUP:
+    if key_type not in {_GROUP, _TRANSACTION}:
         return _none(
             key, ErrorCode.INVALID_REQUEST, f"unknown coordinator type {key_type}"
         )
-    partition = node.cluster.offsets_partition(key)
+    if key_type == _GROUP:
+        partition = node.cluster.offsets_partition(key)
+    else:
+        partition = node.cluster.transactions_partition(key)
     if partition.leader == NO_LEADER:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, None)
     peer = node.broker.nodes[partition.leader]

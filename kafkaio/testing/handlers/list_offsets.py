@@ -38,7 +38,7 @@ async def handle(
             ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=[
-                    _one(node, topic.name, asked, connection)
+                    _one(node, topic.name, asked, connection, request.isolation_level)
                     for asked in topic.partitions
                 ],
             )
@@ -53,7 +53,11 @@ async def handle(
 
 
 def _one(
-    node: Node, topic: str, asked: ListOffsetsPartition, connection: ServerConnection
+    node: Node,
+    topic: str,
+    asked: ListOffsetsPartition,
+    connection: ServerConnection,
+    isolation_level: int,
 ) -> ListOffsetsPartitionResponse:
     result = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     try:
@@ -61,17 +65,21 @@ def _one(
         connection.check(topic, partition.index)
         partition.check_epoch(asked.current_leader_epoch, node.node_id)
         partition.check_leader(node.node_id)
-        _look_up(partition, asked.timestamp, result)
+        end = partition.fetchable(isolation_level)
+        _look_up(partition, asked.timestamp, end, result)
     except Refusal as refusal:
         result.error_code = refusal.code
     return result
 
 
 def _look_up(
-    partition: Partition, timestamp: int, result: ListOffsetsPartitionResponse
+    partition: Partition,
+    timestamp: int,
+    end: int,
+    result: ListOffsetsPartitionResponse,
 ) -> None:
     if timestamp == _LATEST:
-        result.offset = partition.high_watermark
+        result.offset = end
         result.leader_epoch = partition.leader_epoch
     elif timestamp in {_EARLIEST, _EARLIEST_LOCAL}:
         result.offset = partition.start_offset
@@ -85,5 +93,5 @@ def _look_up(
             if timestamp == _MAX_TIMESTAMP
             else log.offset_for_timestamp(timestamp)
         )
-        if found is not None:
+        if found is not None and found.offset < end:
             result.offset, result.timestamp, result.leader_epoch = found

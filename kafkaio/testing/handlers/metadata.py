@@ -15,7 +15,7 @@ from kafkaio.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.cluster import OFFSETS_TOPIC, Topic
+from kafkaio.testing.broker.cluster import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Topic
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import NO_LEADER, Partition
@@ -158,6 +158,9 @@ def _create(node: Node, name: str) -> ErrorCode:
         return not_yet
     if name == OFFSETS_TOPIC:
         cluster.offsets_partition("")
+        return not_yet
+    if name == TRANSACTIONS_TOPIC:
+        cluster.transactions_partition("")
         return not_yet
     factor = min(node.broker.default_replication_factor, len(cluster.live))
     try:

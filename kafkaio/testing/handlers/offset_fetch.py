@@ -50,6 +50,7 @@ async def handle(
             one,
             fault or coordinator.refuse(node.node_id, one.group_id),
             version,
+            require_stable=request.require_stable,
         )
         for one in asked
     ]
@@ -113,6 +114,8 @@ def _group(
     asked: OffsetFetchRequestGroup,
     error: ErrorCode,
     version: int,
+    *,
+    require_stable: bool,
 ) -> OffsetFetchResponseGroup:
     answer = OffsetFetchResponseGroup(group_id=asked.group_id)
     answer.error_code = error or _check(coordinator, asked)
@@ -122,7 +125,9 @@ def _group(
     cluster = coordinator.cluster
     if asked.topics is None:
         answer.topics = [
-            _topic(offsets, name, cluster.topic_id(name), partitions)
+            _topic(
+                offsets, name, cluster.topic_id(name), partitions, stable=require_stable
+            )
             for name, partitions in offsets.topics().items()
             if version < 10 or cluster.topic_id(name) is not None
         ]
@@ -132,13 +137,24 @@ def _group(
         if version >= 10:
             name = cluster.topic_name(topic.topic_id)
         answer.topics.append(
-            _topic(offsets, name, topic.topic_id, topic.partition_indexes)
+            _topic(
+                offsets,
+                name,
+                topic.topic_id,
+                topic.partition_indexes,
+                stable=require_stable,
+            )
         )
     return answer
 
 
 def _topic(
-    offsets: Offsets, name: str | None, topic_id: UUID | None, partitions: Sequence[int]
+    offsets: Offsets,
+    name: str | None,
+    topic_id: UUID | None,
+    partitions: Sequence[int],
+    *,
+    stable: bool,
 ) -> OffsetFetchResponseTopics:
     answer = OffsetFetchResponseTopics(name=name or "")
     if topic_id is not None:
@@ -146,13 +162,16 @@ def _topic(
     for index in partitions:
         found = None if name is None else offsets.get((name, index))
         committed = found or _NOTHING
+        code = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.NONE
+        if stable and name is not None and offsets.is_pending((name, index)):
+            committed, code = _NOTHING, ErrorCode.UNSTABLE_OFFSET_COMMIT
         answer.partitions.append(
             OffsetFetchResponsePartitions(
                 partition_index=index,
                 committed_offset=committed.offset,
                 committed_leader_epoch=committed.leader_epoch,
                 metadata=committed.metadata,
-                error_code=ErrorCode.UNKNOWN_TOPIC_ID if name is None else 0,
+                error_code=code,
             )
         )
     return answer

@@ -1,14 +1,16 @@
 """Produce, versions 3 to 13 (KIP-98, KIP-467, KIP-951, KIP-516 for ids).
 
-Advertised as 0 to 13, as Kafka does because old librdkafka versions need it.
-Transactional batches are refused.
+Advertised as 0 to 13, as Kafka does because old librdkafka versions need it. Since
+version 12 the leader adds a transaction's partitions at its coordinator (KIP-890).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import Buffer
 from kafkaio.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -21,13 +23,18 @@ from kafkaio.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.batches import batch_of, only_batch
+from kafkaio.testing.broker.cluster import Topic
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import NO_LEADER, Partition
+from kafkaio.testing.broker.producers import ProducerBatch
 from kafkaio.testing.broker.refusal import Malformed, Refusal
 
 _FIRST_WITH_IDS: Final = 13
 _FIRST_WITH_HINTS: Final = 10
+_FIRST_TO_ABORT: Final = 11
+_FIRST_WITH_BUMP: Final = 12
 # The errors with which Kafka does not return the log start offset.
 _WITHOUT_START: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -51,22 +58,74 @@ class _Call:
         self.connection = connection
         self.response = ProduceResponse()
         self.failed = False
+        self.refused: Mapping[tuple[str, int], Refusal] = {}
+
+    async def admit(self, request: ProduceRequest) -> None:
+        """Have the coordinator asked about the transactional batches of a request."""
+        batches = [
+            (partition, batch)
+            for data in request.topic_data
+            for part in data.partition_data
+            if (partition := self._find(data, part)) is not None
+            and (batch := self._transactional(partition, part)) is not None
+        ]
+        if not batches:
+            return
+        if request.transactional_id is None:
+            code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            self.refused = {
+                (found.topic, found.index): Malformed(code)
+                for data in request.topic_data
+                for part in data.partition_data
+                if (found := self._find(data, part)) is not None
+            }
+            return
+        # Imported on first use, as the handlers are.
+        from kafkaio.testing.transactions.verification import Speaker, admit
+
+        speaker = Speaker(
+            request.transactional_id,
+            self.version >= _FIRST_WITH_BUMP,
+            self.version >= _FIRST_TO_ABORT,
+        )
+        self.refused = await admit(self.node.cluster, speaker, batches)
+
+    def _transactional(
+        self, partition: Partition, part: PartitionProduceData
+    ) -> ProducerBatch | None:
+        """The batch for a partition, if it is transactional and for this leader."""
+        try:
+            header = only_batch(_records_of(part))
+            if not header.is_transactional:
+                return None
+            self.connection.check(partition.topic, partition.index)
+            partition.check_leader(self.node.node_id)
+        except Refusal:
+            # It is refused for this when it is appended.
+            return None
+        return batch_of(header)
+
+    def _topic(self, data: TopicProduceData) -> Topic | None:
+        cluster = self.node.cluster
+        if self.version >= _FIRST_WITH_IDS:
+            return cluster.known_by_id(data.topic_id)
+        return cluster.known(data.name)
+
+    def _find(
+        self, data: TopicProduceData, part: PartitionProduceData
+    ) -> Partition | None:
+        topic = self._topic(data)
+        if topic is None or not 0 <= part.index < len(topic.partitions):
+            return None
+        return topic.partitions[part.index]
 
     def topic(self, data: TopicProduceData) -> None:
-        cluster = self.node.cluster
-        by_id = self.version >= _FIRST_WITH_IDS
-        topic = (
-            cluster.known_by_id(data.topic_id) if by_id else cluster.known(data.name)
-        )
+        absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if self.version >= _FIRST_WITH_IDS and self._topic(data) is None:
+            absent = ErrorCode.UNKNOWN_TOPIC_ID
         answer = TopicProduceResponse(name=data.name, topic_id=data.topic_id)
         for part in data.partition_data:
-            found = None
-            if topic is not None and 0 <= part.index < len(topic.partitions):
-                found = topic.partitions[part.index]
-            absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if topic is None and by_id:
-                absent = ErrorCode.UNKNOWN_TOPIC_ID
-            result = self.partition(part, found, absent)
+            result = self.partition(part, self._find(data, part), absent)
             self.failed = self.failed or result.error_code != ErrorCode.NONE
             answer.partition_responses.append(result)
         self.response.responses.append(answer)
@@ -81,19 +140,20 @@ class _Call:
         if partition is None:
             self._refuse(result, Refusal(absent), None)
             return result
-        records = part.records or b""
-        # Records come in several pieces only in a request that is to be sent.
-        assert isinstance(records, bytes | bytearray | memoryview)
+        records = _records_of(part)
+        place = (partition.topic, partition.index)
         try:
-            self.connection.check(partition.topic, partition.index)
+            self.connection.check(*place)
             partition.check_leader(self.node.node_id)
+            if self.refused and (refusal := self.refused.get(place)) is not None:
+                raise refusal
             now_ms = self.node.clock.wall_ms()
-            place = partition.produce(records, self.acks, now_ms)
+            written = partition.produce(records, self.acks, now_ms)
         except Refusal as refusal:
             self._refuse(result, refusal, partition)
         else:
-            result.base_offset = place.base_offset
-            result.log_append_time_ms = place.log_append_time
+            result.base_offset = written.base_offset
+            result.log_append_time_ms = written.log_append_time
             result.log_start_offset = partition.start_offset
         return result
 
@@ -136,6 +196,13 @@ class _Call:
             )
 
 
+def _records_of(part: PartitionProduceData) -> Buffer:
+    records = part.records or b""
+    # Records come in several pieces only in a request that is to be sent.
+    assert isinstance(records, bytes | bytearray | memoryview)
+    return records
+
+
 async def handle(
     node: Node,
     header: RequestHeader,
@@ -144,6 +211,7 @@ async def handle(
 ) -> ProduceResponse | None:
     """Append batches. With acks=0 there is no answer; errors close the connection."""
     call = _Call(node, header.request_api_version, request.acks, connection)
+    await call.admit(request)
     for data in request.topic_data:
         call.topic(data)
     if request.acks == 0:

@@ -2,8 +2,9 @@
 
 `Log` is the log of one partition. It consists of segments (``segment``), each a file
 of batches with two indexes (``index``). Leader epochs are in ``epochs``, the checks of
-what is appended in ``admission``, compaction in ``cleaner``, and what happens when a
-log is opened in ``recovery``. ``storage`` says what a power cut can do to a file.
+what is appended in ``admission``, aborted transactions and snapshots of producers in
+``transactions``, compaction in ``cleaner``, and what happens when a log is opened in
+``recovery``. ``storage`` says what a power cut can do to a file.
 """
 
 from kafkaio.testing.log.config import LogConfig
@@ -17,6 +18,7 @@ from kafkaio.testing.log.errors import (
     LogError,
     OffsetOutOfRangeError,
 )
+from kafkaio.testing.log.formats import AbortedTransaction, ProducerEntry
 from kafkaio.testing.log.header import BatchHeader, read_header
 from kafkaio.testing.log.log import Appended, Log, SegmentInfo, TimestampOffset
 from kafkaio.testing.log.storage import (
@@ -27,6 +29,7 @@ from kafkaio.testing.log.storage import (
 )
 
 __all__ = [
+    "AbortedTransaction",
     "Appended",
     "BatchHeader",
     "BatchListTooLargeError",
@@ -41,6 +44,7 @@ __all__ = [
     "LogError",
     "MemoryStorage",
     "OffsetOutOfRangeError",
+    "ProducerEntry",
     "SegmentInfo",
     "Storage",
     "StoredFile",

@@ -1,13 +1,15 @@
 """Compaction: keeps the newest record of each key, the newest batch of each producer.
 
 The batch of a producer is kept, without records if necessary, because its header is
-what is known of the producer's sequence numbers after a restart.
+what is known of the producer's sequence numbers after a restart. Records of aborted
+transactions are removed; no other record is removed for their sake. Control batches
+stay.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from kafkaio._records._impl import crc32c
 from kafkaio._records._layout import (
@@ -23,6 +25,7 @@ from kafkaio._records._layout import (
 from kafkaio._records.compression import Compression, Compressor
 from kafkaio.testing.log.config import LogConfig
 from kafkaio.testing.log.epochs import LeaderEpochs
+from kafkaio.testing.log.header import BatchHeader
 from kafkaio.testing.log.recovery import CLEANED_SUFFIX
 from kafkaio.testing.log.segment import (
     MAX_RELATIVE,
@@ -109,6 +112,7 @@ class Cleaner:
         storage: the files of the log.
         config: the configs of the log.
         now_ms: the time, in milliseconds since the epoch.
+        is_aborted: tells whether a batch is part of an aborted transaction.
 
     Attributes:
         next_horizon: when the next of the remaining tombstones can be removed.
@@ -116,6 +120,7 @@ class Cleaner:
 
     __slots__ = (
         "_config",
+        "_is_aborted",
         "_newest",
         "_now_ms",
         "_producers",
@@ -123,9 +128,16 @@ class Cleaner:
         "next_horizon",
     )
 
-    def __init__(self, storage: Storage, config: LogConfig, now_ms: int) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        config: LogConfig,
+        now_ms: int,
+        is_aborted: Callable[[BatchHeader], bool] = lambda header: False,
+    ) -> None:
         self._storage = storage
         self._config = config
+        self._is_aborted = is_aborted
         self._now_ms = now_ms
         self._newest: dict[bytes, int] = {}
         self._producers: dict[int, int] = {}
@@ -176,14 +188,14 @@ class Cleaner:
     def _learn(self, segments: Sequence[Segment], cleanable: Sequence[Segment]) -> None:
         for segment in cleanable:
             for batch in segment.batches():
-                if batch.header.is_control:
+                if batch.header.is_control or self._is_aborted(batch.header):
                     continue
                 for record in decode(batch.raw):
                     if record.key is not None:
                         self._newest[record.key] = record.offset
         for segment in segments:
             for batch in segment.batches():
-                if batch.header.producer_id >= 0:
+                if batch.header.producer_id >= 0 and not batch.header.is_control:
                     producer = batch.header.producer_id
                     self._producers[producer] = batch.header.last_offset
 
@@ -201,6 +213,8 @@ class Cleaner:
         records = decode(batch.raw)
         is_past = horizon is not None and horizon <= self._now_ms
         kept = [r for r in records if self._is_kept(r, is_past=is_past)]
+        if self._is_aborted(header):
+            kept = []
         if not kept and self._producers.get(header.producer_id) != header.last_offset:
             return None
         has_tombstones = any(record.value is None for record in kept)
@@ -217,7 +231,7 @@ class Cleaner:
         return rewrite(batch, kept, horizon)
 
     def _is_kept(self, record: Record, *, is_past: bool) -> bool:
-        if record.key is None or self._newest[record.key] > record.offset:
+        if record.key is None or self._newest.get(record.key, -1) > record.offset:
             return False
         return record.value is not None or not is_past
 

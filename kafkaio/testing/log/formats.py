@@ -1,9 +1,9 @@
-"""Readers of Kafka's other files of a log: producer snapshots, aborted transactions."""
+"""Kafka's other files of a log: producer snapshots, aborted transactions."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kafkaio._records._impl import crc32c
@@ -11,6 +11,8 @@ from kafkaio._records._impl import crc32c
 __all__ = [
     "AbortedTransaction",
     "ProducerEntry",
+    "encode_producer_snapshot",
+    "encode_transaction_index",
     "read_producer_snapshot",
     "read_transaction_index",
 ]
@@ -100,3 +102,15 @@ def read_transaction_index(data: bytes) -> Iterator[AbortedTransaction]:
         if version != _ABORTED_VERSION:
             raise ValueError(f"a transaction index has version {version}")
         yield AbortedTransaction._make(fields)
+
+
+def encode_producer_snapshot(entries: Sequence[ProducerEntry]) -> bytes:
+    """Return the content of a ``.snapshot`` file."""
+    rows = b"".join(_PRODUCER.pack(*entry) for entry in entries)
+    body = _COUNT.pack(len(entries)) + rows
+    return _SNAPSHOT.pack(_SNAPSHOT_VERSION, crc32c(memoryview(body))) + body
+
+
+def encode_transaction_index(entries: Iterable[AbortedTransaction]) -> bytes:
+    """Return the content of a ``.txnindex`` file, or a part of it."""
+    return b"".join(_ABORTED.pack(_ABORTED_VERSION, *entry) for entry in entries)

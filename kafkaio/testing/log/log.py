@@ -8,6 +8,7 @@ leaves a log that can be opened: comments say how.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -21,9 +22,11 @@ from kafkaio.testing.log.errors import (
     InvalidBatchError,
     OffsetOutOfRangeError,
 )
+from kafkaio.testing.log.formats import AbortedTransaction, ProducerEntry
 from kafkaio.testing.log.recovery import Recovery, recover, write_start
 from kafkaio.testing.log.segment import MAX_RELATIVE, Segment
 from kafkaio.testing.log.storage import Storage
+from kafkaio.testing.log.transactions import AbortedTransactions, Snapshots
 
 __all__ = ["Appended", "Log", "SegmentInfo", "TimestampOffset"]
 
@@ -82,20 +85,25 @@ class Log:
 
     Attributes:
         config: its configs; can be replaced at any time.
+        producers: returns the state of all producers; a snapshot of it is written
+            whenever a segment is complete.
         recovery: what `open` found and repaired.
     """
 
     __slots__ = (
+        "_aborted",
         "_bases",
         "_cleaned_to",
         "_dirty_since_ms",
         "_epochs",
         "_next_horizon",
         "_segments",
+        "_snapshots",
         "_start_offset",
         "_storage",
         "_unflushed",
         "config",
+        "producers",
         "recovery",
     )
 
@@ -111,6 +119,9 @@ class Log:
         # The end of the last pass of `compact`; unknown after a truncation.
         self._cleaned_to = 0
         self._next_horizon = NO_HORIZON
+        self.producers: Callable[[], list[ProducerEntry]] = list
+        self._aborted = AbortedTransactions(storage, self._bases)
+        self._snapshots = Snapshots(storage)
 
     @classmethod
     def open(cls, storage: Storage, config: LogConfig, now_ms: int) -> Self:
@@ -249,6 +260,7 @@ class Log:
         self._set_segments((*self._segments, fresh))
         self._storage.sync()
         self._unflushed = 0
+        self.write_snapshot()
 
     def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
         interval = self.config.index_interval_bytes
@@ -281,6 +293,37 @@ class Log:
         self._segments[-1].seal()
         for segment in self._segments:
             segment.close()
+
+    # Transactions
+
+    def write_snapshot(self) -> None:
+        """Write a snapshot of the producers at the end of the log."""
+        self._snapshots.write(self.end_offset, self.producers())
+        self._snapshots.tidy(self._bases)
+
+    def read_snapshot(self) -> tuple[int, list[ProducerEntry]] | None:
+        """Return the newest snapshot with its offset; None if there is none."""
+        return self._snapshots.newest(self.end_offset)
+
+    def aborted_between(self, start: int, end: int) -> list[AbortedTransaction]:
+        """The aborted transactions with an offset from ``start`` up to ``end``."""
+        return self._aborted.between(start, end)
+
+    def add_aborted(self, entry: AbortedTransaction) -> None:
+        """Record a transaction whose abort marker was appended last."""
+        self._aborted.add(entry, self._bases[-1])
+
+    def restore_aborted(
+        self, since: int, entries: Iterable[AbortedTransaction]
+    ) -> None:
+        """Replace the aborted transactions whose marker is at ``since`` or later."""
+        kept = [one for one in self._aborted.entries if one.last_offset < since]
+        self._aborted.replace((*kept, *entries), self._bases, self.end_offset)
+
+    def _rearrange(self) -> None:
+        """Write the files of aborted transactions anew after a change of segments."""
+        if self._aborted.entries:
+            self.restore_aborted(self.end_offset, ())
 
     # Reading
 
@@ -389,6 +432,7 @@ class Log:
             segment.remove()
             # One by one, so that a power cut cannot leave a gap between two segments.
             self._storage.sync()
+        self._rearrange()
 
     def truncate_to(self, offset: int) -> None:
         """Remove ``offset`` and everything after it, as a follower that has diverged.
@@ -410,6 +454,7 @@ class Log:
             self._storage.sync()
         kept[-1].truncate_to(offset)
         self._set_segments(tuple(kept))
+        self._rearrange()
         if self.end_offset < self._start_offset:
             # The batch that contained the start was removed.
             self.truncate_fully(self._start_offset)
@@ -428,6 +473,7 @@ class Log:
         write_start(self._storage, start_offset)
         self._set_segments((self._new_segment(start_offset, created_ms),))
         self._storage.sync()
+        self._rearrange()
         self._epochs.truncate_end(0)
         self._epochs.save()
 
@@ -476,7 +522,8 @@ class Log:
 
         Tombstones stay for ``delete_retention_ms`` after the first pass that meets
         them. The newest batch of each producer stays, without records if necessary.
-        Offsets never change. Control records and aborted records stay.
+        Offsets never change. Control records stay; aborted records are removed, and
+        never replace an older record.
 
         Args:
             now_ms: the time.
@@ -489,7 +536,7 @@ class Log:
         if not self.config.is_compacted:
             return False
         limit = self.end_offset if up_to is None else up_to
-        cleaner = Cleaner(self._storage, self.config, now_ms)
+        cleaner = Cleaner(self._storage, self.config, now_ms, self._aborted.covers)
         cleanable = cleaner.cleanable(self._segments, limit)
         end = cleanable[-1].next_offset if cleanable else 0
         if end == self._cleaned_to and now_ms < self._next_horizon:
@@ -499,4 +546,5 @@ class Log:
         left = cleaner.cleanable(segments, limit)
         self._cleaned_to = left[-1].next_offset if left else 0
         self._next_horizon = cleaner.next_horizon
+        self._rearrange()
         return is_changed

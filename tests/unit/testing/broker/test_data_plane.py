@@ -140,12 +140,6 @@ async def test_idempotence() -> None:
         assert values(data_back.records) == [b"a", b"b", b"c"]
 
 
-async def test_transactions_are_refused_for_good() -> None:
-    async with started() as (_, caller):
-        answer = await caller.call(InitProducerIdRequest(transactional_id="t"), 5)
-        assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-
-
 async def test_acks_zero_has_no_answer_and_an_error_closes_the_connection() -> None:
     async with started(topics={"t": 1}) as (broker, caller):
         caller.send(produce("t", 0, batch(), acks=0), 12)

@@ -44,11 +44,39 @@ async def test_versions_are_reported(version: int) -> None:
         told = {k.api_key: (k.min_version, k.max_version) for k in response.api_keys}
         assert told[ApiKey.PRODUCE] == (0, 13)
         assert told[ApiKey.FETCH] == (4, 18)
-        assert ApiKey.END_TXN not in told
+        assert {
+            api: told[api]
+            for api in told
+            if "TXN" in ApiKey(api).name or "TRANS" in ApiKey(api).name
+        } == {
+            ApiKey.ADD_PARTITIONS_TO_TXN: (0, 5),
+            ApiKey.ADD_OFFSETS_TO_TXN: (0, 4),
+            ApiKey.END_TXN: (0, 5),
+            ApiKey.WRITE_TXN_MARKERS: (1, 2),
+            ApiKey.TXN_OFFSET_COMMIT: (0, 5),
+            ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
+            ApiKey.LIST_TRANSACTIONS: (0, 2),
+        }
         if version >= 3:
             levels = {f.name: f.max_version_level for f in response.finalized_features}
-            assert levels == {"group.version": 1}
+            assert levels == {"group.version": 1, "transaction.version": 2}
             assert bool(response.supported_features) == (version >= 4)
+
+
+async def test_a_level_that_changes_has_a_higher_epoch() -> None:
+    async with started(features={"transaction.version": 1}) as (broker, caller):
+        for level, epoch in [(1, 1), (2, 2), (0, 3)]:
+            broker.control.set_feature("transaction.version", level)
+            response = await caller.call(ask(), 4)
+            assert response.finalized_features_epoch == epoch
+            levels = {f.name: f.max_version_level for f in response.finalized_features}
+            assert levels.get("transaction.version", 0) == level
+        with pytest.raises(ValueError, match="must be 0 to 2"):
+            broker.control.set_feature("transaction.version", 3)
+        with pytest.raises(ValueError, match="is not one of"):
+            broker.control.set_feature("metadata.version", 20)
+    with pytest.raises(ValueError, match="has none"):
+        Broker(as_version="3.9", features={"transaction.version": 1})
 
 
 async def test_a_version_that_is_not_known_is_answered_in_version_zero() -> None:

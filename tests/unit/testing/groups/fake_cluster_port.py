@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from uuid import UUID, uuid5
 
-from kafkaio.testing.groups.cluster_port import KeyValue
+from kafkaio.testing.groups.cluster_port import Ended, KeyValue, Stored
 
 NAMESPACE = UUID(int=1)
 
@@ -25,11 +25,19 @@ class FakeClusterPort:
     def coordinator(self, shard: int) -> int:
         return self.leader
 
-    def write(self, shard: int, records: Sequence[KeyValue], now_ms: int) -> None:
+    def write(
+        self,
+        shard: int,
+        records: Sequence[KeyValue],
+        now_ms: int,
+        producer: tuple[int, int] | None = None,
+    ) -> int:
         self.records += records
+        return len(self.records) - len(records)
 
-    def read(self, shard: int) -> Iterator[KeyValue]:
-        return iter(self.records)
+    def read(self, shard: int) -> Iterator[Stored | Ended]:
+        for offset, (key, value) in enumerate(self.records):
+            yield Stored(key, value, offset)
 
     def topic_id(self, name: str) -> UUID | None:
         return uuid5(NAMESPACE, name) if name in self.topics else None

@@ -1,0 +1,40 @@
+"""AddOffsetsToTxn, versions 0 to 4 (KIP-98)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafkaio.protocol.messages.add_offsets_to_txn import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.handlers._transactions import fencing_code
+from kafkaio.testing.transactions.coordinator import coordinator_of
+
+_FIRST_WITH_FENCED: Final = 2
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: AddOffsetsToTxnRequest,
+    connection: ServerConnection,
+) -> AddOffsetsToTxnResponse:
+    """Add the partition of a group's offsets to the transaction."""
+    del connection
+    coordinator = coordinator_of(node.cluster)
+    code = coordinator.refuse(node.node_id, request.transactional_id)
+    if not code:
+        partition = node.cluster.offsets_partition(request.group_id)
+        code = coordinator.add(
+            request.transactional_id,
+            (request.producer_id, request.producer_epoch),
+            [(partition.topic, partition.index)],
+            0,
+        )
+    return AddOffsetsToTxnResponse(
+        error_code=fencing_code(code, header, _FIRST_WITH_FENCED)
+    )

@@ -1,0 +1,55 @@
+"""DescribeTransactions, version 0 (KIP-664)."""
+
+from __future__ import annotations
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.transactions.coordinator import coordinator_of
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: DescribeTransactionsRequest,
+    connection: ServerConnection,
+) -> DescribeTransactionsResponse:
+    """Describe the transactions that this node coordinates."""
+    del header
+    return DescribeTransactionsResponse(
+        transaction_states=[
+            _describe(node, name, connection) for name in request.transactional_ids
+        ]
+    )
+
+
+def _describe(node: Node, name: str, connection: ServerConnection) -> TransactionState:
+    coordinator = coordinator_of(node.cluster)
+    code = connection.error_for(name)
+    if not code:
+        code = coordinator.refuse(node.node_id, name)
+        code = code if name else ErrorCode.INVALID_REQUEST
+    found = coordinator.transactions.get(name)
+    if not code and found is None:
+        code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    if code or found is None:
+        return TransactionState(transactional_id=name, error_code=code)
+    topics: dict[str, TopicData] = {}
+    for topic, index in sorted(found.partitions):
+        topics.setdefault(topic, TopicData(topic=topic)).partitions.append(index)
+    return TransactionState(
+        transactional_id=name,
+        transaction_state=found.state.label,
+        transaction_timeout_ms=found.timeout_ms,
+        transaction_start_time_ms=found.started_ms,
+        producer_id=found.producer_id,
+        producer_epoch=found.epoch,
+        topics=list(topics.values()),
+    )

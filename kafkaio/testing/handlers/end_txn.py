@@ -1,0 +1,45 @@
+"""EndTxn, versions 0 to 5 (KIP-98, KIP-890): answered before the markers are written.
+
+The version says which protocol the producer speaks, whatever the cluster's level.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafkaio.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.handlers._transactions import fencing_code
+from kafkaio.testing.transactions.coordinator import coordinator_of
+from kafkaio.testing.transactions.transaction import BUMPING
+
+_FIRST_WITH_FENCED: Final = 2
+_FIRST_WITH_BUMP: Final = 5
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: EndTxnRequest,
+    connection: ServerConnection,
+) -> EndTxnResponse:
+    """Commit or abort the open transaction."""
+    del connection
+    bumps = header.request_api_version >= _FIRST_WITH_BUMP
+    coordinator = coordinator_of(node.cluster)
+    code = coordinator.refuse(node.node_id, request.transactional_id)
+    found = (-1, -1)
+    if not code:
+        code, found = coordinator.end(
+            request.transactional_id,
+            (request.producer_id, request.producer_epoch),
+            BUMPING if bumps else 0,
+            commit=request.committed,
+        )
+    return EndTxnResponse(
+        error_code=fencing_code(code, header, _FIRST_WITH_FENCED),
+        producer_id=found[0] if bumps else -1,
+        producer_epoch=found[1] if bumps else -1,
+    )

@@ -1,0 +1,54 @@
+"""ListTransactions, versions 0 to 2 (KIP-664, KIP-994, KIP-1152)."""
+
+from __future__ import annotations
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.groups.regex import InvalidPatternError, compile_re2
+from kafkaio.testing.transactions import transaction
+from kafkaio.testing.transactions.coordinator import coordinator_of
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: ListTransactionsRequest,
+    connection: ServerConnection,
+) -> ListTransactionsResponse:
+    """List the transactions that this node coordinates; an empty filter has all."""
+    del header, connection
+    known = {one.label for one in transaction.TransactionState}
+    try:
+        found = coordinator_of(node.cluster).led_by(node.node_id)
+        pattern = compile_re2(request.transactional_id_pattern or ".*")
+    except Refusal as refusal:
+        return ListTransactionsResponse(error_code=refusal.code)
+    except InvalidPatternError:
+        return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+    states, ids = set(request.state_filters), set(request.producer_id_filters)
+    now_ms, longer_than = node.clock.wall_ms(), request.duration_filter
+    return ListTransactionsResponse(
+        unknown_state_filters=[
+            one for one in request.state_filters if one not in known
+        ],
+        transaction_states=[
+            TransactionState(
+                transactional_id=one.transactional_id,
+                producer_id=one.producer_id,
+                transaction_state=one.state.label,
+            )
+            for one in found
+            if (not states or one.state.label in states)
+            and (not ids or one.producer_id in ids)
+            and (longer_than < 0 or now_ms - one.started_ms > longer_than)
+            and pattern.fullmatch(one.transactional_id)
+        ],
+    )

@@ -1,0 +1,158 @@
+"""TxnOffsetCommit, versions 0 to 5: offsets as part of a transaction (KIP-98, KIP-447).
+
+Whoever names no member is not fenced by the group at all. A named one has to be a
+member in the current generation or epoch; whether it owns the partitions is not
+checked, except for a former epoch of a KIP-848 member.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.producers import ProducerBatch
+from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.groups.classic import ClassicGroup
+from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing.groups.offsets import Committed, Place
+from kafkaio.testing.transactions.verification import Speaker, ask
+
+_FIRST_TO_ABORT: Final = 4
+_FIRST_WITH_BUMP: Final = 5
+# A leader that cannot verify is, for a group, an offsets partition that cannot be used.
+_COORDINATOR_CODES: Final = {
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE
+}
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: Request[Response],
+    connection: ServerConnection,
+) -> TxnOffsetCommitResponse:
+    """Serve one request; an error of the whole request goes to every partition."""
+    assert isinstance(request, TxnOffsetCommitRequest)
+    coordinator = coordinator_of(node.cluster)
+    cluster = coordinator.cluster
+    answer = TxnOffsetCommitResponse()
+    positions: dict[Place, Committed] = {}
+    accepted: list[TxnOffsetCommitResponsePartition] = []
+    for topic in request.topics:
+        answered = TxnOffsetCommitResponseTopic(name=topic.name)
+        answer.topics.append(answered)
+        count = cluster.partition_count(topic.name)
+        for one in topic.partitions:
+            code = connection.error_for(topic.name, one.partition_index)
+            if not code and not 0 <= one.partition_index < count:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            result = TxnOffsetCommitResponsePartition(
+                partition_index=one.partition_index, error_code=code or 0
+            )
+            answered.partitions.append(result)
+            if not code:
+                accepted.append(result)
+                positions[topic.name, one.partition_index] = _position(
+                    coordinator, topic.name, one
+                )
+    if positions:
+        code = _commit(node, header, request, coordinator, positions)
+        for result in accepted:
+            result.error_code = code
+    return answer
+
+
+def _position(
+    coordinator: GroupCoordinator, topic: str, one: TxnOffsetCommitRequestPartition
+) -> Committed:
+    return Committed(
+        one.committed_offset,
+        one.committed_leader_epoch,
+        one.committed_metadata or "",
+        coordinator.wall_ms(),
+        None,
+        coordinator.cluster.topic_id(topic),
+    )
+
+
+def _commit(
+    node: Node,
+    header: RequestHeader,
+    request: TxnOffsetCommitRequest,
+    coordinator: GroupCoordinator,
+    positions: dict[Place, Committed],
+) -> ErrorCode:
+    error = coordinator.refuse(node.node_id, request.group_id)
+    if not error:
+        error = _verify(node, header.request_api_version, request)
+    if not error:
+        error = _check(node, coordinator, request, positions)
+    if error:
+        return error
+    longest = coordinator.config.offset_metadata_max_bytes
+    if any(len(one.metadata) > longest for one in positions.values()):
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+    producer = (request.producer_id, request.producer_epoch)
+    coordinator.commit(request.group_id, positions, producer)
+    return ErrorCode.NONE
+
+
+def _verify(node: Node, version: int, request: TxnOffsetCommitRequest) -> ErrorCode:
+    """Verify or add the partition of the group's offsets, as its leader."""
+    cluster = node.cluster
+    bumps = version >= _FIRST_WITH_BUMP
+    if not bumps and not cluster.verifies_transactions:
+        return ErrorCode.NONE
+    partition = cluster.offsets_partition(request.group_id)
+    place = (partition.topic, partition.index)
+    producer = (request.producer_id, request.producer_epoch)
+    partition.open()
+    try:
+        batch = ProducerBatch(*producer, -1, 1, is_transactional=True)
+        if not partition.producers.begin_verification(batch, bumps=bumps):
+            return ErrorCode.NONE
+    except Refusal as refusal:
+        return refusal.code
+    speaker = Speaker(request.transactional_id, bumps, version >= _FIRST_TO_ABORT)
+    code = ask(cluster, speaker, producer, [place])[place]
+    return _COORDINATOR_CODES.get(code, code)
+
+
+def _check(
+    node: Node,
+    coordinator: GroupCoordinator,
+    request: TxnOffsetCommitRequest,
+    positions: dict[Place, Committed],
+) -> ErrorCode:
+    """Check that the producer speaks for a member, if it names one."""
+    group = coordinator.find(request.group_id)
+    member_id, epoch = request.member_id, request.generation_id
+    if group is None:
+        return ErrorCode.ILLEGAL_GENERATION if epoch >= 0 else ErrorCode.NONE
+    if isinstance(group, ClassicGroup):
+        is_strict = node.broker.release >= "3"
+        return group.check_transactional_commit(
+            member_id, request.group_instance_id, epoch, is_strict=is_strict
+        )
+    if not member_id and epoch < 0:
+        return ErrorCode.NONE
+    slots = frozenset(
+        (topic_id, index)
+        for topic, index in positions
+        if (topic_id := coordinator.cluster.topic_id(topic)) is not None
+    )
+    code = group.check_commit(member_id, epoch, slots)
+    if code == ErrorCode.STALE_MEMBER_EPOCH:
+        return ErrorCode.ILLEGAL_GENERATION
+    return code

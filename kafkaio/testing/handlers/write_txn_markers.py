@@ -1,0 +1,81 @@
+"""WriteTxnMarkers, versions 1 and 2 (KIP-98, KIP-664, KIP-890).
+
+For brokers, and for an operator who ends a hanging transaction.
+"""
+
+from __future__ import annotations
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.producers import Marker
+from kafkaio.testing.broker.refusal import Refusal
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: WriteTxnMarkersRequest,
+    connection: ServerConnection,
+) -> WriteTxnMarkersResponse:
+    """Write markers to the partitions that this node leads."""
+    del header
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=one.producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            WritableTxnMarkerPartitionResult(
+                                partition_index=index,
+                                error_code=_write(
+                                    node, one, (topic.name, index), connection
+                                ),
+                            )
+                            for index in topic.partition_indexes
+                        ],
+                    )
+                    for topic in one.topics
+                ],
+            )
+            for one in request.markers
+        ]
+    )
+
+
+def _write(
+    node: Node,
+    asked: WritableTxnMarker,
+    place: tuple[str, int],
+    connection: ServerConnection,
+) -> ErrorCode:
+    cluster = node.cluster
+    try:
+        connection.check(*place)
+        partition = cluster.require_partition(*place)
+        partition.check_leader(node.node_id)
+        cluster.write_marker(
+            partition,
+            Marker(
+                asked.producer_id,
+                asked.producer_epoch,
+                asked.transaction_result,
+                asked.coordinator_epoch,
+                asked.transaction_version,
+                cluster.clock.wall_ms(),
+            ),
+        )
+    except Refusal as refusal:
+        return refusal.code
+    return ErrorCode.NONE

@@ -1,0 +1,440 @@
+"""The transaction coordinators of a cluster: requests, timers, the log.
+
+A shard is one partition of ``__transaction_state`` with the transactional ids that
+hash to it; its leader coordinates them. A shard is read from the log at the broker's
+start and whenever its leader changes: then markers that may not have been written are
+written again, as by a real coordinator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from kafkaio._records.batch import read_batches
+from kafkaio._records.builder import encode_batch
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.testing.broker.cluster import TRANSACTIONS_TOPIC, Cluster
+from kafkaio.testing.broker.group_config import GroupConfig
+from kafkaio.testing.broker.partition import NO_LEADER, Partition
+from kafkaio.testing.broker.producers import Marker
+from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.transactions.markers import MarkerWriter
+from kafkaio.testing.transactions.records import (
+    read_key,
+    read_value,
+    transaction_key,
+    transaction_value,
+)
+from kafkaio.testing.transactions.transaction import (
+    TopicPartition,
+    Transaction,
+    TransactionState,
+)
+
+__all__ = ["TransactionCoordinator", "coordinator_of"]
+
+_READ_BYTES: Final = 1 << 20
+#: Kafka's configs of the times, and their defaults in milliseconds.
+_TIMEOUT_CHECK: Final = (
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+    10_000,
+)
+_EXPIRY_CHECK: Final = (
+    "transaction.remove.expired.transaction.cleanup.interval.ms",
+    3_600_000,
+)
+_EXPIRATION: Final = ("transactional.id.expiration.ms", 604_800_000)
+_LONGEST_TIMEOUT: Final = ("transaction.max.timeout.ms", 900_000)
+_NOBODY: Final = (-1, -1)
+
+
+class TransactionCoordinator:
+    """The transaction coordinators of all nodes in one object.
+
+    Requests of clients go through `refuse` first, which checks that the node they were
+    sent to is the coordinator of the id; leaders of partitions use `reach`.
+
+    Args:
+        cluster: the cluster.
+
+    Attributes:
+        transactions: the transactions of all loaded shards, by transactional id.
+        markers: writes the markers.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._now = cluster.clock.now
+        self._wall_ms = cluster.clock.wall_ms
+        self.transactions: dict[str, Transaction] = {}
+        self.markers = MarkerWriter(cluster)
+        self._ready_at: dict[int, float] = {}
+        self._loaded: set[int] = set()
+        self._loads: dict[int, asyncio.TimerHandle] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._next_timeout_check = self._now() + self._seconds(_TIMEOUT_CHECK)
+        self._next_expiry_check = self._now() + self._seconds(_EXPIRY_CHECK)
+        self._is_closed = False
+
+    def _seconds(self, config: tuple[str, int]) -> float:
+        return self._ms(config) / 1000
+
+    def _ms(self, config: tuple[str, int]) -> int:
+        name, default = config
+        return int(self._cluster.configs.in_force(name) or default)
+
+    # ---- shards ------------------------------------------------------------------
+
+    def _shard_of(self, transactional_id: str) -> Partition:
+        return self._cluster.transactions_partition(transactional_id)
+
+    def _shards(self) -> list[Partition]:
+        topic = self._cluster.topics.get(TRANSACTIONS_TOPIC)
+        return [] if topic is None else topic.partitions
+
+    def refuse(self, node_id: int, transactional_id: str) -> ErrorCode:
+        """Return why a node cannot serve a transactional id; NONE if it can."""
+        shard = self._shard_of(transactional_id)
+        if shard.leader != node_id:
+            return ErrorCode.NOT_COORDINATOR
+        return self._load_in_time(shard)
+
+    def reach(self, transactional_id: str) -> ErrorCode:
+        """Return why a leader cannot ask an id's coordinator now; NONE if it can."""
+        shard = self._shard_of(transactional_id)
+        if shard.leader == NO_LEADER or not self._cluster.acts(shard.leader):
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return self._load_in_time(shard)
+
+    @property
+    def _load_time(self) -> float:
+        return (self._cluster.group_config or GroupConfig()).load_time
+
+    def _load_in_time(self, shard: Partition) -> ErrorCode:
+        now = self._now()
+        if self._ready_at.setdefault(shard.index, now + self._load_time) > now:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        self._load(shard)
+        return ErrorCode.NONE
+
+    def load_all(self) -> None:
+        """Begin to load every shard, as nodes do when they start."""
+        for shard in self._shards():
+            self.moved(shard)
+
+    def moved(self, shard: Partition) -> None:
+        """Handle a change of a shard's coordinator: its transactions are loaded."""
+        self._loaded.discard(shard.index)
+        for transactional_id in list(self.transactions):
+            if self._shard_of(transactional_id) is shard:
+                self.markers.forget(transactional_id)
+                del self.transactions[transactional_id]
+        self._ready_at[shard.index] = self._now() + self._load_time
+        timer = self._loads.pop(shard.index, None)
+        if timer is not None:
+            timer.cancel()
+        if shard.leader != NO_LEADER and not self._is_closed:
+            loop = asyncio.get_running_loop()
+            self._loads[shard.index] = loop.call_later(
+                self._load_time, self._load_if_led, shard
+            )
+
+    def _load_if_led(self, shard: Partition) -> None:
+        self._loads.pop(shard.index, None)
+        if shard.leader != NO_LEADER:
+            self._load_in_time(shard)
+
+    def _load(self, shard: Partition) -> None:
+        if shard.index in self._loaded:
+            return
+        self._loaded.add(shard.index)
+        found: dict[str, Transaction] = {}
+        for key, value in _read(shard):
+            transactional_id = read_key(key)
+            if transactional_id is None:
+                continue
+            if value is None:
+                found.pop(transactional_id, None)
+            else:
+                found[transactional_id] = read_value(transactional_id, value)
+        self.transactions |= found
+        for transaction in found.values():
+            if transaction.state.is_prepared:
+                self._write_markers(transaction)
+        self._set_timer()
+
+    def _save(self, transaction: Transaction) -> None:
+        value = transaction_value(transaction, self._cluster.transaction_version)
+        self._write(transaction.transactional_id, value)
+
+    def _write(self, transactional_id: str, value: bytes | None) -> None:
+        now_ms = self._wall_ms()
+        batch = encode_batch([(now_ms, transaction_key(transactional_id), value, ())])
+        self._shard_of(transactional_id).append(batch, now_ms)
+
+    # ---- what producers ask for --------------------------------------------------
+
+    def initialise(
+        self, transactional_id: str, timeout_ms: int, expected: tuple[int, int] | None
+    ) -> tuple[ErrorCode, tuple[int, int]]:
+        """Handle InitProducerId.
+
+        An open transaction is aborted; until that is done the answer is
+        CONCURRENT_TRANSACTIONS.
+
+        Returns:
+            An error code, and the producer id and epoch.
+        """
+        if not 0 < timeout_ms <= self._ms(_LONGEST_TIMEOUT):
+            return ErrorCode.INVALID_TRANSACTION_TIMEOUT, _NOBODY
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None:
+            transaction = Transaction(transactional_id, self._cluster.new_producer_id())
+            self.transactions[transactional_id] = transaction
+        is_open = transaction.state is TransactionState.ONGOING
+        code = transaction.initialise(
+            expected, timeout_ms, self._cluster.new_producer_id, self._wall_ms()
+        )
+        if code:
+            if is_open and code == ErrorCode.CONCURRENT_TRANSACTIONS:
+                self.fence(transaction)
+            return code, _NOBODY
+        self._save(transaction)
+        return code, transaction.identity
+
+    def fence(self, transaction: Transaction) -> None:
+        """Abort an open transaction; its producer's epoch is too old from then on."""
+        transaction.fence(
+            self._cluster.transaction_version,
+            self._cluster.new_producer_id,
+            self._wall_ms(),
+        )
+        self._save(transaction)
+        self._write_markers(transaction)
+
+    def add(
+        self,
+        transactional_id: str,
+        producer: tuple[int, int],
+        partitions: Iterable[TopicPartition],
+        client_version: int,
+    ) -> ErrorCode:
+        """Add partitions to a transaction, which begins if it is not open."""
+        partitions = set(partitions)
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None:
+            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        code = transaction.check(*producer)
+        if not code and not transaction.has(partitions):
+            transaction.add(partitions, client_version, self._wall_ms())
+            self._save(transaction)
+            self._set_timer()
+        return code
+
+    def verify(
+        self,
+        transactional_id: str,
+        producer: tuple[int, int],
+        partition: TopicPartition,
+    ) -> ErrorCode:
+        """Check that a partition is in the open transaction."""
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None:
+            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        code = transaction.check(*producer)
+        if not code and not transaction.has([partition]):
+            return ErrorCode.TRANSACTION_ABORTABLE
+        return code
+
+    def end(
+        self,
+        transactional_id: str,
+        producer: tuple[int, int],
+        client_version: int,
+        *,
+        commit: bool,
+    ) -> tuple[ErrorCode, tuple[int, int]]:
+        """Handle EndTxn.
+
+        Returns:
+            An error code, and the producer id and epoch to continue with.
+        """
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None:
+            return ErrorCode.INVALID_PRODUCER_ID_MAPPING, _NOBODY
+        code = transaction.end(
+            producer,
+            client_version,
+            self._cluster.new_producer_id,
+            self._wall_ms(),
+            commit=commit,
+        )
+        if code:
+            return code, _NOBODY
+        continues_as = transaction.identity
+        if code is None:
+            self._save(transaction)
+            self._write_markers(transaction)
+        return ErrorCode.NONE, continues_as
+
+    # ---- markers -----------------------------------------------------------------
+
+    def _write_markers(self, transaction: Transaction) -> None:
+        if not transaction.partitions:
+            self._complete(transaction)
+            return
+        marker = Marker(
+            transaction.producer_id,
+            transaction.epoch,
+            transaction.state is TransactionState.PREPARE_COMMIT,
+            self._shard_of(transaction.transactional_id).leader_epoch,
+            transaction.client_version,
+        )
+
+        def written(place: TopicPartition) -> None:
+            transaction.partitions = transaction.partitions - {place}
+            if not transaction.partitions:
+                self._complete(transaction)
+
+        self.markers.write(
+            transaction.transactional_id, marker, transaction.partitions, written
+        )
+
+    def _complete(self, transaction: Transaction) -> None:
+        transaction.complete(self._wall_ms())
+        self._save(transaction)
+
+    # ---- time --------------------------------------------------------------------
+
+    def _set_timer(self) -> None:
+        """Set the timer for the next check, if there is anything to check for."""
+        if self._timer is not None or self._is_closed or not self.transactions:
+            return
+        self._pass_over()
+        due = self._next_expiry_check
+        states = (one.state for one in self.transactions.values())
+        if TransactionState.ONGOING in states:
+            due = min(due, self._next_timeout_check)
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(max(0.0, due - self._now()), self._tick)
+
+    def _pass_over(self) -> None:
+        """Skip the checks that were due while there was nothing to check for."""
+        now = self._now()
+        if self._next_timeout_check <= now:
+            interval = self._seconds(_TIMEOUT_CHECK)
+            passed = (now - self._next_timeout_check) // interval + 1
+            self._next_timeout_check += passed * interval
+
+    def _tick(self) -> None:
+        self._timer = None
+        self.clock_moved()
+
+    def clock_moved(self) -> None:
+        """Make the checks that are due by the broker's clock."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        now = self._now()
+        if self._next_timeout_check <= now:
+            self.abort_timed_out()
+            self._pass_over()
+        if self._next_expiry_check <= now:
+            self._next_expiry_check = now + self._seconds(_EXPIRY_CHECK)
+            self.expire()
+        self._set_timer()
+
+    def _coordinated(self) -> Iterator[Transaction]:
+        for transaction in list(self.transactions.values()):
+            leader = self._shard_of(transaction.transactional_id).leader
+            if leader != NO_LEADER and self._cluster.acts(leader):
+                yield transaction
+
+    def abort_timed_out(self) -> None:
+        """Abort the transactions that have been open for too long."""
+        now_ms = self._wall_ms()
+        for transaction in self._coordinated():
+            if transaction.is_timed_out(now_ms):
+                self.fence(transaction)
+
+    def expire(self) -> None:
+        """Delete the ids that have not been used for long and have nothing open."""
+        oldest = self._wall_ms() - self._ms(_EXPIRATION)
+        for transaction in self._coordinated():
+            is_open = transaction.state is TransactionState.ONGOING
+            if is_open or transaction.state.is_prepared:
+                continue
+            if transaction.updated_ms <= oldest:
+                del self.transactions[transaction.transactional_id]
+                self._write(transaction.transactional_id, None)
+
+    def set_epoch(self, transaction: Transaction, epoch: int) -> None:
+        """Set the epoch of an id whose transactions are complete."""
+        transaction.epoch = epoch
+        self._save(transaction)
+
+    # ---- looking -----------------------------------------------------------------
+
+    def led_by(self, node_id: int) -> list[Transaction]:
+        """Return the transactions that a node coordinates, sorted by id.
+
+        Raises:
+            Refusal: COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        for shard in self._shards():
+            if shard.leader == node_id and (error := self._load_in_time(shard)):
+                raise Refusal(error)
+        return [
+            one
+            for name, one in sorted(self.transactions.items())
+            if self._shard_of(name).leader == node_id
+        ]
+
+    def close(self) -> None:
+        """Stop every timer."""
+        self._is_closed = True
+        self.markers.close()
+        for timer in self._loads.values():
+            timer.cancel()
+        self._loads.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _read(shard: Partition) -> Iterator[tuple[bytes, bytes | None]]:
+    log = shard.log
+    offset = log.start_offset
+    while offset < log.end_offset:
+        data = log.read(offset, _READ_BYTES)
+        if not data:  # compaction removed the last batches
+            return
+        for batch in read_batches(data):
+            for record in batch.decode("", shard.index, offset):
+                if record.key is not None:
+                    yield record.key, record.value
+            offset = batch.last_offset + 1
+
+
+class _Follower:
+    """Tells a coordinator of every new leader of a shard."""
+
+    def __init__(self, coordinator: TransactionCoordinator) -> None:
+        self.coordinator = coordinator
+
+    def __call__(self, partition: Partition, before: int) -> None:
+        del before
+        if partition.topic == TRANSACTIONS_TOPIC:
+            self.coordinator.moved(partition)
+
+
+def coordinator_of(cluster: Cluster) -> TransactionCoordinator:
+    """Return the coordinator of a cluster; create it on the first call."""
+    for callback in cluster.leader_changed:
+        if isinstance(callback, _Follower):
+            return callback.coordinator
+    coordinator = TransactionCoordinator(cluster)
+    cluster.leader_changed.append(_Follower(coordinator))
+    return coordinator
