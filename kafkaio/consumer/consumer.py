@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import (
     AsyncIterator,
+    Callable,
     Collection,
     Coroutine,
     Iterable,
@@ -48,10 +49,16 @@ from kafkaio.consumer.rebalance.events import RevokeRequested
 from kafkaio.consumer.rebalance.feed import Rebalances
 from kafkaio.consumer.statistics import ConsumerStatistics
 from kafkaio.consumer.threaded.core import ThreadedCore
+from kafkaio.consumer.threaded.transactions import (
+    JoinedAcross,
+    TransactionOffsetsAcross,
+)
+from kafkaio.consumer.transactions import JoinedTransaction, TransactionOffsets
 from kafkaio.consumer.wanted import Topics, Wanted
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
+    KafkaError,
     PartitionLost,
 )
 from kafkaio.types import (
@@ -943,6 +950,58 @@ class Consumer(Closeable):
         """
         places = {partition_of(tp): _place_of(place) for tp, place in to.items()}
         await self._core.rewind(places, self._within(timeout))
+
+    # Transactions
+
+    def offsets_in_transaction(
+        self, what: ToCommit | None = None
+    ) -> TransactionOffsets | TransactionOffsetsAcross | None:
+        """Return what ``commit(what)`` would commit, for ``producer.transaction``.
+
+        It is not for programs: `Transaction.commit_offsets` calls it, with this
+        consumer. Without arguments, everything that was handed out so far counts as
+        done, as in `commit`. None if there is nothing to commit.
+
+        Args:
+            what: as for `commit`.
+
+        Raises:
+            UsageError: the consumer commits automatically, keeps its offsets outside
+                Kafka, or has no group; or as in `commit`.
+            PartitionLost: a partition is not assigned (any more).
+            ArgumentTypeError: ``what`` is nothing that can be committed.
+            ArgumentValueError: an offset is negative.
+            ClosedError: the consumer is not running.
+        """
+        return self._core.offsets_in_transaction(what)
+
+    def join_transaction(
+        self,
+        on_revoke: Callable[[], None],
+        on_lost: Callable[[KafkaError], None],
+    ) -> JoinedTransaction | JoinedAcross:
+        """Hold what is handed out from now on, for ``producer.transaction(consumer)``.
+
+        It is not for programs: a transaction calls it when it begins. From the first
+        record of a partition that is handed out, the partition is held, until the
+        transaction has ended, or until the group's deadline. What was handed out before
+        and is not finished is held as well. Until the transaction has ended, `commit`
+        of such a partition raises UsageError. A task that closes the consumer thereby
+        leaves the transaction that it began.
+
+        Args:
+            on_revoke: called, perhaps within this call, when a held partition is to be
+                revoked: the transaction should end soon. With ``io_thread`` it is
+                called a little later, in the user's event loop, like the other one.
+            on_lost: called with a `PartitionLost` when a held partition was lost: what
+                was handed out of it cannot be committed.
+
+        Raises:
+            UsageError: as `offsets_in_transaction`; or another transaction has the
+                consumer.
+            ClosedError: the consumer is not running.
+        """
+        return self._core.join_transaction(on_revoke, on_lost)
 
     # What rebalances do
 

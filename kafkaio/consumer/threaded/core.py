@@ -49,8 +49,12 @@ from kafkaio.consumer.threaded.iterators import (
     LaneCrossings,
     ReadCrossing,
 )
+from kafkaio.consumer.threaded.transactions import (
+    JoinedAcross,
+    TransactionOffsetsAcross,
+)
 from kafkaio.consumer.wanted import Wanted
-from kafkaio.errors import UsageError
+from kafkaio.errors import KafkaError, UsageError
 from kafkaio.types import Record, TopicPartition
 
 __all__ = ["ThreadedCore"]
@@ -315,6 +319,31 @@ class ThreadedCore:
         """Commit what the user has been handed by now, or what it names."""
         mark = mark or self._handoff.mark()
         await self.call(lambda: self._core.commit_for_user(what, within, mark))
+
+    # Transactions of a producer
+
+    def offsets_in_transaction(
+        self, what: ToCommit | None
+    ) -> TransactionOffsetsAcross | None:
+        """Return what ``commit(what)`` would commit, for a transaction."""
+        mark = self._handoff.mark()
+        found = self.ask(lambda: self._core.offsets_in_transaction(what, mark))
+        return None if found is None else TransactionOffsetsAcross(found, self)
+
+    def join_transaction(
+        self, on_revoke: Callable[[], None], on_lost: Callable[[KafkaError], None]
+    ) -> JoinedAcross:
+        """Begin to hold what is handed out; the callbacks run in the user's loop."""
+        thread = self.thread
+
+        def revoke() -> None:
+            thread.tell_owner(on_revoke)
+
+        def lost(error: KafkaError) -> None:
+            thread.tell_owner(lambda: on_lost(error))
+
+        joined = self.ask(lambda: self._core.join_transaction(revoke, lost))
+        return JoinedAcross(joined, self, self._handoff.mark, self._settle)
 
     # What rebalances do
 
