@@ -94,6 +94,7 @@ if TYPE_CHECKING:
     from kafkaio.consumer.stores.file import FileOffsetStore
     from kafkaio.consumer.stores.sqlite import SQLiteOffsetStore
     from kafkaio.consumer.stores.zookeeper import ZooKeeperOffsetStore
+    from kafkaio._exactly_once import exactly_once
     from kafkaio.producer import DeliveriesFailed, Delivery, Producer
     from kafkaio.protocol import messages
     from kafkaio.protocol.error_codes import ErrorCode
@@ -179,6 +180,7 @@ __all__ = [
     "ZooKeeperOffsetStore",
     "__version__",
     "accelerated",
+    "exactly_once",
     "messages",
 ]
 
@@ -223,6 +225,7 @@ _HOMES = {
     "DeliveriesFailed": ("kafkaio.producer", "DeliveriesFailed"),
     "Delivery": ("kafkaio.producer", "Delivery"),
     "Producer": ("kafkaio.producer", "Producer"),
+    "exactly_once": ("kafkaio._exactly_once", "exactly_once"),
     "messages": ("kafkaio.protocol.messages", ""),
     "ErrorCode": ("kafkaio.protocol.error_codes", "ErrorCode"),
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import (
     AsyncIterator,
+    Awaitable,
     Callable,
     Collection,
     Coroutine,
@@ -18,7 +19,8 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Final, Self, TypeAlias, Unpack
+from functools import partial
+from typing import Any, Final, Self, TypeAlias, TypeVar, Unpack, overload
 
 from kafkaio._arguments import (
     check_topic,
@@ -28,11 +30,13 @@ from kafkaio._arguments import (
     seconds_of,
     type_name,
 )
+from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering
 from kafkaio._net.transport import Dial
 from kafkaio._runtime.lifecycle import Closeable
+from kafkaio._runtime.observer import Observer
 from kafkaio.client.client import Client, cluster_of
 from kafkaio.client.cluster import Cluster
 from kafkaio.config import ConsumerConfig, ConsumerOptions
@@ -41,8 +45,10 @@ from kafkaio.config.signature import OptionsSignature
 from kafkaio.consumer.commit import ToCommit
 from kafkaio.consumer.core import Core
 from kafkaio.consumer.fetch.lookup import EARLIEST, LATEST
+from kafkaio.consumer.parallel.dead_letter import DeadLetter
 from kafkaio.consumer.parallel.lanes import LaneIterator
-from kafkaio.consumer.parallel.run import Handler, OnDead
+from kafkaio.consumer.parallel.ports import Transacting, Transacts
+from kafkaio.consumer.parallel.run import Handler, OnDead, Transactions
 from kafkaio.consumer.reading.iterators import BatchIterator, Poll, TableIterator
 from kafkaio.consumer.rebalance.callbacks import HeldCallbacks, PartitionsCallback
 from kafkaio.consumer.rebalance.events import RevokeRequested
@@ -69,7 +75,16 @@ from kafkaio.types import (
     TopicPartition,
 )
 
-__all__ = ["TABLE_ROWS", "Consumer", "ConsumerStatistics", "RewindTo", "ToCommit"]
+__all__ = [
+    "TABLE_ROWS",
+    "Consumer",
+    "ConsumerStatistics",
+    "RewindTo",
+    "ToCommit",
+    "observer_of",
+]
+
+TransactionT = TypeVar("TransactionT", bound=Transacting)
 
 #: Most rows of a table by default: making it takes about a millisecond.
 TABLE_ROWS: Final = 32_768
@@ -454,6 +469,7 @@ class Consumer(Closeable):
         """
         return self._core.lanes(self)
 
+    @overload
     async def run(
         self,
         handler: Handler,
@@ -462,6 +478,35 @@ class Consumer(Closeable):
         ordering: Ordering = "key",
         retry: Retry | None = None,
         dead_letter: OnDead | None = None,
+    ) -> None: ...
+
+    @overload
+    async def run(
+        self,
+        handler: Callable[[TransactionT, Record], Awaitable[object]],
+        *,
+        producer: Transacts[TransactionT],
+        concurrency: int = 100,
+        ordering: Ordering = "key",
+        retry: Retry | None = None,
+        dead_letter: DeadLetter
+        | Callable[[TransactionT, Record, Exception], Awaitable[object]]
+        | None = None,
+        max_records: int = 1000,
+        max_wait: float = 0.2,
+    ) -> None: ...
+
+    async def run(  # noqa: PLR0913
+        self,
+        handler: Callable[..., Awaitable[object]],
+        *,
+        concurrency: int = 100,
+        ordering: Ordering = "key",
+        retry: Retry | None = None,
+        dead_letter: Callable[..., Awaitable[object]] | None = None,
+        producer: Transacts[Any] | None = None,
+        max_records: int = 1000,
+        max_wait: float = 0.2,
     ) -> None:
         """Call a coroutine function with each record, many at a time.
 
@@ -484,8 +529,24 @@ class Consumer(Closeable):
         the handlers. A record whose handler was cancelled is not finished. What is not
         finished at the end is read again, by this consumer or by the next owner.
 
+        With a ``producer``, everything happens in its transactions, one after another:
+        ``handler(tx, record)`` sends by ``tx``, and what it sent is committed together
+        with the offset of the record, or not at all. Nothing is committed in any other
+        way. A transaction takes records until there are ``max_records`` of them, or
+        for ``max_wait`` seconds, or until the revocation of a partition is requested.
+        Then no further handler begins, those at work end, and the transaction is
+        committed. There is no transaction while there are no records. One that is
+        aborted, because a partition was lost or the brokers refused something, is
+        reported to the observer (``retrying``) and done again after a back-off, without
+        end. A handler that fails for good aborts its transaction, and so does
+        cancelling this call; everything in it is handed out again. What a failed
+        attempt of a handler has sent stays in the transaction, so a handler that is
+        tried again, or whose record goes to ``dead_letter``, should send last. Needs
+        ``enable_auto_commit=False``, and no ``io_thread``.
+
         Args:
-            handler: works on one record.
+            handler: works on one record; with a ``producer``, it gets the transaction
+                and the record.
             concurrency: most handlers that run at a time. Twice as many
                 records, but at least ``max_poll_records``, are taken at most.
             ordering: what never runs at the same time, but in the order of offsets:
@@ -495,13 +556,20 @@ class Consumer(Closeable):
             retry: which failed records are tried again, and when; None for none.
             dead_letter: called with a record, not deserialized, and the exception of
                 its last attempt; a `DeadLetter`, or any coroutine function. The record
-                is finished when it returns.
+                is finished when it returns. With a ``producer``, a `DeadLetter` writes
+                in the transaction, and a function gets the transaction first.
+            producer: a `Producer` with a ``transactional_id``, to work in transactions.
+            max_records: most records of a transaction.
+            max_wait: seconds for which a transaction takes records.
 
         Raises:
             Exception: what a handler raised last without a ``dead_letter``, or what
                 that raised. Nothing of its partition from that record on is committed.
             UsageError: another task reads, or nothing is subscribed to or assigned
-                (after `unsubscribe`, when what was begun is finished).
+                (after `unsubscribe`, when what was begun is finished); or the consumer
+                cannot take part in transactions (`join_transaction`).
+            Fenced: another producer has the ``transactional_id`` now.
+            OutcomeUnknown: it is not known whether a transaction was committed.
             ArgumentTypeError: an argument has the wrong type. A handler that is no
                 coroutine function is found with the first record, which is not
                 finished, whatever ``retry`` and ``dead_letter`` are.
@@ -520,7 +588,19 @@ class Consumer(Closeable):
             raise ArgumentTypeError(
                 f"retry must be a kafkaio.Retry or None, not {type_name(retry)}"
             )
-        await self._core.run(handler, limit, ordering, retry, dead_letter)
+        how = None
+        if producer is not None:
+            how = Transactions(
+                partial(producer.transaction, self),
+                handler,
+                dead_letter,
+                count_of("max_records", max_records, 1000),
+                seconds_of("max_wait", max_wait),
+                Backoff(
+                    self._config.retry_backoff_ms, self._config.retry_backoff_max_ms
+                ),
+            )
+        await self._core.run(handler, limit, ordering, retry, dead_letter, how)
 
     # What to read
 
@@ -954,7 +1034,7 @@ class Consumer(Closeable):
     # Transactions
 
     def offsets_in_transaction(
-        self, what: ToCommit | None = None
+        self, what: object = None
     ) -> TransactionOffsets | TransactionOffsetsAcross | None:
         """Return what ``commit(what)`` would commit, for ``producer.transaction``.
 
@@ -1124,6 +1204,11 @@ class Consumer(Closeable):
         if timeout is None:
             return self._config.default_api_timeout_ms / 1000
         return seconds_of("timeout", timeout)
+
+
+def observer_of(consumer: Consumer) -> Observer:
+    """Return what hears of a consumer's events, for the parts of this library."""
+    return consumer._core.observer
 
 
 def _limit(timeout: float | None) -> float | None:

@@ -51,7 +51,7 @@ from kafkaio.consumer.fetch.positioner import Positioner
 from kafkaio.consumer.group.member import GroupMember
 from kafkaio.consumer.group.rewind import Rewinder
 from kafkaio.consumer.parallel.lanes import LaneIterator, Lanes
-from kafkaio.consumer.parallel.run import Handler, OnDead, Runner
+from kafkaio.consumer.parallel.run import Handler, OnDead, Runner, Transactions
 from kafkaio.consumer.reading.divider import Divider
 from kafkaio.consumer.reading.exclusive import ExclusiveReading, UserCode
 from kafkaio.consumer.reading.iterators import (
@@ -714,9 +714,13 @@ class Core:
         ordering: Ordering,
         retry: Retry | None,
         dead_letter: OnDead | None,
+        transactions: Transactions | None = None,
     ) -> None:
         """Call a handler with each record, as ``Consumer.run`` describes."""
-        self.check()
+        if transactions is None:
+            self.check()
+        else:
+            self._check_transactional()
         limit = max(2 * concurrency, self.config.max_poll_records)
         runner = Runner(
             self,
@@ -725,7 +729,11 @@ class Core:
             concurrency=concurrency,
             retry=retry,
             on_dead=dead_letter,
+            transactions=transactions,
         )
+        if transactions is not None:
+            await runner.run()
+            return
         with self._autocommit.enabled():
             await runner.run()
 
@@ -926,7 +934,7 @@ class Core:
 
     def _named(
         self,
-        what: ToCommit | None,
+        what: object,
         partitions: Collection[TopicPartition] | None,
         mark: HandedOut | None,
     ) -> Commit:
@@ -1022,7 +1030,7 @@ class Core:
             )
 
     def offsets_in_transaction(
-        self, what: ToCommit | None, mark: HandedOut | None = None
+        self, what: object, mark: HandedOut | None = None
     ) -> TransactionOffsets | None:
         """Return what ``commit(what)`` would commit, for a transaction.
 

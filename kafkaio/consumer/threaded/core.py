@@ -25,13 +25,14 @@ from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Lifecycle, State
+from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.thread import LoopThread
 from kafkaio.client.cluster import Cluster
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.commit import ToCommit
 from kafkaio.consumer.core import AFTER_START, CLOSE_TIMEOUT, Core
 from kafkaio.consumer.parallel.lanes import LaneIterator
-from kafkaio.consumer.parallel.run import Handler, OnDead, work_of
+from kafkaio.consumer.parallel.run import Handler, OnDead, Transactions, work_of
 from kafkaio.consumer.reading.iterators import (
     BatchIterator,
     PlainStream,
@@ -292,8 +293,14 @@ class ThreadedCore:
         ordering: Ordering,
         retry: Retry | None,
         dead_letter: OnDead | None,
+        transactions: Transactions | None = None,
     ) -> None:
         """Call a handler with each record, in the user's event loop."""
+        if transactions is not None:
+            raise UsageError(
+                "run() works in transactions without io_thread only: the producer "
+                "lives in this thread, and run() in the other"
+            )
         thread = self.thread
 
         async def cross(record: Record) -> None:
@@ -322,9 +329,7 @@ class ThreadedCore:
 
     # Transactions of a producer
 
-    def offsets_in_transaction(
-        self, what: ToCommit | None
-    ) -> TransactionOffsetsAcross | None:
+    def offsets_in_transaction(self, what: object) -> TransactionOffsetsAcross | None:
         """Return what ``commit(what)`` would commit, for a transaction."""
         mark = self._handoff.mark()
         found = self.ask(lambda: self._core.offsets_in_transaction(what, mark))
@@ -367,6 +372,11 @@ class ThreadedCore:
                 self.ask(partial(feed.not_returned, request, hold))
             raise
         return found[0]
+
+    @property
+    def observer(self) -> Observer:
+        """Hears what happens."""
+        return self._core.observer
 
     @property
     def wanted(self) -> Wanted:

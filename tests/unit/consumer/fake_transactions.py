@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from kafkaio.client.client import Client
 from kafkaio.config import ClientConfig
@@ -166,6 +166,13 @@ class FakeProducer:
     ) -> FakeTransaction:
         return FakeTransaction(self, consumer)
 
+    def statistics(self) -> FakeStatistics:
+        return FakeStatistics("closed" if self.is_closed else "running")
+
+
+class FakeStatistics(NamedTuple):
+    state: str
+
 
 class World:
     """An embedded broker with records, and consumers of one group.
@@ -183,9 +190,9 @@ class World:
         self._stack = stack
         self._protocol = protocol
 
-    async def client(self) -> Client:
+    async def client(self, observer: object = None) -> Client:
         config = ClientConfig.of(self.broker.bootstrap_servers, {})
-        made = Client.from_config(config, dial=self.broker.dial)
+        made = Client.from_config(config, observer=observer, dial=self.broker.dial)
         return await self._stack.enter_async_context(made)
 
     async def write(self, *values: bytes, partitions: int = 3) -> None:
@@ -194,7 +201,7 @@ class World:
             for number, value in enumerate(values):
                 await producer.send("orders", value, partition=number % partitions)
 
-    async def consumer(self, **options: Any) -> Consumer:
+    async def consumer(self, observer: object = None, **options: Any) -> Consumer:
         """Make a member of the group; it is not started."""
         named = {
             "topics": "orders",
@@ -202,7 +209,7 @@ class World:
             "auto_offset_reset": "earliest",
             "enable_auto_commit": False,
         }
-        return Consumer(await self.client(), **named | self._protocol | options)
+        return Consumer(await self.client(observer), **named | self._protocol | options)
 
     async def committed(self) -> dict[TopicPartition, int]:
         """Return what the group has committed."""
