@@ -61,6 +61,7 @@ from kafkaio.types import (
 )
 
 if TYPE_CHECKING:
+    from kafkaio._exactly_once import exactly_once
     from kafkaio._machines.retries import Retry
     from kafkaio._records._impl import ACCELERATED as accelerated
     from kafkaio._records._impl import Record
@@ -94,7 +95,6 @@ if TYPE_CHECKING:
     from kafkaio.consumer.stores.file import FileOffsetStore
     from kafkaio.consumer.stores.sqlite import SQLiteOffsetStore
     from kafkaio.consumer.stores.zookeeper import ZooKeeperOffsetStore
-    from kafkaio._exactly_once import exactly_once
     from kafkaio.producer import DeliveriesFailed, Delivery, Producer
     from kafkaio.protocol import messages
     from kafkaio.protocol.error_codes import ErrorCode
@@ -168,11 +168,11 @@ __all__ = [
     "RevokeRequested",
     "Revoked",
     "RewindRefused",
-    "TransactionAborted",
     "SQLiteOffsetStore",
     "Subscription",
     "TimestampType",
     "TopicPartition",
+    "TransactionAborted",
     "TransactionCoordinator",
     "UnknownTopicOrPartition",
     "UnsupportedVersion",

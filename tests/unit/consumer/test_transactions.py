@@ -146,7 +146,7 @@ async def test_what_was_handed_out_before_belongs_to_it(how: str) -> None:
             return (await take(one, 1, 1))[0]
 
         await first()
-        with pytest.raises(ZeroDivisionError):  # noqa: PT012
+        with pytest.raises(ZeroDivisionError):
             async with producer.transaction(one):
                 raise ZeroDivisionError
         for _ in range(COUNT):
