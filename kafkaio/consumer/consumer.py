@@ -55,11 +55,12 @@ from kafkaio.consumer.rebalance.events import RevokeRequested
 from kafkaio.consumer.rebalance.feed import Rebalances
 from kafkaio.consumer.statistics import ConsumerStatistics
 from kafkaio.consumer.threaded.core import ThreadedCore
-from kafkaio.consumer.threaded.transactions import (
+from kafkaio.consumer.transactions import (
     JoinedAcross,
+    JoinedTransaction,
+    TransactionOffsets,
     TransactionOffsetsAcross,
 )
-from kafkaio.consumer.transactions import JoinedTransaction, TransactionOffsets
 from kafkaio.consumer.wanted import Topics, Wanted
 from kafkaio.errors import (
     ArgumentTypeError,

@@ -13,11 +13,12 @@ from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio.consumer.reading.divider import Divider
 from kafkaio.consumer.reading.exclusive import UserCode
 from kafkaio.consumer.reading.reader import Reader
-from kafkaio.consumer.threaded.transactions import (
+from kafkaio.consumer.transactions import (
     JoinedAcross,
+    JoinedTransaction,
+    TransactionOffsets,
     TransactionOffsetsAcross,
 )
-from kafkaio.consumer.transactions import JoinedTransaction, TransactionOffsets
 from kafkaio.errors import KafkaError
 from kafkaio.types import Header, TopicPartition
 

@@ -50,10 +50,7 @@ from kafkaio.consumer.threaded.iterators import (
     LaneCrossings,
     ReadCrossing,
 )
-from kafkaio.consumer.threaded.transactions import (
-    JoinedAcross,
-    TransactionOffsetsAcross,
-)
+from kafkaio.consumer.transactions import JoinedAcross, TransactionOffsetsAcross
 from kafkaio.consumer.wanted import Wanted
 from kafkaio.errors import KafkaError, UsageError
 from kafkaio.types import Record, TopicPartition
