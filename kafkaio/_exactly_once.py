@@ -181,7 +181,12 @@ async def _one_transaction(
     async with producer.transaction(consumer) as tx:
         records = _covered(consumer, records)
         while len(records) < most and not tx.is_ending and (left := until - now()) > 0:
-            more = await consumer.poll(timeout=left, max_records=most - len(records))
+            try:
+                more = await consumer.poll(
+                    timeout=left, max_records=most - len(records)
+                )
+            except ClosedError:  # what is in hand is finished first
+                break
             records += more.records
         if records:
             await handler(tx, records)

@@ -225,6 +225,24 @@ async def test_it_returns_when_one_of_them_is_closed(loop: Loop, which: str) -> 
 
 @virtual
 @LOOPS
+async def test_what_was_taken_is_finished_when_the_consumer_closes(loop: Loop) -> None:
+    async with world("kip848") as there:
+        await there.write(*VALUES[:3])
+        one = await there.consumer()
+        await one.start()
+        producer = FakeProducer(committing(one))
+        async with running(loop(one, producer, copy, max_wait=30)) as task:
+            await eventually(lambda: producer.all)
+            await asyncio.sleep(1)
+            await one.close()
+            await asyncio.wait([task], timeout=40)
+            assert task.exception() is None
+        assert sorted(producer.committed) == VALUES[:3]  # type: ignore[type-var]
+        assert len(producer.all) == 1
+
+
+@virtual
+@LOOPS
 async def test_fenced_ends_it(loop: Loop) -> None:
     async with world("kip848") as there, await there.consumer() as one:
         await there.write(*VALUES)
