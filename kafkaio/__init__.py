@@ -62,6 +62,7 @@ from kafkaio.types import (
 )
 
 if TYPE_CHECKING:
+    from kafkaio._exactly_once import exactly_once
     from kafkaio._machines.retries import Retry
     from kafkaio._records._impl import ACCELERATED as accelerated
     from kafkaio._records._impl import Record
@@ -196,6 +197,7 @@ __all__ = [
     "ZooKeeperOffsetStore",
     "__version__",
     "accelerated",
+    "exactly_once",
     "messages",
 ]
 
@@ -247,6 +249,7 @@ _HOMES = {
     "DeliveriesFailed": ("kafkaio.producer", "DeliveriesFailed"),
     "Delivery": ("kafkaio.producer", "Delivery"),
     "Producer": ("kafkaio.producer", "Producer"),
+    "exactly_once": ("kafkaio._exactly_once", "exactly_once"),
     "messages": ("kafkaio.protocol.messages", ""),
     "ErrorCode": ("kafkaio.protocol.error_codes", "ErrorCode"),
 }

@@ -66,6 +66,8 @@ class _Assignment:
     running: int = 0
     is_queued: bool = False
     takes_more: bool = True
+    # Held back until `go_on`, in the order of their offsets; None if nothing is.
+    later: list[Job] | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -176,7 +178,44 @@ class Schedule:
         assignment = self._assignments.get(tp)
         if assignment is not None:
             assignment.takes_more = False
+            assignment.later = None
             self._drop_after(assignment, assignment.last_begun)
+
+    def stop_adding(self) -> None:
+        """Take no more records, until `go_on`; those in hand are begun."""
+        for assignment in self._assignments.values():
+            if assignment.takes_more:
+                assignment.takes_more = False
+                assignment.later = []
+
+    def hold_back(self) -> None:
+        """Begin no record behind the last that was begun, until `go_on`.
+
+        In the end everything up to the last record begun is finished in each partition,
+        as after `drain`; the records behind it wait.
+        """
+        self.stop_adding()
+        for assignment in self._assignments.values():
+            if assignment.later is not None:
+                dropped = self._drop_after(assignment, assignment.last_begun)
+                assignment.later = sorted(dropped, key=_offset)
+
+    def go_on(self) -> int:
+        """Let records be begun and added again; returns how many were held back."""
+        count = 0
+        for assignment in self._assignments.values():
+            later, assignment.later = assignment.later, None
+            if later is not None:
+                assignment.takes_more = True
+                assignment.in_hand += len(later)
+                count += len(later)
+                self._place(assignment, later)
+        return count
+
+    @property
+    def is_holding_back(self) -> bool:
+        """Whether `go_on` would let records be begun."""
+        return any(assignment.later for assignment in self._assignments.values())
 
     def is_drained(self, tp: TopicPartition) -> bool:
         """Whether no record of a partition is in hand, or will be."""
@@ -229,27 +268,18 @@ class Schedule:
         """
         assignment = self._assignments[tp]
         strand_of = self._strand_of
+        jobs: list[Job] = []
         for record in records:
             offset = record.offset
             if offset <= assignment.last_offset:
                 self.open(tp)
                 assignment = self._assignments[tp]
+                jobs.clear()
             assignment.unfinished[offset] = assignment.last_epoch
             assignment.last_offset, assignment.last_epoch = offset, record.leader_epoch
-            assignment.in_hand += 1
-            strand = strand_of(record)
-            job = Job(record, assignment, strand)
-            if strand is None:
-                assignment.ready.append(job)
-            elif strand in assignment.strands:
-                self._append_behind(job)
-                continue
-            else:
-                assignment.strands[strand] = None
-                assignment.ready.append(job)
-            self.ready += 1
-            if not assignment.is_queued:
-                self._enqueue(assignment)
+            jobs.append(Job(record, assignment, strand_of(record)))
+        assignment.in_hand += len(jobs)
+        self._place(assignment, jobs)
 
     def next(self) -> Job | None:
         """Begin the next record; None if none is ready."""
@@ -311,19 +341,40 @@ class Schedule:
         """When the next retry is due; None if there is none."""
         return self._retries[0][0] if self._retries else None
 
-    def _drop_after(self, assignment: _Assignment, last: int) -> None:
-        ready = len(assignment.ready)
-        assignment.ready = _up_to(assignment.ready, last)
-        dropped = ready - len(assignment.ready)
-        self.ready -= dropped
-        for strand, behind in assignment.strands.items():
+    def _place(self, assignment: _Assignment, jobs: Iterable[Job]) -> None:
+        # Each is ready, or waits behind its strand.
+        strands, ready = assignment.strands, assignment.ready
+        for job in jobs:
+            strand = job.strand
+            if strand is not None:
+                if strand in strands:
+                    self._append_behind(job)
+                    continue
+                strands[strand] = None
+            ready.append(job)
+            self.ready += 1
+        if ready and not assignment.is_queued:
+            self._enqueue(assignment)
+
+    def _drop_after(self, assignment: _Assignment, last: int) -> list[Job]:
+        dropped = [job for job in assignment.ready if job.record.offset > last]
+        if dropped:
+            assignment.ready = _up_to(assignment.ready, last)
+            self.ready -= len(dropped)
+        strands = assignment.strands
+        # Strands of which nothing is left: their first record was one of these.
+        over = [job.strand for job in dropped if job.strand is not None]
+        for strand, behind in strands.items():
             if behind:
-                assignment.strands[strand] = kept = _up_to(behind, last)
-                dropped += len(behind) - len(kept)
-        assignment.in_hand -= dropped
+                dropped += [job for job in behind if job.record.offset > last]
+                strands[strand] = _up_to(behind, last)
+        for strand in over:
+            del strands[strand]
+        assignment.in_hand -= len(dropped)
         if assignment.is_queued and not assignment.ready:
             assignment.is_queued = False
             self._queue.remove(assignment)
+        return dropped
 
     def _append_behind(self, job: Job) -> None:
         strands = job.assignment.strands
@@ -346,6 +397,10 @@ class Schedule:
     def _set_limits(self) -> None:
         self._per_partition = max(1, self._limit // max(1, len(self._assignments)))
         self._low = self._per_partition // 2
+
+
+def _offset(job: Job) -> int:
+    return job.record.offset
 
 
 def _up_to(jobs: deque[Job], last: int) -> deque[Job]:

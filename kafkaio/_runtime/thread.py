@@ -126,6 +126,10 @@ class LoopThread:
         """
         return await _cross(self._owner, work)
 
+    def tell_owner(self, step: Callable[[], object]) -> None:
+        """Call a function in the owner's loop soon, and wait for nothing."""
+        self._owner.soon_if_running(step)
+
     def call_blocking(self, work: Callable[[], T]) -> T:
         """Call a function in the thread, and block the caller until it has returned.
 

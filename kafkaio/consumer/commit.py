@@ -30,7 +30,7 @@ ToCommit: TypeAlias = (
 )
 
 
-def partitions_alone(what: ToCommit) -> frozenset[TopicPartition] | None:
+def partitions_alone(what: object) -> frozenset[TopicPartition] | None:
     """Return the partitions that are named without offsets.
 
     None if ``what`` is something else than one partition or a collection of them.
@@ -52,7 +52,7 @@ def partitions_with_offsets(what: ToCommit | None) -> Collection[TopicPartition]
 
 
 def commit_of(
-    what: ToCommit, reader: Reader, fence_record: Callable[[Record], None]
+    what: object, reader: Reader, fence_record: Callable[[Record], None]
 ) -> Commit:
     """Return the commit of a record, a batch or a mapping of offsets.
 

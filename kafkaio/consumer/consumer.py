@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import (
     AsyncIterator,
+    Awaitable,
+    Callable,
     Collection,
     Coroutine,
     Iterable,
@@ -17,7 +19,8 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Final, Self, TypeAlias, Unpack
+from functools import partial
+from typing import Any, Final, Self, TypeAlias, TypeVar, Unpack, overload
 
 from kafkaio._arguments import (
     check_topic,
@@ -27,11 +30,13 @@ from kafkaio._arguments import (
     seconds_of,
     type_name,
 )
+from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering
 from kafkaio._net.transport import Dial
 from kafkaio._runtime.lifecycle import Closeable
+from kafkaio._runtime.observer import Observer
 from kafkaio.client.client import Client, cluster_of
 from kafkaio.client.cluster import Cluster
 from kafkaio.config import ConsumerConfig, ConsumerOptions
@@ -40,18 +45,27 @@ from kafkaio.config.signature import OptionsSignature
 from kafkaio.consumer.commit import ToCommit
 from kafkaio.consumer.core import Core
 from kafkaio.consumer.fetch.lookup import EARLIEST, LATEST
+from kafkaio.consumer.parallel.dead_letter import DeadLetter
 from kafkaio.consumer.parallel.lanes import LaneIterator
-from kafkaio.consumer.parallel.run import Handler, OnDead
+from kafkaio.consumer.parallel.ports import Transacting, Transacts
+from kafkaio.consumer.parallel.run import Handler, OnDead, Transactions
 from kafkaio.consumer.reading.iterators import BatchIterator, Poll, TableIterator
 from kafkaio.consumer.rebalance.callbacks import HeldCallbacks, PartitionsCallback
 from kafkaio.consumer.rebalance.events import RevokeRequested
 from kafkaio.consumer.rebalance.feed import Rebalances
 from kafkaio.consumer.statistics import ConsumerStatistics
 from kafkaio.consumer.threaded.core import ThreadedCore
+from kafkaio.consumer.transactions import (
+    JoinedAcross,
+    JoinedTransaction,
+    TransactionOffsets,
+    TransactionOffsetsAcross,
+)
 from kafkaio.consumer.wanted import Topics, Wanted
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
+    KafkaError,
     PartitionLost,
 )
 from kafkaio.types import (
@@ -62,7 +76,16 @@ from kafkaio.types import (
     TopicPartition,
 )
 
-__all__ = ["TABLE_ROWS", "Consumer", "ConsumerStatistics", "RewindTo", "ToCommit"]
+__all__ = [
+    "TABLE_ROWS",
+    "Consumer",
+    "ConsumerStatistics",
+    "RewindTo",
+    "ToCommit",
+    "observer_of",
+]
+
+TransactionT = TypeVar("TransactionT", bound=Transacting)
 
 #: Most rows of a table by default: making it takes about a millisecond.
 TABLE_ROWS: Final = 32_768
@@ -447,6 +470,7 @@ class Consumer(Closeable):
         """
         return self._core.lanes(self)
 
+    @overload
     async def run(
         self,
         handler: Handler,
@@ -455,6 +479,35 @@ class Consumer(Closeable):
         ordering: Ordering = "key",
         retry: Retry | None = None,
         dead_letter: OnDead | None = None,
+    ) -> None: ...
+
+    @overload
+    async def run(
+        self,
+        handler: Callable[[TransactionT, Record], Awaitable[object]],
+        *,
+        producer: Transacts[TransactionT],
+        concurrency: int = 100,
+        ordering: Ordering = "key",
+        retry: Retry | None = None,
+        dead_letter: DeadLetter
+        | Callable[[TransactionT, Record, Exception], Awaitable[object]]
+        | None = None,
+        max_records: int = 1000,
+        max_wait: float = 0.2,
+    ) -> None: ...
+
+    async def run(  # noqa: PLR0913
+        self,
+        handler: Callable[..., Awaitable[object]],
+        *,
+        concurrency: int = 100,
+        ordering: Ordering = "key",
+        retry: Retry | None = None,
+        dead_letter: Callable[..., Awaitable[object]] | None = None,
+        producer: Transacts[Any] | None = None,
+        max_records: int = 1000,
+        max_wait: float = 0.2,
     ) -> None:
         """Call a coroutine function with each record, many at a time.
 
@@ -477,8 +530,24 @@ class Consumer(Closeable):
         the handlers. A record whose handler was cancelled is not finished. What is not
         finished at the end is read again, by this consumer or by the next owner.
 
+        With a ``producer``, everything happens in its transactions, one after another:
+        ``handler(tx, record)`` sends by ``tx``, and what it sent is committed together
+        with the offset of the record, or not at all. Nothing is committed in any other
+        way. A transaction takes records until there are ``max_records`` of them, or
+        for ``max_wait`` seconds, or until the revocation of a partition is requested.
+        Then no further handler begins, those at work end, and the transaction is
+        committed. There is no transaction while there are no records. One that is
+        aborted, because a partition was lost or the brokers refused something, is
+        reported to the observer (``retrying``) and done again after a back-off, without
+        end. A handler that fails for good aborts its transaction, and so does
+        cancelling this call; everything in it is handed out again. What a failed
+        attempt of a handler has sent stays in the transaction, so a handler that is
+        tried again, or whose record goes to ``dead_letter``, should send last. Needs
+        ``enable_auto_commit=False``, and no ``io_thread``.
+
         Args:
-            handler: works on one record.
+            handler: works on one record; with a ``producer``, it gets the transaction
+                and the record.
             concurrency: most handlers that run at a time. Twice as many
                 records, but at least ``max_poll_records``, are taken at most.
             ordering: what never runs at the same time, but in the order of offsets:
@@ -488,13 +557,20 @@ class Consumer(Closeable):
             retry: which failed records are tried again, and when; None for none.
             dead_letter: called with a record, not deserialized, and the exception of
                 its last attempt; a `DeadLetter`, or any coroutine function. The record
-                is finished when it returns.
+                is finished when it returns. With a ``producer``, a `DeadLetter` writes
+                in the transaction, and a function gets the transaction first.
+            producer: a `Producer` with a ``transactional_id``, to work in transactions.
+            max_records: most records of a transaction.
+            max_wait: seconds for which a transaction takes records.
 
         Raises:
             Exception: what a handler raised last without a ``dead_letter``, or what
                 that raised. Nothing of its partition from that record on is committed.
             UsageError: another task reads, or nothing is subscribed to or assigned
-                (after `unsubscribe`, when what was begun is finished).
+                (after `unsubscribe`, when what was begun is finished); or the consumer
+                cannot take part in transactions (`join_transaction`).
+            Fenced: another producer has the ``transactional_id`` now.
+            OutcomeUnknown: it is not known whether a transaction was committed.
             ArgumentTypeError: an argument has the wrong type. A handler that is no
                 coroutine function is found with the first record, which is not
                 finished, whatever ``retry`` and ``dead_letter`` are.
@@ -513,7 +589,19 @@ class Consumer(Closeable):
             raise ArgumentTypeError(
                 f"retry must be a kafkaio.Retry or None, not {type_name(retry)}"
             )
-        await self._core.run(handler, limit, ordering, retry, dead_letter)
+        how = None
+        if producer is not None:
+            how = Transactions(
+                partial(producer.transaction, self),
+                handler,
+                dead_letter,
+                count_of("max_records", max_records, 1000),
+                seconds_of("max_wait", max_wait),
+                Backoff(
+                    self._config.retry_backoff_ms, self._config.retry_backoff_max_ms
+                ),
+            )
+        await self._core.run(handler, limit, ordering, retry, dead_letter, how)
 
     # What to read
 
@@ -944,6 +1032,58 @@ class Consumer(Closeable):
         places = {partition_of(tp): _place_of(place) for tp, place in to.items()}
         await self._core.rewind(places, self._within(timeout))
 
+    # Transactions
+
+    def offsets_in_transaction(
+        self, what: object = None
+    ) -> TransactionOffsets | TransactionOffsetsAcross | None:
+        """Return what ``commit(what)`` would commit, for ``producer.transaction``.
+
+        It is not for programs: `Transaction.commit_offsets` calls it, with this
+        consumer. Without arguments, everything that was handed out so far counts as
+        done, as in `commit`. None if there is nothing to commit.
+
+        Args:
+            what: as for `commit`.
+
+        Raises:
+            UsageError: the consumer commits automatically, keeps its offsets outside
+                Kafka, or has no group; or as in `commit`.
+            PartitionLost: a partition is not assigned (any more).
+            ArgumentTypeError: ``what`` is nothing that can be committed.
+            ArgumentValueError: an offset is negative.
+            ClosedError: the consumer is not running.
+        """
+        return self._core.offsets_in_transaction(what)
+
+    def join_transaction(
+        self,
+        on_revoke: Callable[[], None],
+        on_lost: Callable[[KafkaError], None],
+    ) -> JoinedTransaction | JoinedAcross:
+        """Hold what is handed out from now on, for ``producer.transaction(consumer)``.
+
+        It is not for programs: a transaction calls it when it begins. From the first
+        record of a partition that is handed out, the partition is held, until the
+        transaction has ended, or until the group's deadline. What was handed out before
+        and is not finished is held as well. Until the transaction has ended, `commit`
+        of such a partition raises UsageError. A task that closes the consumer thereby
+        leaves the transaction that it began.
+
+        Args:
+            on_revoke: called, perhaps within this call, when a held partition is to be
+                revoked: the transaction should end soon. With ``io_thread`` it is
+                called a little later, in the user's event loop, like the other one.
+            on_lost: called with a `PartitionLost` when a held partition was lost: what
+                was handed out of it cannot be committed.
+
+        Raises:
+            UsageError: as `offsets_in_transaction`; or another transaction has the
+                consumer.
+            ClosedError: the consumer is not running.
+        """
+        return self._core.join_transaction(on_revoke, on_lost)
+
     # What rebalances do
 
     @property
@@ -1065,6 +1205,11 @@ class Consumer(Closeable):
         if timeout is None:
             return self._config.default_api_timeout_ms / 1000
         return seconds_of("timeout", timeout)
+
+
+def observer_of(consumer: Consumer) -> Observer:
+    """Return what hears of a consumer's events, for the parts of this library."""
+    return consumer._core.observer
 
 
 def _limit(timeout: float | None) -> float | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -51,7 +51,7 @@ from kafkaio.consumer.fetch.positioner import Positioner
 from kafkaio.consumer.group.member import GroupMember
 from kafkaio.consumer.group.rewind import Rewinder
 from kafkaio.consumer.parallel.lanes import LaneIterator, Lanes
-from kafkaio.consumer.parallel.run import Handler, OnDead, Runner
+from kafkaio.consumer.parallel.run import Handler, OnDead, Runner, Transactions
 from kafkaio.consumer.reading.divider import Divider
 from kafkaio.consumer.reading.exclusive import ExclusiveReading, UserCode
 from kafkaio.consumer.reading.iterators import (
@@ -69,8 +69,9 @@ from kafkaio.consumer.rebalance.feed import Rebalances
 from kafkaio.consumer.rebalance.fence import CommitFence
 from kafkaio.consumer.rebalance.groupless import GrouplessAssigner
 from kafkaio.consumer.statistics import ConsumerStatistics
+from kafkaio.consumer.transactions import JoinedTransaction, TransactionOffsets
 from kafkaio.consumer.wanted import Wanted
-from kafkaio.errors import ClosedError, RequestTimeout, UsageError
+from kafkaio.errors import ClosedError, KafkaError, RequestTimeout, UsageError
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -160,6 +161,11 @@ class Core:
         )
         self.reader.allowance = self._allowance
         self._lanes: Lanes | None = None
+        # The transaction that works on what is handed out. Where those that were
+        # aborted had begun to read, with the number of the partition's assignment: for
+        # partitions without a committed offset.
+        self._transaction: JoinedTransaction | None = None
+        self._places: dict[TopicPartition, tuple[int, OffsetAndMetadata]] = {}
         # Removes what this added to the cluster.
         self._undo: list[Callable[[], None]] = []
         # Whether commits, holds and callbacks had their time when this closed.
@@ -338,6 +344,8 @@ class Core:
     def _stop_waiting_for(self, closing: asyncio.Task[object] | None) -> None:
         # The task that closes is in here, so its holds and lanes have ended.
         self.assigned.feed.left(closing)
+        if self._transaction is not None:
+            self._transaction.left(closing)
         if self.reader.divider is not None:
             self.reader.divider.left(closing)
 
@@ -706,9 +714,13 @@ class Core:
         ordering: Ordering,
         retry: Retry | None,
         dead_letter: OnDead | None,
+        transactions: Transactions | None = None,
     ) -> None:
         """Call a handler with each record, as ``Consumer.run`` describes."""
-        self.check()
+        if transactions is None:
+            self.check()
+        else:
+            self._check_transactional()
         limit = max(2 * concurrency, self.config.max_poll_records)
         runner = Runner(
             self,
@@ -717,7 +729,11 @@ class Core:
             concurrency=concurrency,
             retry=retry,
             on_dead=dead_letter,
+            transactions=transactions,
         )
+        if transactions is not None:
+            await runner.run()
+            return
         with self._autocommit.enabled():
             await runner.run()
 
@@ -911,15 +927,25 @@ class Core:
         except ClosedError:
             self._fence.check_closed(partitions or partitions_with_offsets(what))
             raise
+        commit = self._named(what, partitions, mark)
+        if self._transaction is not None:
+            self._transaction.check_plain_commit(commit.offsets)
+        await self.commit(commit, within)
+
+    def _named(
+        self,
+        what: object,
+        partitions: Collection[TopicPartition] | None,
+        mark: HandedOut | None,
+    ) -> Commit:
         if what is not None and partitions is None:
             commit = commit_of(what, self.reader, self._fence.check_record)
             self._fence.check(commit.offsets)
-            await self.commit(commit, within)
-            return
+            return commit
         self._fence.check_handed(partitions or ())
         self.group_committer()
         self.reader.acknowledge(partitions, mark)
-        await self.commit(self.reader.ledger.finished(partitions), within)
+        return self.reader.ledger.finished(partitions)
 
     async def commit(self, commit: Commit, within: float) -> None:
         """Commit offsets, in the order of the calls."""
@@ -942,8 +968,13 @@ class Core:
             await committer.commit(commit.offsets, timeout=within)
         finally:
             ledger.answered(commit)
+        self._committed(commit)
+
+    def _committed(self, commit: Commit) -> None:
         self.reader.sync()
-        ledger.committed(commit)
+        self.reader.ledger.committed(commit)
+        for tp in commit.offsets:
+            self._places.pop(tp, None)
         if self.reader.divider is not None:
             self.reader.divider.committed()
 
@@ -959,7 +990,10 @@ class Core:
     async def _fetch_committed(
         self, partitions: Collection[TopicPartition], within: float
     ) -> Mapping[TopicPartition, OffsetAndMetadata | None]:
-        return await self.group_committer().fetch(partitions, timeout=within)
+        found = await self.group_committer().fetch(partitions, timeout=within)
+        if not self._places:
+            return found
+        return {tp: at or self._place(tp) for tp, at in found.items()}
 
     async def rewind(
         self, to: Mapping[TopicPartition, OffsetAndMetadata | Reset], within: float
@@ -980,6 +1014,121 @@ class Core:
         if offsets:
             with self.assigned.rewinding():
                 await self.rewinder.rewind(offsets, deadline - now())
+
+    # Transactions of a producer
+
+    def _check_transactional(self) -> None:
+        self.check()
+        self.group_committer()
+        if self.auto_commits:
+            raise UsageError(
+                "a transaction commits the offsets: set enable_auto_commit=False"
+            )
+        if self.config.offset_store is not None:
+            raise UsageError(
+                "a transaction commits offsets in Kafka: leave out the offset_store"
+            )
+
+    def offsets_in_transaction(
+        self, what: object, mark: HandedOut | None = None
+    ) -> TransactionOffsets | None:
+        """Return what ``commit(what)`` would commit, for a transaction.
+
+        Args:
+            what: what to commit.
+            mark: the moment of the call, if the user is in another thread.
+        """
+        self._check_transactional()
+        partitions = None if what is None else partitions_alone(what)
+        commit = self._named(what, partitions, mark)
+        return TransactionOffsets(commit, self) if commit.offsets else None
+
+    def join_transaction(
+        self, on_revoke: Callable[[], None], on_lost: Callable[[KafkaError], None]
+    ) -> JoinedTransaction:
+        """Begin to hold what is handed out, for one transaction."""
+        self._check_transactional()
+        if self._transaction is not None:
+            raise UsageError(
+                "a transaction works on the records of this consumer: end it first"
+            )
+        self._transaction = JoinedTransaction(self, on_revoke, on_lost)
+        return self._transaction
+
+    @property
+    def transaction_member(self) -> GroupMember | None:
+        """The member whose group decides what is read; None without a subscription."""
+        return self.member if self.assigned.is_member else None
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether the group decides what this consumer may commit."""
+        return self.group_committer().is_fenced
+
+    def numbers(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> Mapping[TopicPartition, int] | None:
+        """Return the numbers of the assignments of offsets; None checks none."""
+        return self.group_committer().numbers(offsets)
+
+    def check_numbers(self, numbers: Mapping[TopicPartition, int] | None) -> None:
+        """Raise PartitionLost unless those assignments are in force."""
+        self.group_committer().check(numbers)
+
+    def commit_again(self, code: int, identity: GroupMetadata) -> bool:
+        """Whether a transaction commits again after a refusal of that identity."""
+        return self.group_committer().refused(code, identity)
+
+    def committed_in_transaction(self, commit: Commit) -> None:
+        """Note that a transaction has committed offsets."""
+        self._autocommit.superseded(commit.offsets)
+        self.reader.ledger.sent(commit)
+        self.reader.ledger.answered(commit)
+        self._committed(commit)
+        self.observer.offsets_committed(commit.offsets)
+
+    def assignment_changed(self) -> None:
+        """Tell an open transaction that partitions were requested or lost."""
+        if self._transaction is not None:
+            self._transaction.look()
+        self._positioned.tell()
+
+    def transaction_left(self) -> None:
+        """Note that the transaction has ended."""
+        self._transaction = None
+
+    @property
+    def may_rewind(self) -> bool:
+        """Whether anything can be read after a rewind."""
+        return self.life.state is State.RUNNING
+
+    def begin_again(self, places: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Read partitions from their committed offsets, or from these places."""
+        for tp, place in places.items():
+            self._places[tp] = self.reader.positions[tp].number, place
+            self.reader.seek_to_committed(tp)
+
+    def _place(self, tp: TopicPartition) -> OffsetAndMetadata | None:
+        number, place = self._places.get(tp, (-1, None))
+        return place if self.reader.ledger.number(tp) == number else None
+
+    async def wait_until_placed(self, partitions: Collection[TopicPartition]) -> None:
+        """Wait until the committed offsets of partitions are looked up.
+
+        Raises:
+            RequestTimeout: they are not, after ``default_api_timeout_ms``.
+        """
+        deadline = now() + self.config.default_api_timeout_ms / 1000
+        positions = self.reader.positions
+        while self.may_rewind and any(map(positions.is_looking_for_commit, partitions)):
+            with suppress(ClosedError):  # nothing will be read any more
+                if not await self._repositioned(deadline):
+                    raise RequestTimeout(
+                        "the committed offsets were not found in time, after a "
+                        "transaction was aborted"
+                    )
+        if self.life.state is State.FAILED:
+            self.check()
 
     # What rebalances do
 

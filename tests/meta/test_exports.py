@@ -16,7 +16,7 @@ OTHERS = {
     *("ProducerConfig", "Producer", "Delivery", "DeliveriesFailed"),
     *("Consumer", "Batch", "Poll", "Observer", "ErrorCode", "accelerated", "messages"),
     *("Assigned", "RevokeRequested", "Revoked", "Lost"),
-    *("DeadLetter", "Lane", "Retry"),
+    *("DeadLetter", "Lane", "Retry", "exactly_once"),
     *("Assignor", "Layout", "Subscription"),
     *("OffsetStore", "DualOffsetStore", "FileOffsetStore"),
     *("KafkaOffsetStore", "SQLiteOffsetStore", "ZooKeeperOffsetStore"),

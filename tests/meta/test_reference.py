@@ -15,7 +15,9 @@ REFERENCE = "".join(
     for file in (Path(__file__).parents[2] / "docs" / "reference").glob("*.md")
 )
 #: What autodoc shows, and the classes of options, which are described by tables.
-DIRECTIVE = re.compile(r"\.\. (?:auto|py:)(class|module):: (\S+)\n((?: +:.*\n)*)")
+DIRECTIVE = re.compile(
+    r"\.\. (?:auto|py:)(class|module|function):: (\S+)\n((?: +:.*\n)*)"
+)
 SHOWN = {name: options for _, name, options in DIRECTIVE.findall(REFERENCE)}
 #: Names that modules show which are documented as a whole.
 OF_MODULES = {

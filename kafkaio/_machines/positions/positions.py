@@ -281,6 +281,22 @@ class Positions:
         entry.reset = reset
         self._unset(entry)
 
+    def seek_to_committed(self, tp: TopicPartition) -> None:
+        """Look up the committed offset again, whatever the position is."""
+        entry = self._partitions[tp]
+        self._fire(tp, entry, Event.REWOUND)
+        entry.reset = self._policy
+        self._unset(entry)
+
+    def is_looking_for_commit(self, tp: TopicPartition) -> bool:
+        """Whether a partition will be read from its committed offset, once known."""
+        entry = self._partitions.get(tp)
+        return (
+            entry is not None
+            and entry.stage is Stage.UNPOSITIONED
+            and not entry.is_revoking
+        )
+
     # Reading
 
     def fetchable(self, now: float) -> list[FetchPoint]:

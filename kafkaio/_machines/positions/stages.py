@@ -50,6 +50,7 @@ class Event(Enum):
     NO_POLICY = auto()  #: an offset is missing, and there is no reset policy
     SEEK = auto()  #: to an offset
     RESET_REQUESTED = auto()  #: a seek to the beginning, the end or a time
+    REWOUND = auto()  #: back to the committed offset, after an aborted transaction
 
 
 #: Where each event leads from each stage. A pair that is not listed is a bug in
@@ -68,6 +69,7 @@ TRANSITIONS: Final = {
     (Stage.VALIDATING, Event.NO_POLICY): Stage.NO_OFFSET,
     **{(stage, Event.SEEK): Stage.FETCHING for stage in Stage},
     **{(stage, Event.RESET_REQUESTED): Stage.RESETTING for stage in Stage},
+    **{(stage, Event.REWOUND): Stage.UNPOSITIONED for stage in Stage},
 }
 
 

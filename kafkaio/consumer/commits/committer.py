@@ -126,7 +126,7 @@ class OffsetCommitter:
                 )
         if not offsets:
             return
-        numbers = self._numbers(offsets)
+        numbers = self.numbers(offsets)
         attempts = Attempts(
             f"a commit to {self._rpc.name}",
             self._policy,
@@ -227,7 +227,12 @@ class OffsetCommitter:
 
     # ---- fencing ---------------------------------------------------------------------
 
-    def _numbers(self, offsets: _Offsets) -> dict[TopicPartition, int] | None:
+    def numbers(self, offsets: _Offsets) -> dict[TopicPartition, int] | None:
+        """The numbers of the assignments that offsets belong to; None checks none.
+
+        Raises:
+            PartitionLost: a partition is not assigned to this member (any more).
+        """
         if self._member is None:
             return None
         committable = self._member.committable
@@ -237,3 +242,25 @@ class OffsetCommitter:
         numbers = {tp: committable.get(tp, 0) for tp in offsets}
         self._kafka.check(numbers)
         return numbers
+
+    def check(self, numbers: Mapping[TopicPartition, int] | None) -> None:
+        """Check that the assignments with those numbers are still in force.
+
+        Raises:
+            PartitionLost: one is not.
+        """
+        self._kafka.check(numbers)
+
+    def refused(self, code: int, identity: GroupMetadata) -> bool:
+        """Whether a transaction commits again after a refusal of who commits.
+
+        Args:
+            code: the coordinator's error code.
+            identity: the identity in the request.
+        """
+        return self._kafka.refused(code, identity)
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether the group decides what this consumer may commit."""
+        return self._member is not None and self._member.is_subscribed

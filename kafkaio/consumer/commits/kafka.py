@@ -20,6 +20,9 @@ is retried, as long as the assignments are in force,
 - if the generation was never completed, because the coordinator moved between JoinGroup
   and SyncGroup: the member then returns to the generation before.
 
+A transaction commits by requests of its own, which are fenced in the same way: `check`
+before each of them, and `refused` after a refusal.
+
 Fetches are independent of commits, and of each other. They wait until no open
 transaction can change what they return.
 """
@@ -71,6 +74,17 @@ _Numbers = Mapping[TopicPartition, int]
 _ErrorText: TypeAlias = tuple[type[KafkaError], str] | None
 _RESETS = frozenset({Step.RESET_GENERATION, Step.RESET_MEMBER})
 _STALE = _RESETS | {Step.REFRESH_MEMBER}
+#: Refusals of who commits, rather than of what.
+_IDENTITY = frozenset(
+    {
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        ErrorCode.STALE_MEMBER_EPOCH,
+    }
+)
 #: Refusals of the metadata of a commit: other calls in the request are not to blame.
 _INVALID = frozenset(
     {ErrorCode.OFFSET_METADATA_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
@@ -287,6 +301,22 @@ class KafkaOffsets:
             return
         if (lost := _lost(numbers, self.member.committable)) is not None:
             raise lost
+
+    def refused(self, code: int, identity: GroupMetadata) -> bool:
+        """Whether a transaction commits again after a refusal; see the module's text.
+
+        Args:
+            code: the coordinator's error code.
+            identity: the identity in the request.
+        """
+        member = self.member
+        has_epoch = member is not None and member.uses_member_epoch
+        if code == ErrorCode.ILLEGAL_GENERATION and has_epoch:
+            # TxnOffsetCommit has this one code for every epoch but the current one.
+            code = ErrorCode.STALE_MEMBER_EPOCH
+        if code not in _IDENTITY:
+            return False
+        return self._verdict(code, identity)[0] is Answer.RETRY
 
     # ---- its answer ------------------------------------------------------------------
 

@@ -43,6 +43,10 @@ class DeadLetter:
         self._producer = producer
         self._topic = topic
 
+    def through(self, producer: Sends) -> DeadLetter:
+        """Return one that writes to the same topic by another way: a transaction."""
+        return DeadLetter(producer, self._topic)
+
     def __repr__(self) -> str:
         return f"<DeadLetter {self._topic!r}>"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Protocol, TypeVar
 
 from kafkaio._machines.offsets import Commit
 from kafkaio._runtime.observer import Observer
@@ -12,9 +13,16 @@ from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio.consumer.reading.divider import Divider
 from kafkaio.consumer.reading.exclusive import UserCode
 from kafkaio.consumer.reading.reader import Reader
-from kafkaio.types import TopicPartition
+from kafkaio.consumer.transactions import (
+    JoinedAcross,
+    JoinedTransaction,
+    TransactionOffsets,
+    TransactionOffsetsAcross,
+)
+from kafkaio.errors import KafkaError
+from kafkaio.types import Header, TopicPartition
 
-__all__ = ["Dividing", "LanesPort", "RunPort"]
+__all__ = ["Dividing", "LanesPort", "RunPort", "Transacting", "Transacts"]
 
 
 class Dividing(Protocol):
@@ -81,3 +89,52 @@ class LanesPort(Dividing, Protocol):
 
     async def commit(self, commit: Commit, within: float) -> None:
         """Commit offsets, in the order of the calls."""
+
+
+class Transacting(Protocol):
+    """A transaction, as far as `Consumer.run` needs it: `kafkaio.Transaction`."""
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether to take no more records, and to end soon."""
+        ...
+
+    async def send(
+        self,
+        topic: str,
+        value: object,
+        *,
+        key: object = None,
+        headers: Sequence[Header] = (),
+    ) -> object:
+        """Write a record."""
+        ...
+
+
+class Joins(Protocol):
+    """A consumer whose records transactions work on: `Consumer`."""
+
+    def offsets_in_transaction(
+        self, what: object = None
+    ) -> TransactionOffsets | TransactionOffsetsAcross | None:
+        """Return what a commit would commit."""
+        ...
+
+    def join_transaction(
+        self, on_revoke: Callable[[], None], on_lost: Callable[[KafkaError], None]
+    ) -> JoinedTransaction | JoinedAcross:
+        """Hold what is handed out, for one transaction."""
+        ...
+
+
+TransactionT_co = TypeVar("TransactionT_co", bound=Transacting, covariant=True)
+
+
+class Transacts(Protocol[TransactionT_co]):
+    """Makes transactions: `kafkaio.Producer` with a ``transactional_id``."""
+
+    def transaction(
+        self, consumer: Joins, /
+    ) -> AbstractAsyncContextManager[TransactionT_co]:
+        """Return a transaction that works on a consumer's records."""
+        ...

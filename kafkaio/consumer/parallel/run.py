@@ -11,36 +11,81 @@ the order of their offsets, also while one of them waits to be tried again. A pa
 counts as finished up to its first record that is not. When the group requests a
 partition back, nothing more of it is begun, and it is released when everything up to
 the last record that was begun is finished, so that the next owner repeats nothing.
+
+With a producer, the records are worked on in transactions, one after another. One
+transaction takes records for a while; then nothing more is begun, what was begun is
+finished, and the offsets are committed with what the handlers sent. So as at a handover
+each partition is finished up to the last record that was begun, and the output of no
+record is committed without its offset. Records that were taken and not begun wait for
+the next transaction. The workers of a transaction end with it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from inspect import isawaitable
 from types import CoroutineType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 
+from kafkaio._dataclass import dataclass
+from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Job, Schedule
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.consumer.parallel.ports import RunPort
-from kafkaio.errors import ClosedError, UsageError
+from kafkaio.consumer.batch import size_of
+from kafkaio.consumer.parallel.dead_letter import DeadLetter
+from kafkaio.consumer.parallel.ports import RunPort, Transacting
+from kafkaio.errors import (
+    ClosedError,
+    CommitFailed,
+    PartitionLost,
+    RebalanceInProgress,
+    TransactionAborted,
+    UsageError,
+)
 from kafkaio.types import Record, TopicPartition
 
 if TYPE_CHECKING:  # to load it takes a fifth of what all of kafkaio takes
     from anyio.abc import TaskGroup
 
-__all__ = ["Handler", "OnDead", "Runner", "work_of"]
+__all__ = ["Handler", "OnDead", "Runner", "Transactions", "work_of"]
 
 #: Works on one record.
 Handler: TypeAlias = Callable[[Record], Awaitable[object]]
 #: Takes a record whose handler failed for good, which is finished when it returns.
 OnDead: TypeAlias = Callable[[Record, Exception], Awaitable[object]]
+
+
+#: What ends a transaction, and not the run: the records are handed out again.
+_ABORTS: Final = (TransactionAborted, PartitionLost, CommitFailed, RebalanceInProgress)
+
+
+@dataclass(frozen=True, slots=True)
+class Transactions:
+    """How `Runner` works in transactions.
+
+    Attributes:
+        begin: makes a transaction that works on the consumer's records.
+        handler: the user's; takes a transaction and a record.
+        on_dead: takes a transaction, a record and an exception; or a `DeadLetter`.
+        max_records: most records of a transaction.
+        max_wait: seconds for which a transaction takes records.
+        backoff: the wait after a transaction that was aborted.
+    """
+
+    begin: Callable[[], AbstractAsyncContextManager[Transacting]]
+    handler: Callable[..., Awaitable[object]]
+    on_dead: Callable[..., Awaitable[object]] | None
+    max_records: int
+    max_wait: float
+    backoff: Backoff
 
 
 class _NotAwaitable(UsageError, TypeError):
@@ -77,14 +122,15 @@ class Runner:
 
     Args:
         consumer: whose records they are.
-        handler: the user's.
+        handler: the user's; transactions have one of their own.
         schedule: says what may be begun.
         concurrency: most handlers at a time.
         retry: what is tried again; None for nothing.
         on_dead: takes what failed for good; without it that ends the run.
+        transactions: how to work in transactions; None for without.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         consumer: RunPort,
         handler: Handler,
@@ -93,8 +139,10 @@ class Runner:
         concurrency: int,
         retry: Retry | None,
         on_dead: OnDead | None,
+        transactions: Transactions | None = None,
     ) -> None:
         self._consumer = consumer
+        self._transactions = transactions
         self._reader = consumer.reader
         self._handler = handler
         self._schedule = schedule
@@ -122,15 +170,22 @@ class Runner:
         """
         with self._consumer.dividing(self):
             try:
-                async with anyio.create_task_group() as group:
-                    self._group = group
-                    await self._guard()
-                    group.cancel_scope.cancel()
+                if self._transactions is None:
+                    await self._in_group(self._fill)
+                else:
+                    await self._transact(self._transactions)
             finally:
                 self._is_over = True
                 self._over.tell()
         if self._failure is not None:
             raise self._failure
+
+    async def _in_group(self, fill: Callable[[], Awaitable[None]]) -> None:
+        # Let workers work, while the caller's task gives them records.
+        async with anyio.create_task_group() as group:
+            self._group = group
+            await self._guard(fill)
+            group.cancel_scope.cancel()
 
     # The reader tells (see `kafkaio.consumer.reading.divider.Divider`)
 
@@ -203,10 +258,10 @@ class Runner:
 
     # The caller's task: fill the schedule
 
-    async def _guard(self) -> None:
+    async def _guard(self, fill: Callable[[], Awaitable[None]]) -> None:
         # What is raised in the task group itself would come out in a group of its own.
         try:
-            await self._fill()
+            await fill()
         except Exception as error:  # noqa: BLE001  (raised again by run)
             self._fail(error)
 
@@ -225,14 +280,96 @@ class Runner:
             self._wake_worker()
             await consumer.wait_for_news(schedule.next_wake())
 
-    def _take_in(self) -> None:
-        reader, schedule = self._reader, self._schedule
+    def _take_in(self, most: int | None = None) -> int:
+        # Take records as far as there is capacity; returns how many.
+        reader, schedule, count = self._reader, self._schedule, 0
         for tp in [buffer.tp for buffer in reader.buffers.ready]:
             while capacity := schedule.capacity(tp):
+                if most is not None and (capacity := min(capacity, most - count)) <= 0:
+                    return count
                 piece = reader.take_of(tp, capacity, raw=True)
                 if piece is None:
                     break
+                count += size_of(piece)
                 schedule.add(tp, piece)
+        return count
+
+    # The caller's task, with transactions
+
+    async def _transact(self, how: Transactions) -> None:
+        aborts = 0
+        while await self._has_records():
+            try:
+                async with how.begin() as tx:
+                    await self._work_in(tx, how)
+            except _ABORTS as error:
+                # What was handed out is handed out again.
+                self._failure = None
+                await self._pause(error, how.backoff.delay(aborts, roll()), aborts + 1)
+                aborts += 1
+            else:
+                aborts = 0
+
+    async def _has_records(self) -> bool:
+        # Wait for records outside a transaction: an open one would hold up readers.
+        consumer, reader, schedule = self._consumer, self._reader, self._schedule
+        while not self._is_draining:
+            consumer.check()
+            reader.look()
+            if schedule.is_holding_back or reader.buffers.ready:
+                return True
+            consumer.check_wanted()
+            await consumer.wait_for_news(None)
+        return False
+
+    async def _pause(self, error: Exception, delay: float, attempt: int) -> None:
+        self._consumer.observer.retrying(
+            "a transaction of run()", attempt, delay, error
+        )
+        until = now() + delay
+        while not self._is_draining and not await self._consumer.wait_for_news(until):
+            pass
+
+    async def _work_in(self, tx: Transacting, how: Transactions) -> None:
+        self._handler = partial(how.handler, tx)
+        dead = how.on_dead
+        if isinstance(dead, DeadLetter):
+            self._on_dead = dead.through(tx)
+        else:
+            self._on_dead = None if dead is None else partial(dead, tx)
+        try:
+            await self._in_group(partial(self._fill_transaction, tx, how))
+        finally:
+            self._group = None
+            self._workers.clear()
+            self._idle.clear()
+            self._is_waking = False
+        if self._failure is not None:
+            raise self._failure
+
+    async def _fill_transaction(self, tx: Transacting, how: Transactions) -> None:
+        consumer, schedule = self._consumer, self._schedule
+        until = now() + how.max_wait
+        left = how.max_records - schedule.go_on()
+        while not (self._is_draining or tx.is_ending or now() >= until):
+            consumer.check()
+            self._reader.look()
+            if left > 0:
+                left -= self._take_in(left)
+            if left <= 0:
+                schedule.stop_adding()
+                if not schedule.in_hand:
+                    break
+            await self._wait_for_workers(until)
+        schedule.hold_back()
+        while schedule.in_hand:
+            await self._wait_for_workers(None)
+
+    async def _wait_for_workers(self, until: float | None) -> None:
+        self._schedule.wake(now())
+        self._wake_worker()
+        wakes = [at for at in (self._schedule.next_wake(), until) if at is not None]
+        await self._consumer.wait_for_news(min(wakes, default=None))
 
     # Workers
 
@@ -319,6 +456,9 @@ class Runner:
         schedule, delay = self._schedule, None
         if isinstance(error, _NotAwaitable):  # the next record would fare no better
             self._give_up(job, error)
+            return
+        if self._transactions is not None and isinstance(error, _ABORTS):
+            self._give_up(job, error)  # the transaction is over
             return
         if self._retry is not None:
             delay = self._retry.delay(error, job.attempts, roll())

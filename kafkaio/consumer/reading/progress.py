@@ -16,7 +16,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
 
 from kafkaio._machines.offsets import OffsetLedger
@@ -74,6 +74,8 @@ class Progress:
         chunk: the buffer that the handout takes records from.
         divider: divides the records among several tasks; None while one task reads.
         handoff: hands the records on to another thread; None if the user is here.
+        on_begin: called with a partition before records of a chunk of it are taken;
+            None without a transaction.
     """
 
     __slots__ = (
@@ -85,6 +87,7 @@ class Progress:
         "chunk",
         "divider",
         "handoff",
+        "on_begin",
     )
 
     def __init__(
@@ -96,6 +99,7 @@ class Progress:
         self.chunk: PartitionBuffer | None = None
         self.divider: Divider | None = None
         self.handoff: HandoffPort | None = None
+        self.on_begin: Callable[[TopicPartition], None] | None = None
         # The offsets of the chunk that the machines know: handed out, finished.
         self._synced = (-1, -1)
         # Number of records that were taken of earlier chunks.
@@ -109,6 +113,8 @@ class Progress:
 
     def begin(self, buffer: PartitionBuffer) -> None:
         """Let the handout take records of a buffer's chunk."""
+        if self.on_begin is not None:
+            self.on_begin(buffer.tp)
         self.chunk = buffer
         self._synced = (-1, -1)
         self._handout.cursor = buffer.chunk

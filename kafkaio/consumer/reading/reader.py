@@ -99,6 +99,18 @@ class Reader:
     def divider(self, divider: Divider | None) -> None:
         self._progress.divider = divider
 
+    def watch(self, on_begin: Callable[[TopicPartition], None] | None) -> None:
+        """Call a function with a partition before records of it are taken.
+
+        It is called with every chunk, from the next record on.
+
+        Args:
+            on_begin: the function; None for no longer.
+        """
+        if on_begin is not None:
+            self.set_aside()
+        self._progress.on_begin = on_begin
+
     def hand_off_to(self, handoff: HandoffPort) -> None:
         """Let the records that are taken be handed on to another thread."""
         self._progress.handoff = handoff
@@ -198,6 +210,17 @@ class Reader:
         self.buffers.drop(tp)
         self.positions.seek_to(tp, reset)
         self.ledger.unpositioned(tp)
+        self.interrupt()
+        self._on_change()
+
+    def seek_to_committed(self, tp: TopicPartition) -> None:
+        """Read a partition from its committed offset again, when that is looked up."""
+        self._progress.leave_partition(tp)
+        self.buffers.drop(tp)
+        self.positions.seek_to_committed(tp)
+        self.ledger.unpositioned(tp)
+        if (divider := self._progress.divider) is not None:
+            divider.assigned(tp)  # what was handed out will be handed out again
         self.interrupt()
         self._on_change()
 

@@ -92,6 +92,9 @@ class ConsumerPort(Protocol):
         """Positions were dropped: whoever waits for them looks again."""
         ...
 
+    def assignment_changed(self) -> None:
+        """Partitions were requested back, or lost: an open transaction looks at it."""
+
 
 class PartitionAssignment:
     """Carries out what happens to the assignment, and reports it to the user.
@@ -269,6 +272,7 @@ class PartitionAssignment:
         for tp in partitions:
             if tp in self.reader.positions:
                 self.reader.revoke_requested(tp)
+        self.consumer.assignment_changed()
 
     def idle(self, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
         """Those of the partitions that need no further step of the user.
@@ -396,6 +400,7 @@ class PartitionAssignment:
             self.reader.unassign(tp)
             self._forget(tp)
         if partitions:
+            self.consumer.assignment_changed()
             self.consumer.positions_changed()
 
     def watch_topics(self, topics: Topics | None) -> None:

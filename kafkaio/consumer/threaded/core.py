@@ -25,13 +25,14 @@ from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Lifecycle, State
+from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.thread import LoopThread
 from kafkaio.client.cluster import Cluster
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.commit import ToCommit
 from kafkaio.consumer.core import AFTER_START, CLOSE_TIMEOUT, Core
 from kafkaio.consumer.parallel.lanes import LaneIterator
-from kafkaio.consumer.parallel.run import Handler, OnDead, work_of
+from kafkaio.consumer.parallel.run import Handler, OnDead, Transactions, work_of
 from kafkaio.consumer.reading.iterators import (
     BatchIterator,
     PlainStream,
@@ -49,8 +50,9 @@ from kafkaio.consumer.threaded.iterators import (
     LaneCrossings,
     ReadCrossing,
 )
+from kafkaio.consumer.transactions import JoinedAcross, TransactionOffsetsAcross
 from kafkaio.consumer.wanted import Wanted
-from kafkaio.errors import UsageError
+from kafkaio.errors import KafkaError, UsageError
 from kafkaio.types import Record, TopicPartition
 
 __all__ = ["ThreadedCore"]
@@ -288,8 +290,14 @@ class ThreadedCore:
         ordering: Ordering,
         retry: Retry | None,
         dead_letter: OnDead | None,
+        transactions: Transactions | None = None,
     ) -> None:
         """Call a handler with each record, in the user's event loop."""
+        if transactions is not None:
+            raise UsageError(
+                "run() works in transactions without io_thread only: the producer "
+                "lives in this thread, and run() in the other"
+            )
         thread = self.thread
 
         async def cross(record: Record) -> None:
@@ -316,6 +324,29 @@ class ThreadedCore:
         mark = mark or self._handoff.mark()
         await self.call(lambda: self._core.commit_for_user(what, within, mark))
 
+    # Transactions of a producer
+
+    def offsets_in_transaction(self, what: object) -> TransactionOffsetsAcross | None:
+        """Return what ``commit(what)`` would commit, for a transaction."""
+        mark = self._handoff.mark()
+        found = self.ask(lambda: self._core.offsets_in_transaction(what, mark))
+        return None if found is None else TransactionOffsetsAcross(found, self)
+
+    def join_transaction(
+        self, on_revoke: Callable[[], None], on_lost: Callable[[KafkaError], None]
+    ) -> JoinedAcross:
+        """Begin to hold what is handed out; the callbacks run in the user's loop."""
+        thread = self.thread
+
+        def revoke() -> None:
+            thread.tell_owner(on_revoke)
+
+        def lost(error: KafkaError) -> None:
+            thread.tell_owner(lambda: on_lost(error))
+
+        joined = self.ask(lambda: self._core.join_transaction(revoke, lost))
+        return JoinedAcross(joined, self, self._handoff.mark, self._settle)
+
     # What rebalances do
 
     def rebalances(self) -> Rebalances:
@@ -338,6 +369,11 @@ class ThreadedCore:
                 self.ask(partial(feed.not_returned, request, hold))
             raise
         return found[0]
+
+    @property
+    def observer(self) -> Observer:
+        """Hears what happens."""
+        return self._core.observer
 
     @property
     def wanted(self) -> Wanted:

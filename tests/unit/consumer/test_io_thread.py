@@ -18,9 +18,10 @@ from kafkaio.consumer import Consumer
 from kafkaio.consumer.parallel import Lane
 from kafkaio.consumer.rebalance.events import Assigned, Revoked, RevokeRequested
 from kafkaio.consumer.threaded.core import ThreadedCore
-from kafkaio.errors import ClosedError, UsageError
+from kafkaio.errors import ClosedError, PartitionLost, UsageError
 from kafkaio.producer import Producer
 from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing import Broker
 from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.types import Record, TopicPartition
@@ -755,3 +756,96 @@ async def test_a_subclass_has_a_thread_too() -> None:
                 names = {thread.name for thread in threading.enumerate()}
                 assert "kafkaio I/O" in names
                 assert len(await consumer.two()) == 2
+
+
+@real
+async def test_a_transaction_of_the_users_thread() -> None:
+    lost: list[BaseException] = []
+    here = threading.get_ident()
+    told: list[int] = []
+
+    def note() -> None:
+        told.append(threading.get_ident())
+
+    async with cluster() as at, at.consumer(enable_auto_commit=False) as consumer:
+        tx = consumer.join_transaction(note, lost.append)
+        seen = [await anext(consumer) for _ in range(10)]
+        found = tx.handed_out()
+        assert found is not None
+        assert found.is_fenced
+        assert found.identity() == consumer.group_metadata
+        # What crossed with these and was not taken is not handed out.
+        handed = {r.topic_partition: r.offset + 1 for r in seen}
+        offsets = {tp: o.offset for tp, o in found.offsets.items() if o.offset}
+        assert offsets == handed
+        found.check()
+        assert not found.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED, found.identity())
+        await tx.rewind()
+        again = [await anext(consumer) for _ in range(10)]
+        assert again == seen
+        tx = consumer.join_transaction(note, lost.append)
+        while len(again) < COUNT:
+            again += (await consumer.poll()).records
+        assert in_order(again)
+        found = tx.handed_out()
+        assert found is not None
+        assert {o.offset for o in found.offsets.values()} == {COUNT // 2}
+        # As the transaction would: its own request, and then the news of it.
+        await consumer._core.call(  # type: ignore[union-attr]
+            lambda: consumer._core._core.committer.commit(  # type: ignore[union-attr]
+                found.offsets, timeout=9
+            )
+        )
+        found.committed()
+        async with at.consumer(enable_auto_commit=False, topics=None) as other:
+            other.subscribe("t")
+            reading = asyncio.ensure_future(one_record(other))
+            while not told:
+                await asyncio.sleep(0.01)
+            assert told[0] == here
+            assert consumer.assignment == {ZERO, ONE}
+            assert consumer.offsets_in_transaction() is None
+            tx.end()
+            while len(consumer.assignment) == 2:
+                await consumer.poll(timeout=0.1)
+            reading.cancel()
+    assert not lost
+
+
+@real
+async def test_a_loss_is_told_in_the_users_thread() -> None:
+    lost: list[tuple[int, BaseException]] = []
+
+    def note(error: BaseException) -> None:
+        lost.append((threading.get_ident(), error))
+
+    async with (
+        cluster() as at,
+        at.consumer(
+            enable_auto_commit=False, max_poll_interval_ms=1000, session_timeout_ms=900
+        ) as consumer,
+    ):
+        tx = consumer.join_transaction(list, note)
+        assert (await consumer.poll()).records
+        while not lost:
+            await asyncio.sleep(0.01)
+        ((thread, error),) = lost
+        assert thread == threading.get_ident()
+        assert isinstance(error, PartitionLost)
+        with pytest.raises(PartitionLost):
+            tx.handed_out()
+        await tx.rewind()
+
+
+@real
+async def test_run_in_transactions_needs_its_producer_in_the_same_thread() -> None:
+    producer: Any = None
+
+    class Transacts:
+        def transaction(self, consumer: object) -> Any:
+            raise NotImplementedError
+
+    producer = Transacts()
+    async with cluster(0) as at, at.consumer(enable_auto_commit=False) as consumer:
+        with pytest.raises(UsageError, match="io_thread"):
+            await consumer.run(one_record, producer=producer)

@@ -310,6 +310,25 @@ def test_a_truncated_log_without_a_policy_leaves_no_offset(end: int):
     assert made.fetchable(0)
 
 
+def test_back_to_the_committed_offset():
+    made = fetching(10)
+    old = made[A].token
+    made.pause(A)
+    made.seek_to_committed(A)
+    assert made[A].position == -1
+    assert made.unpositioned(0) == {A: made[A].token}
+    assert not made.committed_found(A, old, 7)
+    assert made.is_looking_for_commit(A)
+    assert made.committed_found(A, made[A].token, 4)
+    assert not made.is_looking_for_commit(A)
+    assert (made[A].position, made[A].is_paused) == (4, True)
+    made.seek_to_committed(A)
+    made.revoke_requested(A)
+    assert not made.is_looking_for_commit(A)
+    made.unassign(A)
+    assert not made.is_looking_for_commit(A)
+
+
 @pytest.mark.parametrize(("stage", "event"), list(itertools.product(Stage, Event)))
 def test_the_whole_table(stage: Stage, event: Event):
     made = positions(None)
@@ -360,6 +379,13 @@ class PositionLaws(RuleBasedStateMachine):
     @rule()
     def reset(self) -> None:
         self.made.seek_to(A, EARLIEST)
+        self.low = -1
+        self.remember()
+
+    @rule()
+    def rewind(self) -> None:
+        self.made.seek_to_committed(A)
+        assert self.made.is_looking_for_commit(A)
         self.low = -1
         self.remember()
 

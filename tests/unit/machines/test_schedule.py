@@ -177,6 +177,37 @@ def test_draining_what_was_not_begun_ends_at_once() -> None:
     assert schedule.first_unfinished(A) == FirstUnfinished(0, -1)
 
 
+def test_what_is_held_back_waits_and_keeps_its_order() -> None:
+    schedule = opened(limit=100)
+    keys = [b"a", b"a", b"b", b"a", b"b"]
+    schedule.add(A, [record(n, key) for n, key in enumerate(keys)])
+    first = begin(schedule)
+    schedule.hold_back()
+    assert schedule.ready == 0
+    assert schedule.in_hand == 1
+    assert schedule.capacity(A) == 0
+    schedule.finished(first)
+    assert schedule.is_drained(A)
+    assert schedule.first_unfinished(A) == FirstUnfinished(1, 0)
+    assert schedule.is_holding_back
+    assert schedule.go_on() == 4
+    assert not schedule.is_holding_back
+    assert offsets(begin_all(schedule)) == [1, 2]
+    assert not schedule.is_drained(A)
+    assert schedule.go_on() == 0
+
+
+def test_what_is_held_back_goes_with_its_partition() -> None:
+    schedule = opened()
+    schedule.add(A, [record(n) for n in range(3)])
+    schedule.stop_adding()
+    assert schedule.ready == 3
+    schedule.hold_back()
+    schedule.drain(A)
+    assert schedule.go_on() == 0
+    assert schedule.is_drained(A)
+
+
 def test_what_is_left_of_an_old_assignment_touches_no_later_one() -> None:
     schedule = opened()
     schedule.add(A, [record(0, b"a"), record(1, b"a"), record(2)])
@@ -247,6 +278,9 @@ class Model(RuleBasedStateMachine):
         self.dropped: dict[TopicPartition, set[int]] = {A: set(), B: set()}
         self.begun: dict[tuple[TopicPartition, object], list[int]] = {}
         self.now = 0.0
+        # Partitions that take nothing until `go_on`, and what is held back of each.
+        self.stopped: set[TopicPartition] = set()
+        self.waiting: dict[TopicPartition, set[int]] = {A: set(), B: set()}
 
     @rule(
         tp=st.sampled_from([A, B]),
@@ -267,7 +301,7 @@ class Model(RuleBasedStateMachine):
     def begin(self) -> None:
         job = begin(self.schedule)
         tp, key = job.assignment.tp, job.strand
-        assert job.record.offset not in self.dropped[tp]
+        assert job.record.offset not in self.dropped[tp] | self.waiting[tp]
         if tp in self.draining:
             assert job.record.offset <= self.last_begun[tp]
         self.last_begun[tp] = max(self.last_begun[tp], job.record.offset)
@@ -310,14 +344,40 @@ class Model(RuleBasedStateMachine):
     def drain(self, tp: TopicPartition) -> None:
         self.schedule.drain(tp)
         self.draining.add(tp)
+        self.stopped.discard(tp)
+        self.waiting[tp].clear()
         last = self.last_begun[tp]
         self.dropped[tp] |= {n for n in self.handed[tp] if n > last}
+
+    @rule()
+    def stop_adding(self) -> None:
+        self.schedule.stop_adding()
+        self.stopped |= {A, B} - self.draining
+
+    @rule()
+    def hold_back(self) -> None:
+        self.schedule.hold_back()
+        self.stopped |= {A, B} - self.draining
+        for tp in self.stopped:
+            last = self.last_begun[tp]
+            self.waiting[tp] |= {n for n in self.handed[tp] if n > last}
+
+    @rule()
+    def go_on(self) -> None:
+        waiting = sum(map(len, self.waiting.values()))
+        assert self.schedule.is_holding_back == bool(waiting)
+        assert self.schedule.go_on() == waiting
+        self.stopped.clear()
+        for held in self.waiting.values():
+            held.clear()
 
     @rule(tp=st.sampled_from([A, B]))
     def assign_again(self, tp: TopicPartition) -> None:
         place = self.schedule.first_unfinished(tp)
         self.schedule.open(tp)
         self.draining.discard(tp)
+        self.stopped.discard(tp)
+        self.waiting[tp].clear()
         if place is not None:  # what a new owner reads from
             self.next_offset[tp] = place.offset - 1
         self.handed[tp].clear()
@@ -338,17 +398,20 @@ class Model(RuleBasedStateMachine):
         current = [job for job in self.running if self.schedule.is_current(job)]
         assert self.schedule.running == len(current)
         left = {
-            tp: {*self.handed[tp]} - self.done[tp] - self.dropped[tp] for tp in (A, B)
+            tp: {*self.handed[tp]} - self.done[tp] - self.dropped[tp] - self.waiting[tp]
+            for tp in (A, B)
         }
-        assert self.schedule.in_hand == sum(map(len, left.values())) <= 12
+        assert self.schedule.in_hand == sum(map(len, left.values()))
+        assert self.schedule.in_hand <= 12
         for tp in (A, B):
-            drained = tp in self.draining and not left[tp]
+            drained = tp in self.draining | self.stopped and not left[tp]
             assert self.schedule.is_drained(tp) == drained
 
     def teardown(self) -> None:
         # Whatever happened, everything up to the last that was begun gets done.
         for job in self.running:
             self.schedule.finished(job)
+        self.schedule.go_on()
         self.schedule.wake(self.now + 10)
         while (job := self.schedule.next()) is not None:
             self.schedule.finished(job)

@@ -1,0 +1,215 @@
+"""``kafkaio.exactly_once``: consume, work and produce, one transaction after another.
+
+The module has another name than the function: importing a module of that name would
+hide the function.
+
+It stands above producer and consumer, which do not import each other (ADR 21), and uses
+their public methods. One turn of the loop:
+
+1. Wait for records by a poll, without a transaction: one that is open holds up the
+   readers of its partitions.
+2. Begin a transaction that works on the consumer's records, and poll for more until
+   there are enough, or time is up, or the transaction should end.
+3. Call the handler. When it returns, the transaction commits what was sent together
+   with the offsets of the records.
+
+What was polled before the transaction began may be lost in between. So the handler gets
+only records whose offsets the transaction will commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Final, Protocol, TypeVar
+
+import anyio
+
+from kafkaio._arguments import count_of, seconds_of, type_name
+from kafkaio._machines.backoff import Backoff
+from kafkaio._machines.retries import Retry
+from kafkaio._runtime.clock import now, roll
+from kafkaio.consumer.consumer import Consumer, observer_of
+from kafkaio.errors import (
+    ArgumentTypeError,
+    ClosedError,
+    CommitFailed,
+    PartitionLost,
+    RebalanceInProgress,
+    TransactionAborted,
+)
+from kafkaio.types import Record
+
+__all__ = ["exactly_once"]
+
+#: What ends a transaction, and not the loop: the records are handed out again.
+_ABORTS: Final = (TransactionAborted, PartitionLost, CommitFailed, RebalanceInProgress)
+#: The wait after a transaction that was aborted.
+_BACKOFF: Final = Backoff(100, 10_000)
+
+
+class Ends(Protocol):
+    """A transaction, as far as the loop needs it."""
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether to take no more records, and to end soon."""
+        ...
+
+
+TransactionT = TypeVar("TransactionT", bound=Ends)
+TransactionT_co = TypeVar("TransactionT_co", bound=Ends, covariant=True)
+
+
+class Statistics(Protocol):
+    """A snapshot of a producer."""
+
+    @property
+    def state(self) -> str:
+        """The state of its life."""
+        ...
+
+
+class Transacts(Protocol[TransactionT_co]):
+    """Makes transactions: `kafkaio.Producer` with a ``transactional_id``."""
+
+    def transaction(
+        self, consumer: Consumer, /
+    ) -> AbstractAsyncContextManager[TransactionT_co]:
+        """Return a transaction that works on a consumer's records."""
+        ...
+
+    def statistics(self) -> Statistics:
+        """Return a snapshot."""
+        ...
+
+
+async def exactly_once(
+    consumer: Consumer,
+    producer: Transacts[TransactionT],
+    handler: Callable[[TransactionT, list[Record]], Awaitable[object]],
+    *,
+    max_records: int = 1000,
+    max_wait: float = 0.2,
+    retry: Retry | None = None,
+) -> None:
+    """Work on a consumer's records in transactions: each record once, or not yet.
+
+    ``handler(tx, records)`` sends what it makes of the records by ``tx``. When it
+    returns, that is committed together with the offsets of the records: readers with
+    ``isolation_level="read_committed"`` see both or neither (KIP-98, KIP-447). What
+    else the handler does, such as a call of another service, may happen again.
+
+    The loop runs until it is cancelled, or until the consumer or the producer is
+    closed; then it returns. Closing the consumer lets the transaction at work be
+    finished, within the timeout of `Consumer.close`. If this call is cancelled, the
+    transaction is aborted, and its records are handed out again, by this consumer or
+    by the partitions' next owners.
+
+    When the revocation of a partition is requested, the transaction takes no more
+    records and is committed, and then the partition is released. The next owner
+    repeats nothing. A transaction that takes longer than the group allows is aborted.
+
+    An aborted transaction is reported to the observer (``retrying``), and its records
+    are worked on again after a back-off of 0.1 to 10 seconds, without end: because a
+    partition was lost, the group moved on, or brokers refused something. If the handler
+    raises anything else, the transaction is aborted, and the exception is raised unless
+    ``retry`` allows another attempt; the records are handed out again then.
+
+    Args:
+        consumer: a consumer that is running, in a group, with
+            ``enable_auto_commit=False``; use ``isolation_level="read_committed"`` if
+            what it reads is written in transactions. Nobody else may read from it.
+        producer: a producer that is running, with a ``transactional_id``, which each
+            running instance of the program needs for itself.
+        handler: works on records: at least one, partition by partition in the order of
+            their offsets.
+        max_records: most records of a transaction.
+        max_wait: seconds to wait for that many, once there are any.
+        retry: after which exceptions of the handler, how often, and when the records
+            are worked on again; None for never.
+
+    Raises:
+        Exception: what the handler raised.
+        Fenced: another producer has the ``transactional_id`` now.
+        OutcomeUnknown: it is not known whether a transaction was committed.
+        UsageError: the consumer commits automatically, keeps its offsets outside Kafka,
+            or has no group; or the producer has no ``transactional_id``.
+        ArgumentTypeError: an argument has the wrong type.
+        ArgumentValueError: ``max_records`` is below 1, or ``max_wait`` negative.
+        KafkaError: as `Consumer.poll` and a transaction do.
+    """
+    if not callable(handler):
+        raise ArgumentTypeError(f"handler must be callable, not {type_name(handler)}")
+    if not isinstance(retry, Retry | None):
+        raise ArgumentTypeError(
+            f"retry must be a kafkaio.Retry or None, not {type_name(retry)}"
+        )
+    most = count_of("max_records", max_records, 1000)
+    wait = seconds_of("max_wait", max_wait)
+    consumer.offsets_in_transaction()  # raises if it cannot take part
+    attempts = 0
+    while True:
+        try:
+            await _one_transaction(consumer, producer, handler, most, wait)
+        except ClosedError:
+            if _is_closing(consumer.statistics()) or _is_closing(producer.statistics()):
+                return
+            raise
+        except Exception as error:
+            attempts += 1
+            delay = _delay(error, attempts, retry)
+            if delay is None:
+                raise
+            observer_of(consumer).retrying("exactly_once", attempts, delay, error)
+            await anyio.sleep(delay)
+        else:
+            attempts = 0
+
+
+async def _one_transaction(
+    consumer: Consumer,
+    producer: Transacts[TransactionT],
+    handler: Callable[[TransactionT, list[Record]], Awaitable[object]],
+    most: int,
+    wait: float,
+) -> None:
+    records = (await consumer.poll(max_records=most)).records
+    if not records:  # a revocation was requested: the next poll takes part in it
+        return
+    until = now() + wait
+    async with producer.transaction(consumer) as tx:
+        records = _covered(consumer, records)
+        while len(records) < most and not tx.is_ending and (left := until - now()) > 0:
+            try:
+                more = await consumer.poll(
+                    timeout=left, max_records=most - len(records)
+                )
+            except ClosedError:  # what is in hand is finished first
+                break
+            records += more.records
+        if records:
+            await handler(tx, records)
+
+
+def _covered(consumer: Consumer, records: list[Record]) -> list[Record]:
+    # Those that were polled under assignments that still exist.
+    found = consumer.offsets_in_transaction()
+    offsets = {} if found is None else found.offsets
+    return [
+        record
+        for record in records
+        if (end := offsets.get(record.topic_partition)) is not None
+        and record.offset < end.offset
+    ]
+
+
+def _delay(error: Exception, attempts: int, retry: Retry | None) -> float | None:
+    # How long to wait before the next attempt; None for none.
+    if isinstance(error, _ABORTS):
+        return _BACKOFF.delay(attempts - 1, roll())
+    return None if retry is None else retry.delay(error, attempts, roll())
+
+
+def _is_closing(statistics: Statistics) -> bool:
+    return statistics.state in {"closing", "closed"}

@@ -1,0 +1,453 @@
+"""The consumer's side of transactions: exactly once.
+
+A transaction of a producer commits the offsets of what was consumed together with what
+was produced. The producer sends the requests; it knows the consumer by the Protocols of
+`kafkaio.producer.ports`, which the classes here have. Nothing here imports the producer
+(ADR 21).
+
+`TransactionOffsets` are offsets for one commit. They are fenced as plain commits are:
+by the numbers of the assignments before each request, and by the member's identity.
+
+`JoinedTransaction` is a transaction that works on what the consumer hands out. From the
+first record of a partition until the end of the transaction it holds the partition, so
+a requested revocation waits, up to the group's deadline. In the end there are two ways:
+
+- *Committed* (`end`): the partitions are let go. One whose revocation was requested is
+  released without a further step of the user, if everything of it is committed.
+- *Aborted* (`rewind`): what was handed out must be handed out again. Partitions whose
+  revocation was requested are released at once, and their next owner reads them from
+  the committed offset. The others are looked up again by the positioner, as after an
+  assignment. Until that is done, nothing of them can be read. Where nothing is
+  committed, reading begins again where the transaction began.
+
+With ``io_thread`` both live in the I/O thread, and the transaction in the user's. Each
+method of `TransactionOffsetsAcross` and `JoinedAcross` crosses by one blocking turn of
+the I/O thread's loop, which no code of the user's can delay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from kafkaio._machines.membership.ledger import Claim
+from kafkaio._machines.offsets import Commit
+from kafkaio._machines.transaction_holds import TransactionHolds
+from kafkaio._runtime.thread import caller, refer
+from kafkaio.consumer.reading.progress import HandedOut
+from kafkaio.consumer.reading.reader import Reader
+from kafkaio.errors import KafkaError, PartitionLost, UsageError
+from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+
+__all__ = [
+    "JoinedAcross",
+    "JoinedTransaction",
+    "TransactionMember",
+    "TransactionOffsets",
+    "TransactionOffsetsAcross",
+    "TransactionPort",
+]
+
+T = TypeVar("T")
+
+
+class TransactionMember(Protocol):
+    """The group member whose partitions a transaction holds."""
+
+    @property
+    def assignment(self) -> Mapping[TopicPartition, int]:
+        """Every partition owned now, with the number of its assignment."""
+        ...
+
+    @property
+    def to_be_revoked(self) -> frozenset[TopicPartition]:
+        """Partitions whose revocation is requested and that are still owned."""
+        ...
+
+    def hold(self, claims: Collection[Claim]) -> tuple[Claim, ...]:
+        """Hold these assignments; returns those that are held."""
+        ...
+
+    def unhold(self, claims: Collection[Claim]) -> None:
+        """End one hold of each of these."""
+
+    def release(self, partitions: frozenset[TopicPartition]) -> None:
+        """Let these be revoked without a further step of the user."""
+
+
+class OffsetPort(Protocol):
+    """What offsets of a transaction need of the consumer."""
+
+    def identity(self) -> GroupMetadata:
+        """Return who commits."""
+        ...
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether the group decides what this consumer may commit."""
+        ...
+
+    def numbers(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> Mapping[TopicPartition, int] | None:
+        """Return the numbers of the assignments of offsets; None checks none."""
+        ...
+
+    def check_numbers(self, numbers: Mapping[TopicPartition, int] | None) -> None:
+        """Raise PartitionLost unless those assignments are in force."""
+
+    def commit_again(self, code: int, identity: GroupMetadata) -> bool:
+        """Whether to commit again after a refusal of that identity."""
+        ...
+
+    def committed_in_transaction(self, commit: Commit) -> None:
+        """Note that a transaction has committed offsets."""
+
+
+class TransactionPort(OffsetPort, Protocol):
+    """What a transaction needs of the consumer.
+
+    Attributes:
+        reader: what is read.
+    """
+
+    reader: Reader
+
+    @property
+    def transaction_member(self) -> TransactionMember | None:
+        """The member whose group decides what is read; None without a subscription."""
+        ...
+
+    @property
+    def may_rewind(self) -> bool:
+        """Whether anything can be read after a rewind."""
+        ...
+
+    def transaction_left(self) -> None:
+        """Note that the transaction has ended."""
+
+    def begin_again(self, places: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Read partitions from their committed offsets, or from these places."""
+
+    async def wait_until_placed(self, partitions: Collection[TopicPartition]) -> None:
+        """Wait until the committed offsets of partitions are looked up."""
+
+
+class TransactionOffsets:
+    """Offsets that a transaction commits; see `kafkaio.producer.ports.GroupOffsets`.
+
+    Args:
+        commit: the offsets: some.
+        port: the consumer.
+
+    Raises:
+        PartitionLost: a partition is not assigned.
+    """
+
+    def __init__(self, commit: Commit, port: OffsetPort) -> None:
+        self._commit = commit
+        self._port = port
+        self._numbers = port.numbers(commit.offsets)
+        #: Offsets of the next records to read.
+        self.offsets: Mapping[TopicPartition, OffsetAndMetadata] = commit.offsets
+        #: Whether the consumer is subscribed, so that brokers must check its place.
+        self.is_fenced: bool = port.is_fenced
+
+    def __repr__(self) -> str:
+        return f"<TransactionOffsets {dict(self.offsets)}>"
+
+    def identity(self) -> GroupMetadata:
+        """Return the group and the member's place in it, as they are now."""
+        return self._port.identity()
+
+    def check(self) -> None:
+        """Check that the offsets may still be committed.
+
+        Raises:
+            PartitionLost: an assignment that they belong to has ended.
+        """
+        self._port.check_numbers(self._numbers)
+
+    def refused(self, code: int, identity: GroupMetadata) -> bool:
+        """Whether to commit again: the member has, or will get, another place.
+
+        Args:
+            code: the coordinator's error code for a request.
+            identity: the identity in that request.
+        """
+        return self._port.commit_again(code, identity)
+
+    def committed(self) -> None:
+        """Note that the transaction has committed the offsets."""
+        self._port.committed_in_transaction(self._commit)
+
+
+class JoinedTransaction:
+    """A transaction at work; see `kafkaio.producer.ports.ConsumerInTransaction`.
+
+    It begins with what was handed out before and is not finished: the program may work
+    on that within the transaction.
+
+    Args:
+        port: the consumer.
+        on_revoke: called when a partition is to be revoked, also within this call.
+        on_lost: called when a partition was lost, also within this call.
+    """
+
+    def __init__(
+        self,
+        port: TransactionPort,
+        on_revoke: Callable[[], None],
+        on_lost: Callable[[KafkaError], None],
+    ) -> None:
+        self._port = port
+        self._reader = port.reader
+        # The member at the beginning: a later subscription holds nothing of this.
+        self._member = port.transaction_member
+        self._on_revoke = on_revoke
+        self._on_lost = on_lost
+        self._task = refer(caller())
+        self._holds = TransactionHolds()
+        self._has_ended = False
+        reader = self._reader
+        reader.sync()
+        for tp in [*reader.ledger.unfinished]:
+            if (place := reader.ledger.unfinished_from(tp)) is not None:
+                self._hold(tp, place)
+        reader.watch(self._begin)
+
+    def __repr__(self) -> str:
+        return f"<JoinedTransaction {sorted(self._holds.partitions)}>"
+
+    def _begin(self, tp: TopicPartition) -> None:
+        # Called before records are taken, once per chunk.
+        if tp not in self._holds:
+            at = self._reader.positions[tp]
+            epoch = at.position_epoch
+            self._hold(tp, OffsetAndMetadata(at.position, leader_epoch=epoch))
+
+    def _hold(self, tp: TopicPartition, place: OffsetAndMetadata) -> None:
+        claim = Claim(tp, self._numbers().get(tp, -1))
+        self._holds.add(claim, place)
+        if self._member is not None:
+            self._member.hold((claim,))
+        self.look()
+
+    def _numbers(self) -> Mapping[TopicPartition, int]:
+        if self._member is not None:
+            return self._member.assignment
+        reader = self._reader
+        return {tp: reader.positions[tp].number for tp in reader.positions}
+
+    def _pending(self) -> frozenset[TopicPartition]:
+        return frozenset() if self._member is None else self._member.to_be_revoked
+
+    def look(self) -> None:
+        """Tell the transaction what happened to its partitions."""
+        changes = self._holds.look(self._numbers(), self._pending())
+        if changes.requested:
+            self._on_revoke()
+        if changes.lost:
+            self._on_lost(self._lost())
+
+    def _lost(self) -> PartitionLost:
+        names = ", ".join(
+            f"{tp.topic}-{tp.partition}" for tp in sorted(self._holds.lost)
+        )
+        return PartitionLost(
+            f"lost while a transaction worked on their records: {names}"
+        )
+
+    def check_plain_commit(self, partitions: Collection[TopicPartition]) -> None:
+        """Check a commit that is not the transaction's.
+
+        Raises:
+            UsageError: the transaction works on one of the partitions.
+        """
+        for tp in sorted(self._holds.partitions.intersection(partitions)):
+            raise UsageError(
+                f"a transaction works on records of {tp.topic}-{tp.partition}, and "
+                "commits their offsets: call Transaction.commit_offsets, or nothing"
+            )
+
+    def left(self, task: object) -> None:
+        """Hold nothing any longer if that task began this: it closes the consumer."""
+        if self._task() is task and self._member is not None and not self._has_ended:
+            self._member.unhold(self._holds.claims)
+            self._member = None
+
+    def handed_out(self, mark: HandedOut | None = None) -> TransactionOffsets | None:
+        """Return what was handed out and is not committed; None if there is nothing.
+
+        Args:
+            mark: the moment of the call, if the user is in another thread.
+
+        Raises:
+            PartitionLost: an assignment of it has ended.
+        """
+        if self._has_ended:
+            return None
+        self.look()
+        if self._holds.lost:
+            raise self._lost()
+        reader, partitions = self._reader, self._holds.partitions
+        reader.acknowledge(partitions, mark)
+        reader.sync()
+        commit = reader.ledger.finished(partitions)
+        return TransactionOffsets(commit, self._port) if commit.offsets else None
+
+    def end(self) -> None:
+        """Let go of the partitions. May be called again."""
+        if self._has_ended:
+            return
+        reader, going = self._reader, self._pending() & self._holds.partitions
+        reader.sync()
+        ledger = reader.ledger
+        self._leave(
+            frozenset(tp for tp in going if not ledger.has_unfinished({tp})),
+        )
+
+    async def rewind(self) -> None:
+        """Go back to the committed offsets, drop what was fetched, and let go.
+
+        If the call is cancelled, the consumer goes back all the same.
+
+        Raises:
+            RequestTimeout: the committed offsets are not known yet. They are looked up
+                further, and nothing is read until they are known.
+        """
+        if self._has_ended:
+            return
+        self.look()
+        reader, going = self._reader, self._pending() & self._holds.partitions
+        reader.sync()
+        places = {
+            tp: at for tp, at in self._holds.kept().items() if tp in reader.positions
+        }
+        back = {tp: at for tp, at in places.items() if tp not in going}
+        for tp in going & places.keys():
+            # A commit in the user's callback must not take the records for done.
+            reader.seek(tp, places[tp].offset, places[tp].leader_epoch)
+        if self._port.may_rewind:
+            self._port.begin_again(back)
+        self._leave(going)
+        await self._port.wait_until_placed(back)
+
+    def _leave(self, done: frozenset[TopicPartition]) -> None:
+        self._has_ended = True
+        self._reader.watch(None)
+        self._port.transaction_left()
+        member, claims = self._member, self._holds.claims
+        if member is not None:
+            if done:
+                member.release(done)
+            if claims:
+                member.unhold(claims)
+
+
+# ---- with an I/O thread --------------------------------------------------------------
+
+
+class ThreadPort(Protocol):
+    """Runs functions in the I/O thread."""
+
+    def ask(self, work: Callable[[], T]) -> T:
+        """Call a function there, and block until it has returned."""
+        ...
+
+    def call(self, work: Callable[[], Awaitable[T]]) -> Coroutine[Any, Any, T]:
+        """Call a coroutine function there, and wait for it."""
+        ...
+
+
+class TransactionOffsetsAcross:
+    """`TransactionOffsets` of a consumer with an I/O thread.
+
+    Args:
+        inside: the offsets.
+        thread: where they live.
+    """
+
+    def __init__(self, inside: TransactionOffsets, thread: ThreadPort) -> None:
+        self._inside = inside
+        self._thread = thread
+        #: Offsets of the next records to read.
+        self.offsets: Mapping[TopicPartition, OffsetAndMetadata] = inside.offsets
+        #: Whether the consumer is subscribed, so that brokers must check its place.
+        self.is_fenced: bool = inside.is_fenced
+
+    def identity(self) -> GroupMetadata:
+        """Return the group and the member's place in it, as they are now."""
+        return self._thread.ask(self._inside.identity)
+
+    def check(self) -> None:
+        """Check that the offsets may still be committed.
+
+        Raises:
+            PartitionLost: an assignment that they belong to has ended.
+        """
+        self._thread.ask(self._inside.check)
+
+    def refused(self, code: int, identity: GroupMetadata) -> bool:
+        """Whether to commit again: the member has, or will get, another place.
+
+        Args:
+            code: the coordinator's error code for a request.
+            identity: the identity in that request.
+        """
+        return self._thread.ask(partial(self._inside.refused, code, identity))
+
+    def committed(self) -> None:
+        """Note that the transaction has committed the offsets."""
+        self._thread.ask(self._inside.committed)
+
+
+class JoinedAcross:
+    """`JoinedTransaction` of a consumer with an I/O thread.
+
+    Args:
+        inside: the transaction.
+        thread: where it lives.
+        mark: returns how much the user was handed by now; for the user's thread.
+        settle: returns to the reader what the user has not taken; for the I/O thread.
+    """
+
+    def __init__(
+        self,
+        inside: JoinedTransaction,
+        thread: ThreadPort,
+        mark: Callable[[], HandedOut],
+        settle: Callable[[], None],
+    ) -> None:
+        self._inside = inside
+        self._thread = thread
+        self._mark = mark
+        self._settle = settle
+
+    def handed_out(self) -> TransactionOffsetsAcross | None:
+        """Return what was handed out and is not committed; None if there is nothing.
+
+        Raises:
+            PartitionLost: an assignment of it has ended.
+        """
+        found = self._thread.ask(partial(self._inside.handed_out, self._mark()))
+        return None if found is None else TransactionOffsetsAcross(found, self._thread)
+
+    def end(self) -> None:
+        """Let go of the partitions. May be called again."""
+        self._thread.ask(self._inside.end)
+
+    async def rewind(self) -> None:
+        """Go back to the committed offsets, drop what was fetched, and let go.
+
+        Raises:
+            RequestTimeout: the committed offsets are not known yet. They are looked up
+                further, and nothing is read until they are known.
+        """
+
+        async def work() -> None:
+            self._settle()
+            await self._inside.rewind()
+
+        await self._thread.call(work)

@@ -1,0 +1,401 @@
+"""The two loops that work in transactions: ``exactly_once`` and ``run(producer=)``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
+
+import pytest
+
+import kafkaio
+from kafkaio import Retry
+from kafkaio.consumer import Consumer, DeadLetter
+from kafkaio.errors import (
+    ArgumentTypeError,
+    ClosedError,
+    CommitFailed,
+    Fenced,
+    TransactionAborted,
+    UsageError,
+)
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.types import Record
+from tests.unit.consumer.fake_transactions import (
+    PROTOCOLS,
+    FakeProducer,
+    FakeTransaction,
+    World,
+    committing,
+    world,
+)
+from tests.unit.consumer.group_fakes import virtual
+from tests.unit.consumer.in_parallel import ORDERS, eventually
+
+EVERY = pytest.mark.parametrize("protocol", PROTOCOLS)
+COUNT = 30
+VALUES = sorted(b"%d" % number for number in range(COUNT))
+DONE = dict.fromkeys(ORDERS, COUNT // 3)
+
+#: Works on one record in a transaction.
+Work: TypeAlias = Callable[[FakeTransaction, Record], Awaitable[None]]
+#: Runs a loop with such a handler.
+Loop: TypeAlias = Callable[..., Awaitable[None]]
+
+
+async def copy(tx: FakeTransaction, record: Record) -> None:
+    await tx.send("out", record.value)
+
+
+async def by_exactly_once(
+    consumer: Consumer, producer: FakeProducer, work: Work, **options: Any
+) -> None:
+    async def handler(tx: FakeTransaction, records: list[Record]) -> None:
+        assert records
+        for record in records:
+            await work(tx, record)
+
+    await kafkaio.exactly_once(consumer, producer, handler, **options)
+
+
+async def by_run(
+    consumer: Consumer, producer: FakeProducer, work: Work, **options: Any
+) -> None:
+    await consumer.run(work, producer=producer, **options)
+
+
+LOOPS = pytest.mark.parametrize("loop", [by_exactly_once, by_run], ids=["loop", "run"])
+
+
+@asynccontextmanager
+async def running(work: Awaitable[None]) -> AsyncIterator[asyncio.Task[None]]:
+    """Run a loop in a task; cancel it at the end."""
+    task = asyncio.ensure_future(work)
+    assert isinstance(task, asyncio.Task)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+class Aborts:
+    """Notes what is retried."""
+
+    def __init__(self) -> None:
+        self.errors: list[BaseException] = []
+
+    def retrying(
+        self, what: str, attempt: int, delay: float, error: BaseException
+    ) -> None:
+        if "transaction" in what or "exactly_once" in what:
+            self.errors.append(error)
+
+
+@virtual
+@EVERY
+@LOOPS
+async def test_everything_is_copied_once(protocol: str, loop: Loop) -> None:
+    async with world(protocol) as there, await there.consumer() as one:
+        producer = FakeProducer(committing(one))
+        async with running(loop(one, producer, copy, max_records=7)):
+            await asyncio.sleep(30)
+            assert not producer.all  # nothing to do, no transaction
+            await there.write(*VALUES)
+            await eventually(lambda: len(producer.committed) == COUNT)
+        assert await there.committed() == DONE
+        assert max(len(tx.sent) for tx in producer.all) <= 7
+        assert len(producer.all) >= COUNT // 7
+
+
+@virtual
+@LOOPS
+async def test_an_aborted_transaction_is_done_again(loop: Loop) -> None:
+    seen = Aborts()
+    async with world("kip848") as there:
+        await there.write(*VALUES)
+        one = await there.consumer(observer=seen)
+        async with one:
+            producer = FakeProducer(committing(one))
+            producer.fails = [
+                TransactionAborted("no", reason="timed out"),
+                CommitFailed("no"),
+            ]
+            async with running(loop(one, producer, copy, max_records=7)):
+                await eventually(lambda: len(producer.committed) == COUNT)
+                await asyncio.sleep(20)
+        assert sorted(producer.committed) == VALUES  # type: ignore[type-var]
+        assert await there.committed() == DONE
+    assert len(seen.errors) == 2
+
+
+@virtual
+@LOOPS
+async def test_a_transaction_that_is_doomed_while_handlers_work(loop: Loop) -> None:
+    async def work(tx: FakeTransaction, record: Record) -> None:
+        if len(producer.all) == 2 and len(tx.sent) == 3:
+            tx.doom = ClosedError("a record failed")
+        await tx.send("out", record.value)
+
+    async with world("kip848") as there, await there.consumer() as one:
+        await there.write(*VALUES)
+        producer = FakeProducer(committing(one))
+        async with running(loop(one, producer, work, max_records=7)):
+            await eventually(lambda: len(producer.committed) == COUNT)
+            await asyncio.sleep(20)
+        assert sorted(producer.committed) == VALUES  # type: ignore[type-var]
+
+
+@virtual
+@LOOPS
+async def test_a_handler_that_fails_aborts_all_of_it(loop: Loop) -> None:
+    async def work(tx: FakeTransaction, record: Record) -> None:
+        await tx.send("out", record.value)
+        if len(producer.committed) >= 7 and len(tx.sent) == 4:
+            raise ZeroDivisionError
+
+    async with world("kip848") as there, await there.consumer() as one:
+        await there.write(*VALUES)
+        producer = FakeProducer(committing(one))
+        with pytest.raises(ZeroDivisionError):
+            await loop(one, producer, work, max_records=7)
+        assert not producer.all[-1].is_committed
+        done = len(producer.committed)
+        assert sum((await there.committed()).values()) == done
+        async with running(loop(one, producer, copy)):
+            await eventually(lambda: len(producer.committed) == COUNT)
+        assert sorted(producer.committed) == VALUES  # type: ignore[type-var]
+
+
+@virtual
+@LOOPS
+async def test_a_handler_is_called_again(loop: Loop) -> None:
+    failed = 0
+
+    async def work(tx: FakeTransaction, record: Record) -> None:
+        nonlocal failed
+        if record.value == b"11" and failed < 2:
+            failed += 1
+            raise ZeroDivisionError
+        await tx.send("out", record.value)
+
+    async with world("kip848") as there, await there.consumer() as one:
+        await there.write(*VALUES)
+        producer = FakeProducer(committing(one))
+        retry = Retry(attempts=3, on=(ZeroDivisionError,))
+        async with running(loop(one, producer, work, retry=retry, max_records=9)):
+            await eventually(lambda: len(producer.committed) == COUNT)
+        assert sorted(producer.committed) == VALUES  # type: ignore[type-var]
+        assert await there.committed() == DONE
+
+
+@virtual
+@LOOPS
+@pytest.mark.parametrize("which", ["consumer", "producer"])
+async def test_it_returns_when_one_of_them_is_closed(loop: Loop, which: str) -> None:
+    async def work(tx: FakeTransaction, record: Record) -> None:
+        await asyncio.sleep(0.5)
+        await tx.send("out", record.value)
+
+    async with world("kip848") as there:
+        await there.write(*VALUES)
+        one = await there.consumer()
+        await one.start()
+        producer = FakeProducer(committing(one))
+        options: dict[str, Any] = {"max_records": 5}
+        if loop is by_run:
+            options["concurrency"] = 3
+        async with running(loop(one, producer, work, **options)) as task:
+            await eventually(lambda: producer.all and producer.all[-1].sent)
+            if which == "consumer":
+                await one.close()
+                await asyncio.wait([task], timeout=30)
+                assert task.done()
+                assert task.exception() is None
+            elif loop is by_exactly_once:
+                producer.is_closed = True
+                await asyncio.wait([task], timeout=30)
+                assert task.exception() is None
+        assert all(tx.is_committed for tx in producer.all[:-1])
+        assert sum((await there.committed()).values()) == len(producer.committed)
+        await one.close()
+
+
+@virtual
+@LOOPS
+async def test_what_was_taken_is_finished_when_the_consumer_closes(loop: Loop) -> None:
+    async with world("kip848") as there:
+        await there.write(*VALUES[:3])
+        one = await there.consumer()
+        await one.start()
+        producer = FakeProducer(committing(one))
+        async with running(loop(one, producer, copy, max_wait=30)) as task:
+            await eventually(lambda: producer.all)
+            await asyncio.sleep(1)
+            await one.close()
+            await asyncio.wait([task], timeout=40)
+            assert task.exception() is None
+        assert sorted(producer.committed) == VALUES[:3]  # type: ignore[type-var]
+        assert len(producer.all) == 1
+
+
+@virtual
+@LOOPS
+async def test_fenced_ends_it(loop: Loop) -> None:
+    async with world("kip848") as there, await there.consumer() as one:
+        await there.write(*VALUES)
+        producer = FakeProducer(committing(one))
+        error = broker_error(ErrorCode.PRODUCER_FENCED, "another has the id")
+
+        def fenced(consumer: object) -> FakeTransaction:
+            raise error
+
+        producer.transaction = fenced  # type: ignore[method-assign,assignment]
+        with pytest.raises(Fenced):
+            await loop(one, producer, copy)
+
+
+@virtual
+@EVERY
+@LOOPS
+async def test_members_that_come_and_go_repeat_nothing(
+    protocol: str, loop: Loop
+) -> None:
+    async def work(tx: FakeTransaction, record: Record) -> None:
+        await asyncio.sleep(0.2)
+        await tx.send("out", record.value)
+
+    values = sorted(b"%d" % number for number in range(300))
+    out: list[object] = []
+    async with world(protocol) as there:
+        await there.write(*values)
+        members: list[tuple[Consumer, FakeProducer]] = []
+        tasks: list[asyncio.Task[None]] = []
+        for _ in range(3):
+            consumer = await there.consumer()
+            producer = FakeProducer(committing(consumer))
+            producer.committed = out
+            await consumer.start()
+            members.append((consumer, producer))
+            tasks.append(
+                asyncio.ensure_future(loop(consumer, producer, work, max_records=20))
+            )
+            await asyncio.sleep(3)
+        await members[0][0].close()
+        await tasks[0]
+        await eventually(lambda: len(out) >= len(values))
+        for consumer, _ in members[1:]:
+            await consumer.close()
+        await asyncio.gather(*tasks)
+        assert sorted(out) == values  # type: ignore[type-var]
+        assert await there.committed() == dict.fromkeys(ORDERS, 100)
+        transactions = [tx for _, producer in members for tx in producer.all]
+        assert all(tx.is_committed for tx in transactions)
+
+
+@virtual
+@EVERY
+async def test_what_was_begun_is_finished_in_its_transaction(protocol: str) -> None:
+    """What waits behind a slow handler of its key goes into the next transaction."""
+    gate = asyncio.Event()
+
+    async def work(tx: FakeTransaction, record: Record) -> None:
+        if record.value == b"0":
+            await gate.wait()
+        await asyncio.sleep(0.1)
+        await tx.send("out", record.value)
+
+    async with world(protocol) as there, await there.consumer() as one:
+        await there.write(*VALUES, partitions=1)
+        producer = FakeProducer(committing(one))
+        async with running(
+            one.run(work, producer=producer, ordering="none", concurrency=5)
+        ):
+            await asyncio.sleep(10)
+            assert len(producer.all) == 1
+            first = producer.all[0]
+            begun = len(first.sent) + 1
+            assert begun < COUNT
+            gate.set()
+            await eventually(lambda: len(producer.committed) == COUNT)
+        assert len(first.sent) == begun
+        assert sorted(producer.committed) == VALUES  # type: ignore[type-var]
+
+
+@virtual
+@pytest.mark.parametrize("kind", ["topic", "function"])
+async def test_dead_letters_go_through_the_transaction(kind: str) -> None:
+    async def work(tx: FakeTransaction, record: Record) -> None:
+        if record.value == b"3":
+            raise ZeroDivisionError
+        await tx.send("out", record.value)
+
+    async def bury(tx: FakeTransaction, record: Record, error: Exception) -> None:
+        await tx.send("dead", (record.value, type(error)))
+
+    async with world("kip848") as there, await there.consumer() as one:
+        await there.write(*VALUES)
+        producer = FakeProducer(committing(one))
+        letter = DeadLetter(FakeTransaction(producer, None), "dead")
+        dead: Any = letter if kind == "topic" else bury
+        async with running(one.run(work, producer=producer, dead_letter=dead)):
+            await eventually(lambda: len(producer.committed) == COUNT)
+        buried = b"3" if kind == "topic" else (b"3", ZeroDivisionError)
+        assert buried in producer.committed
+        assert await there.committed() == DONE
+
+
+@virtual
+async def test_who_cannot_take_part() -> None:
+    async with world("kip848") as there:
+        automatic = await there.consumer(enable_auto_commit=True)
+        async with automatic:
+            producer = FakeProducer()
+            for loop in (by_exactly_once, by_run):
+                with pytest.raises(UsageError, match="enable_auto_commit"):
+                    await loop(automatic, producer, copy)
+        one = await there.consumer()
+        wrong: Any = "handler"
+        with pytest.raises(ArgumentTypeError, match="callable"):
+            await kafkaio.exactly_once(one, producer, wrong)
+        with pytest.raises(ArgumentTypeError, match="Retry"):
+            await kafkaio.exactly_once(one, producer, by_run, retry=wrong)
+        with pytest.raises(ClosedError):
+            await by_exactly_once(one, producer, copy)
+
+
+@virtual
+async def test_what_was_lost_before_the_transaction_began_is_left_out() -> None:
+    """The producer's turn may come late; then other members may have the records."""
+
+    class Slow(FakeProducer):
+        def transaction(self, consumer: Any = None) -> FakeTransaction:
+            made = super().transaction(consumer)
+            return made if self.all else _Late(self, consumer, one)
+
+    class _Late(FakeTransaction):
+        def __init__(self, made: FakeProducer, consumer: Any, one: Consumer) -> None:
+            super().__init__(made, consumer)
+            self._one = one
+
+        async def __aenter__(self) -> Any:
+            self._one.assign([ORDERS[0]])
+            return await super().__aenter__()
+
+    async with (
+        world("kip848") as there,
+        await there.consumer(topics=None, assign=ORDERS) as one,
+    ):
+        await there.write(*VALUES)
+        producer = Slow(committing(one))
+        async with running(by_exactly_once(one, producer, copy)):
+            await eventually(lambda: len(producer.committed) == COUNT // 3)
+            await asyncio.sleep(5)
+        assert await there.committed() == {ORDERS[0]: COUNT // 3}
+
+
+def test_the_loop_is_a_name_of_the_package() -> None:
+    assert kafkaio.exactly_once.__module__ == "kafkaio._exactly_once"
+    assert World.__doc__
