@@ -27,6 +27,9 @@ Death: TypeAlias = Literal["broker-killed", "broker-stopped", "broker-frozen"]
 _DEATHS: Final[dict[Death, int]] = {"broker-killed": 3, "broker-stopped": 1}
 #: With brokers that hang and wake again.
 AND_FREEZES: Final[dict[Death, int]] = _DEATHS | {"broker-frozen": 2}
+#: The topics of the coordinators.
+OFFSETS: Final = "__consumer_offsets"
+STATES: Final = "__transaction_state"
 _IN_SYNC_SECONDS: Final = 120.0
 _MOVE_SECONDS: Final = 5.0
 
@@ -55,10 +58,14 @@ class Brokers:
         kafka: the cluster.
         period: for how long things happen.
         journal: where they are told.
+        topics: what must be in sync before the next broker may die.
     """
 
-    def __init__(self, kafka: Kafka, period: Period, journal: Journal) -> None:
+    def __init__(
+        self, kafka: Kafka, period: Period, journal: Journal, topics: tuple[str, ...]
+    ) -> None:
         self._kafka = kafka
+        self._topics = topics
         self._period = period
         self._journal = journal
 
@@ -112,9 +119,8 @@ class Brokers:
         )
 
     def _views(self) -> list[ClusterView]:
-        return [
-            metadata(address) for address in self._kafka.engine.addresses(PLAINTEXT)
-        ]
+        addresses = self._kafka.engine.addresses(PLAINTEXT)
+        return [metadata(address, self._topics) for address in addresses]
 
     def leaders(self, topic: str) -> dict[int, int]:
         """Return the leader of each partition of a topic; blocks.
@@ -130,7 +136,7 @@ class Brokers:
         """Move coordinators of groups and transactions from broker to broker."""
         async with Client(self._kafka.bootstrap_servers) as client:
             while await self._period.pause(rng.uniform(4, 10)):
-                topic = rng.choice(("__transaction_state", "__consumer_offsets"))
+                topic = rng.choice((OFFSETS, STATES))
                 try:
                     moved = await self._move(client, topic, rng)
                 except (OSError, LookupError, KafkaError):  # a broker is away

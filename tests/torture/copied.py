@@ -29,8 +29,13 @@ _BATCH: Final = re.compile(
 )
 _MARKER: Final = re.compile(r"endTxnMarker: (COMMIT|ABORT)")
 _PAYLOAD: Final = re.compile(r"\| offset: (\d+) .* payload: (.*)$")
-_STATE: Final = re.compile(r"transactionalId=([^,]+).*?[, ]state=(\w+)")
-#: States of a transaction that is over.
+_STATE: Final = re.compile(r'"transactionalId":"([^"]+)".*"transactionStatus":(\d+)')
+#: The states of a transaction, by their numbers.
+_STATES: Final = (
+    *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort"),
+    *("CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence"),
+)
+#: Those in which it is over.
 _CLOSED: Final = {"Empty", "CompleteCommit", "CompleteAbort", "Dead"}
 
 
@@ -165,7 +170,7 @@ def coordinated_by_dump(lines: Iterable[str]) -> Coordinated:
 def _states(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     for line in lines:
         if found := _STATE.search(line):
-            yield found[1], found[2]
+            yield found[1], _STATES[int(found[2])]
 
 
 @dataclass
@@ -236,6 +241,8 @@ def judge(evidence: Evidence) -> CopyVerdict:
         sum(evidence.sent.values()), transactions=evidence.coordinated
     )
     read = [read_copy(value) for value in evidence.read]
+    if not evidence.coordinated.committed:
+        verdict.wrong.append("the transaction log shows no committed transaction")
     _judge_copies(verdict, evidence.sent, read)
     _judge_order(verdict, read)
     _judge_replay(verdict, read, evidence.replay)

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from kafkaio import Consumer, TopicPartition
 from kafkaio.testing.kafka import Kafka
-from tests.torture.brokers import Brokers, Period
+from tests.torture.brokers import OFFSETS, Brokers, Period
 from tests.torture.crowd import Java, Ours
 from tests.torture.journal import Journal, Journals, Line
 from tests.torture.plan import Plan, Settings
@@ -81,7 +81,7 @@ class Director:
         self._journals = Journals(directory)
         self._done: set[Place] = set()
         self._period = Period()
-        self._brokers = Brokers(kafka, self._period, self._journal)
+        self._brokers = Brokers(kafka, self._period, self._journal, (name, OFFSETS))
 
     async def run(self) -> Verdict:
         """Run the plan.

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from kafkaio import Consumer, TopicPartition
 from kafkaio.testing.kafka import Kafka
-from tests.torture.brokers import AND_FREEZES, Brokers, Period
+from tests.torture.brokers import AND_FREEZES, OFFSETS, STATES, Brokers, Period
 from tests.torture.chaos import Chaos, ProxiedCluster
 from tests.torture.copied import CopyVerdict, Evidence, judge
 from tests.torture.copying import WAYS
@@ -92,7 +92,12 @@ class CopyDirector:
         self._output = f"{name}-output"
         self._journal = Journal(directory / "director.journal")
         self._period = Period()
-        self._brokers = Brokers(kafka, self._period, self._journal)
+        self._brokers = Brokers(
+            kafka,
+            self._period,
+            self._journal,
+            (name, self._output, OFFSETS, STATES),
+        )
         self._chaos = Chaos(
             cluster, lambda word, node: self._journal.write(DIRECTOR, word, node)
         )

@@ -9,7 +9,7 @@ from typing import Final
 
 from kafkaio.testing.kafka.cluster import Cluster
 from tests.support.java import JavaFailed, Toolbox
-from tests.torture.brokers import Brokers
+from tests.torture.brokers import OFFSETS, STATES, Brokers
 from tests.torture.copied import (
     Coordinated,
     Replay,
@@ -25,8 +25,6 @@ _TRANSACTIONS: Final = "org.apache.kafka.tools.TransactionsCommand"
 #: The console consumer ends when it has read nothing for so long.
 _SILENCE_MS: Final = 15_000
 _TOOL_SECONDS: Final = 300.0
-_OFFSETS: Final = "__consumer_offsets"
-_STATES: Final = "__transaction_state"
 
 
 class Inspection:
@@ -69,12 +67,12 @@ class Inspection:
 
     async def coordinated(self) -> Coordinated:
         """What the log of the transaction coordinators says."""
-        files = self._files(_STATES)
+        files = self._files(STATES)
         return coordinated_by_dump(await self._dump(files, "--transaction-log-decoder"))
 
     async def open_offsets(self) -> set[tuple[str, int]]:
         """The transactions that are open at partitions with the groups' offsets."""
-        return open_by_batches(await self._dump(self._files(_OFFSETS)))
+        return open_by_batches(await self._dump(self._files(OFFSETS)))
 
     async def _dump(self, files: Collection[Path], *options: str) -> list[str]:
         names = ",".join(map(str, files))

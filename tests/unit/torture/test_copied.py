@@ -97,12 +97,18 @@ def test_offsets_that_are_not_the_end() -> None:
 
 def test_transactions_that_never_ended() -> None:
     replay = replace(FINE.replay, open={("out-0", 5)})
-    coordinated = Coordinated(open={"id-1": "PrepareCommit"})
+    coordinated = Coordinated(committed=2, open={"id-1": "PrepareCommit"})
     evidence = replace(FINE, replay=replay, coordinated=coordinated, hanging=["out-0"])
     assert judge(evidence).wrong == [
         "out-0: open transaction of producer 5",
         "transaction of id-1 is still PrepareCommit",
         "hanging: out-0",
+    ]
+
+
+def test_a_transaction_log_that_was_not_understood() -> None:
+    assert judge(replace(FINE, coordinated=Coordinated())).wrong == [
+        "the transaction log shows no committed transaction"
     ]
 
 
@@ -187,20 +193,20 @@ def test_open_transactions_by_batches_alone() -> None:
     ) == {("out-0", 2), ("out-1", 1)}
 
 
-def state(transactional_id: str, name: str) -> str:
+def state(transactional_id: str, status: int) -> str:
     return (
-        f"| offset: 7 CreateTime: 1 keySize: 14 valueSize: 37 sequence: -1 headerKeys: "
-        f"[] key: transaction_metadata::transactionalId={transactional_id} payload: "
-        f"producerId:4,producerEpoch:2,state={name},partitions=[out-0],"
-        "txnLastUpdateTimestamp=1,txnTimeoutMs=10000"
+        "| offset: 7 CreateTime: 1 keySize: 7 valueSize: 45 sequence: -1 "
+        f'key: {{"type":"0","data":{{"transactionalId":"{transactional_id}"}}}} '
+        'payload: {"version":"1","data":{"producerId":0,"producerEpoch":0,'
+        f'"transactionTimeoutMs":60000,"transactionStatus":{status},'
+        '"transactionPartitions":[]}}'
     )
 
 
 def test_transactions_by_the_log_of_their_coordinators() -> None:
-    states = "Empty", "Ongoing", "PrepareCommit", "CompleteCommit"
-    lines = [state("a-1", name) for name in states]
-    lines += [state("a-1", name) for name in ("Ongoing", "PrepareAbort")]
-    lines += [state("b-1", "Empty"), "unreadable"]
+    lines = [state("a-1", status) for status in (0, 1, 2, 4)]
+    lines += [state("a-1", status) for status in (1, 3)]
+    lines += [state("b-1", 0), "unreadable"]
     found = coordinated_by_dump(lines)
     assert found == Coordinated(committed=1, aborted=1, open={"a-1": "PrepareAbort"})
 
