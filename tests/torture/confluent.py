@@ -113,7 +113,9 @@ class _Life:
     def run(self) -> None:
         try:
             self._insist(lambda: self._producer.init_transactions(_CALL_SECONDS))
-            self._consumer.subscribe([self._worker.settings.topic])
+            self._consumer.subscribe(
+                [self._worker.settings.topic], on_assign=self._assigned
+            )
             self._worker.tell("joined")
             while not self._stopping.is_set():
                 found = self._consumer.consume(_MAX_RECORDS, _MAX_WAIT)
@@ -122,6 +124,10 @@ class _Life:
                     return
         finally:
             self._consumer.close()
+
+    def _assigned(self, consumer: object, partitions: list[Any]) -> None:
+        del consumer
+        self._worker.tell("assigned", *(each.partition for each in partitions))
 
     def _transact(self, records: list[Any]) -> bool:
         """Copy records in a transaction; return whether it was committed."""

@@ -16,7 +16,7 @@ from kafkaio import Consumer, Producer, Record
 from kafkaio.errors import Fenced
 from tests.torture.confluent import copy as copy_with_confluent
 from tests.torture.copying import MISTAKES, WAYS, Hiccup, another_try
-from tests.torture.journal import Journal
+from tests.torture.journal import Journal, Watch
 from tests.torture.plan import JOIN_SECONDS, TRANSACTION_SECONDS, Job, Settings
 from tests.torture.worker import run
 
@@ -116,7 +116,10 @@ class Copier:
         way = MISTAKES.get(self.job.sabotage) or WAYS[self._style]
         while not self.stopping.is_set():
             consumer = Consumer(
-                self.settings.bootstrap, topics=self.settings.topic, **options
+                self.settings.bootstrap,
+                topics=self.settings.topic,
+                observer=Watch(self._journal, self.name),
+                **options,
             )
             producer = Producer(
                 self.settings.bootstrap,

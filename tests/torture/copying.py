@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+)
 from typing import Any, Final, Protocol, TypeAlias
 
 import kafkaio
@@ -63,20 +70,24 @@ def another_try(worker: Worker) -> Iterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def _closing(worker: Worker, consumer: Consumer) -> Any:
-    """Close the consumer when the worker is to stop."""
+async def _beside(work: Coroutine[object, object, None]) -> AsyncIterator[None]:
+    """Run something beside the block, until the block ends.
 
-    async def stop() -> None:
-        await worker.stopping.wait()
-        await consumer.close()
+    Not in a task group, which would wrap what the block raises.
+    """
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()
 
-    async with asyncio.TaskGroup() as tasks:
-        stopper = tasks.create_task(stop())
-        try:
-            yield
-        finally:
-            if not worker.stopping.is_set():
-                stopper.cancel()
+
+async def _close_when_stopping(worker: Worker, consumer: Consumer) -> None:
+    await worker.stopping.wait()
+    await consumer.close()
 
 
 async def loop(worker: Worker, consumer: Consumer, producer: Producer) -> None:
@@ -88,7 +99,7 @@ async def loop(worker: Worker, consumer: Consumer, producer: Producer) -> None:
             await worker.copy(tx, record)
         await worker.work()
 
-    async with _closing(worker, consumer):
+    async with _beside(_close_when_stopping(worker, consumer)):
         while not worker.stopping.is_set():
             with another_try(worker):
                 await library.exactly_once(
@@ -104,18 +115,15 @@ async def holding(worker: Worker, consumer: Consumer, producer: Producer) -> Non
     """`exactly_once`, while another task holds partitions whose revocation began."""
 
     async def listen() -> None:
-        async for event in consumer.rebalances():
-            if isinstance(event, RevokeRequested):
-                with contextlib.suppress(PartitionLost):
-                    async with event.hold():
-                        await asyncio.sleep(_HOLD_SECONDS)
+        with contextlib.suppress(ClosedError):
+            async for event in consumer.rebalances():
+                if isinstance(event, RevokeRequested):
+                    with contextlib.suppress(PartitionLost):
+                        async with event.hold():
+                            await asyncio.sleep(_HOLD_SECONDS)
 
-    async with asyncio.TaskGroup() as tasks:
-        listener = tasks.create_task(listen())
-        try:
-            await loop(worker, consumer, producer)
-        finally:
-            listener.cancel()
+    async with _beside(listen()):
+        await loop(worker, consumer, producer)
 
 
 async def handler(worker: Worker, consumer: Consumer, producer: Producer) -> None:
@@ -126,7 +134,7 @@ async def handler(worker: Worker, consumer: Consumer, producer: Producer) -> Non
         await worker.copy(tx, record)
         await worker.work()
 
-    async with _closing(worker, consumer):
+    async with _beside(_close_when_stopping(worker, consumer)):
         while not worker.stopping.is_set():
             with another_try(worker):
                 await reader.run(

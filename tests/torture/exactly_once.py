@@ -44,7 +44,7 @@ _SETTLE_SECONDS: Final = 2 * TRANSACTION_SECONDS
 #: Words of members that are counted.
 _COUNTED: Final = {
     *("joined", "left", "killed", "cancelled", "fenced", "again", "stalling"),
-    *("frozen", "zombie"),
+    *("frozen", "zombie", "assigned", "lost"),
     *("broker-killed", "broker-stopped", "broker-frozen", "coordinator-moved"),
     *("proxy-cut", "proxy-stall", "proxy-delay", "proxy-swallow"),
 }
@@ -373,4 +373,5 @@ class CopyDirector:
             )
         )
         verdict.events = self._events
+        verdict.events["rebalances"] = self._events.pop("assigned", 0)
         return verdict
