@@ -426,6 +426,28 @@ TORTURES = [
     ["--protocol", protocol, "--java", "4", "--kill-brokers"]
     for protocol in ("consumer", "classic", "mixed")
 ]
+_COPIES = ["--scenario", "exactly-once", "--members", "4", "--kill-brokers"]
+#: Copies made exactly once: five minutes on Kafka 4.3, two on older brokers and levels.
+COPY_TORTURES = [
+    *(
+        [*_COPIES, "--protocol", protocol, "--seed", seed, "--java", java]
+        for seed, protocol, java in (
+            ("1", "consumer", "0"),
+            ("2", "cooperative", "0"),
+            ("3", "eager", "0"),
+            ("4", "mixed", "1"),
+        )
+    ),
+    *(
+        [*_COPIES, "--minutes", "2", *where]
+        for where in (
+            ("--transaction-version", "1"),
+            ("--transaction-version", "0"),
+            ("--kafka", "3.9"),
+            ("--kafka", "2.8"),
+        )
+    ),
+]
 #: What runs at night, in parts of less than an hour.
 NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     **{
@@ -438,6 +460,7 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
         s, "--scenario", "rebalance", "--seeds", "1000", "--jobs", "2"
     ),
     "torture": lambda s: run_torture(s, *TORTURES),
+    "torture-exactly-once": lambda s: run_torture(s, *COPY_TORTURES),
     "codec-python": lambda s: run_unit(s, "python", "tests/unit"),
     "coverage": coverage,
     "power-cut": power_cut,

@@ -1,10 +1,14 @@
 """A group on a real Kafka, whose members and brokers start, stop, hang and die.
 
     python -m tests.torture --members 20 --partitions 48 --minutes 5 --seed 1
+    python -m tests.torture --scenario exactly-once --members 4 --minutes 5 --seed 1
 
 Members run in several processes, so that one can be killed with SIGKILL. Every record
 that is processed is written to a journal before its offset is committed; at the end
 the journals are compared with the acknowledged records.
+
+In the scenario ``exactly-once`` members copy the topic to another one in transactions,
+through proxies that fail, too. At the end Kafka's own tools count the copies.
 """
 
 from __future__ import annotations
@@ -14,14 +18,25 @@ import asyncio
 import shutil
 import sys
 import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from kafkaio.testing.kafka import Kafka
+from kafkaio.testing.kafka import ClusterOptions, Kafka
 from kafkaio.testing.kafka.properties import Value
+from kafkaio.testing.kafka.releases import find_release
+from tests.torture.chaos import ProxiedCluster
 from tests.torture.director import Director
-from tests.torture.plan import PROTOCOLS, SESSION_SECONDS, Plan
+from tests.torture.exactly_once import CopyDirector
+from tests.torture.plan import (
+    CLIENTS,
+    PROTOCOLS,
+    SABOTAGES,
+    SESSION_SECONDS,
+    Plan,
+)
 
 #: Session timeouts between brokers that are long enough for a busy machine.
 BROKERS: Final[dict[str, Value]] = {
@@ -32,57 +47,107 @@ BROKERS: Final[dict[str, Value]] = {
     "group.consumer.session.timeout.ms": round(SESSION_SECONDS * 1000),
 }
 START_SECONDS: Final = 180.0
+SCENARIOS: Final = ("group", "exactly-once")
 _say: Final = partial(print, flush=True)
 
 
-async def torture(plan: Plan, version: str, directory: Path) -> bool:
-    async with Kafka(
+async def torture_group(plan: Plan, version: str, directory: Path) -> bool:
+    """Have the members of a group process records."""
+    kafka = Kafka(
         brokers=3,
         version=version,
         config=BROKERS,
         heap="512m",
         start_timeout=START_SECONDS,
-    ) as kafka:
-        try:
-            verdict = await Director(plan, kafka, directory, _say).run()
-        finally:
-            for node in kafka.node_ids:
-                (directory / f"node-{node}.log").write_text(kafka.log(node))
+    )
+    async with kafka, _logs_kept(kafka, directory):
+        verdict = await Director(plan, kafka, directory, _say).run()
     _say(f"Kafka {version}, {plan}")
     _say(str(verdict))
     return not verdict.wrong
 
 
-def main() -> int:
+async def torture_copies(
+    plan: Plan, version: str, level: int | None, directory: Path
+) -> bool:
+    """Have the members of a group copy records in transactions."""
+    options = ClusterOptions(
+        brokers=3,
+        version=version,
+        config=BROKERS,
+        features=None if level is None else {"transaction.version": level},
+        heap="512m",
+        start_timeout=START_SECONDS,
+    )
+    cluster = ProxiedCluster(options)
+    kafka = Kafka.on(cluster, options)
+    async with kafka, _logs_kept(kafka, directory):
+        verdict = await CopyDirector(plan, kafka, cluster, directory, _say).run()
+    _say(f"Kafka {version}, transaction.version {level or 'as released'}, {plan}")
+    _say(str(verdict))
+    return not verdict.wrong
+
+
+@asynccontextmanager
+async def _logs_kept(kafka: Kafka, directory: Path) -> AsyncIterator[None]:
+    """Write what the nodes logged beside the journals, whatever happens."""
+    try:
+        yield
+    finally:
+        for node in kafka.node_ids:
+            (directory / f"node-{node}.log").write_text(kafka.log(node))
+
+
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m tests.torture", description=__doc__.split("\n", 1)[0]
     )
-    parser.add_argument("--members", type=int, default=20)
-    parser.add_argument("--partitions", type=int, default=48)
+    parser.add_argument("--scenario", choices=SCENARIOS, default="group")
+    parser.add_argument("--members", type=int, help="20, or 4 that copy")
+    parser.add_argument("--partitions", type=int, help="48, or 12 to copy")
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rate", type=int, default=500, help="records a second")
-    parser.add_argument("--protocol", choices=PROTOCOLS, default="consumer")
+    parser.add_argument(
+        "--protocol", choices=PROTOCOLS, help="consumer; classic before Kafka 4.0"
+    )
     parser.add_argument("--java", type=int, default=0, help="members of Java")
     parser.add_argument("--gentle", action="store_true", help="members only leave")
     parser.add_argument("--kill-brokers", action="store_true")
     parser.add_argument("--kafka", default="4.3", help="its version")
     parser.add_argument("--journals", type=Path, help="keep the journals here")
-    args = parser.parse_args()
+    copying = parser.add_argument_group("exactly-once")
+    copying.add_argument("--transaction-version", type=int, choices=(0, 1, 2))
+    copying.add_argument("--client", choices=CLIENTS, default="kafkaio")
+    copying.add_argument("--sabotage", choices=SABOTAGES, default="")
+    return parser.parse_args()
+
+
+def main() -> int:
+    args = arguments()
+    copies = args.scenario == "exactly-once"
+    has_kip848 = find_release(args.kafka).version >= "4"
     plan = Plan(
-        members=args.members,
-        partitions=args.partitions,
+        members=args.members or (4 if copies else 20),
+        partitions=args.partitions or (12 if copies else 48),
         seconds=args.minutes * 60,
         seed=args.seed,
-        protocol=args.protocol,
+        protocol=args.protocol or ("consumer" if has_kip848 else "classic"),
         java=args.java,
         rate=args.rate,
         deaths=not args.gentle,
         kill_brokers=args.kill_brokers,
+        client=args.client,
+        sabotage=args.sabotage,
     )
     directory = args.journals or Path(tempfile.mkdtemp(prefix="kafkaio-torture-"))
     directory.mkdir(parents=True, exist_ok=True)
-    fine = asyncio.run(torture(plan, args.kafka, directory))
+    if copies:
+        level = args.transaction_version
+        running = torture_copies(plan, args.kafka, level, directory)
+    else:
+        running = torture_group(plan, args.kafka, directory)
+    fine = asyncio.run(running)
     if args.journals is None and fine:
         shutil.rmtree(directory)
     else:

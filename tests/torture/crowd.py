@@ -4,43 +4,58 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Final
 
 from kafkaio.testing.kafka.releases import find_release
-from tests.support.java import RunningJava, Toolbox
+from tests.support.java import JavaProgram, RunningJava, Toolbox
 from tests.torture.journal import Journal
 from tests.torture.plan import POLL_SECONDS, SESSION_SECONDS, Settings
 
 _ROOT: Final = Path(__file__).parent.parent.parent
-_JAVA: Final = Toolbox(find_release("4.3")).program(
-    _ROOT / "tests" / "java" / "group", "TortureMember"
-)
+_SOURCES: Final = _ROOT / "tests" / "java" / "group"
+#: Java and Kafka's tools, for brokers of all releases.
+TOOLS: Final = Toolbox(find_release("4.3"))
+_MEMBER: Final = TOOLS.program(_SOURCES, "TortureMember")
+#: A member that copies records in transactions.
+JAVA_COPIER: Final = TOOLS.program(_SOURCES, "TortureCopier")
 _END_SECONDS: Final = 60.0
 
 
 class Ours:
-    """A process of ours, with several members in it.
+    """A process of ours, with members in it.
 
     Args:
         settings: what the members have in common.
         path: the journal of the process.
         journal: where its death is told.
+        module: what it runs; its arguments are `settings`, `path` and `extra`.
+        extra: further arguments.
     """
 
-    def __init__(self, settings: Settings, path: Path, journal: Journal) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        path: Path,
+        journal: Journal,
+        module: str = "tests.torture.worker",
+        *extra: str,
+    ) -> None:
         #: The members that were told to join, since this process was started.
         self.members: set[str] = set()
         self._settings = settings
         self._path = path
         self._journal = journal
+        self._module = module
+        self._extra = extra
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.torture.worker"),
-            *(self._settings.dumps(), str(self._path)),
+            *(sys.executable, "-m", self._module),
+            *(self._settings.dumps(), str(self._path), *self._extra),
             stdin=asyncio.subprocess.PIPE,
             cwd=_ROOT,
         )
@@ -50,6 +65,16 @@ class Ours:
         assert self._process is not None
         assert self._process.stdin is not None
         self._process.stdin.write((json.dumps({"do": do} | details) + "\n").encode())
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._process is not None and self._process.returncode is None
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal, if it is running."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(number)
 
     async def kill(self) -> None:
         """Kill it (SIGKILL), and with it all of its members."""
@@ -85,6 +110,8 @@ class Java:
         settings: what all members have in common.
         directory: where journals are.
         journal: where its death is told.
+        program: what it runs.
+        extra: further arguments of the program.
     """
 
     def __init__(
@@ -94,20 +121,25 @@ class Java:
         settings: Settings,
         directory: Path,
         journal: Journal,
+        program: JavaProgram = _MEMBER,
+        *extra: str,
     ) -> None:
         self._name = name
         self._protocol = protocol
         self._settings = settings
         self._path = directory / f"{name}.journal"
         self._journal = journal
+        self._source = program
+        self._extra = extra
         self._program: RunningJava | None = None
 
     async def start(self) -> None:
-        program = await _JAVA.start(
+        program = await self._source.start(
             self._settings.bootstrap,
             *(self._settings.group, self._settings.topic),
             *(self._protocol, self._name, str(self._path)),
             *(str(round(s * 1000)) for s in (SESSION_SECONDS, POLL_SECONDS)),
+            *self._extra,
         )
         self._program = await program.__aenter__()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -15,10 +15,9 @@ from uuid import uuid4
 
 from kafkaio import Consumer, TopicPartition
 from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka.properties import PLAINTEXT
-from kafkaio.testing.kafka.wire import metadata
+from tests.torture.brokers import OFFSETS, Brokers, Period
 from tests.torture.crowd import Java, Ours
-from tests.torture.journal import DIRECTOR, Journal, Journals, Line
+from tests.torture.journal import Journal, Journals, Line
 from tests.torture.plan import Plan, Settings
 from tests.torture.styles import STYLES
 from tests.torture.traffic import Traffic
@@ -30,7 +29,6 @@ GENTLE: Final[dict[Fate, int]] = {"leave": 4, "block": 2}
 DEADLY: Final = GENTLE | {"cancel": 3, "kill": 1, "freeze": 1, "stall": 2}
 _STALL_SECONDS: Final = (18.0, 22.0)
 _DRAIN_SECONDS: Final = 120.0
-_IN_SYNC_SECONDS: Final = 120.0
 _TOLD_SECONDS: Final = 10.0
 
 
@@ -82,7 +80,8 @@ class Director:
         self._lines: list[Line] = []
         self._journals = Journals(directory)
         self._done: set[Place] = set()
-        self._is_over = asyncio.Event()
+        self._period = Period()
+        self._brokers = Brokers(kafka, self._period, self._journal, (name, OFFSETS))
 
     async def run(self) -> Verdict:
         """Run the plan.
@@ -123,10 +122,11 @@ class Director:
                 for n in range(plan.java)
             ]
             if plan.kill_brokers:
-                fates.append(self._brokers(random.Random(rng.random())))
+                brokers = random.Random(rng.random())
+                fates.append(self._brokers.die(brokers, plan.seconds))
             running = [tasks.create_task(fate) for fate in fates]
             await asyncio.sleep(plan.seconds)
-            self._is_over.set()
+            self._period.end()
             await asyncio.wait(running)
             for slot in self._slots:
                 self._join(slot, rng)
@@ -142,17 +142,10 @@ class Director:
 
     # ---- members ---------------------------------------------------------------------
 
-    async def _pause(self, seconds: float) -> bool:
-        """Wait, at most until the end of the run; return whether it goes on."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._is_over.wait()
-        return not self._is_over.is_set()
-
     async def _members(self, rng: random.Random) -> None:
         """Inject one fault after the other into a member."""
         weights = DEADLY if self._plan.deaths else GENTLE
-        while await self._pause(rng.expovariate(1 / self._plan.pace)):
+        while await self._period.pause(rng.expovariate(1 / self._plan.pace)):
             absent = [slot for slot in self._slots if slot.member is None]
             present = [slot for slot in self._slots if slot.member is not None]
             if absent and rng.random() < len(absent) / len(present):
@@ -190,73 +183,29 @@ class Director:
     def _join(self, slot: Slot, rng: random.Random) -> None:
         if slot.member is not None:
             return
-        protocol = self._protocol(rng)
+        protocol = self._plan.draw_protocol(rng)
         style = rng.choice(list(STYLES))
         slot.member = f"{slot.number:02}.{next(slot.names)}"
         slot.home.members.add(slot.member)
         slot.home.tell("join", member=slot.member, style=style, protocol=protocol)
 
-    def _protocol(self, rng: random.Random) -> str:
-        if self._plan.protocol == "mixed":
-            return rng.choice(("consumer", "classic"))
-        return self._plan.protocol
-
     async def _java(self, number: int, rng: random.Random, java: list[Java]) -> None:
         """Have a Java member join, and leave or die, again and again."""
         for name in (f"java-{number}.{n}" for n in count()):
-            protocol = self._protocol(rng)
+            protocol = self._plan.draw_protocol(rng)
             member = Java(
                 name, protocol, self._settings, self._directory, self._journal
             )
             java.append(member)
             await member.start()
-            if not await self._pause(rng.uniform(15, 45)):
+            if not await self._period.pause(rng.uniform(15, 45)):
                 break
             if self._plan.deaths and rng.random() < 0.5:
                 await member.kill()
             else:
                 await member.end()
-            if not await self._pause(rng.uniform(1, 8)):
+            if not await self._period.pause(rng.uniform(1, 8)):
                 break
-
-    # ---- brokers ---------------------------------------------------------------------
-
-    async def _brokers(self, rng: random.Random) -> None:
-        """Kill or shut down one broker after the other, and start it again."""
-        end: dict[str, Callable[[int], Awaitable[None]]] = {
-            "broker-killed": self._kafka.kill,
-            "broker-stopped": self._kafka.stop,
-        }
-        longest = min(16.0, self._plan.seconds / 3)
-        while await self._pause(rng.uniform(longest / 2, longest)):
-            (what,) = rng.choices(list(end), (3, 1))
-            node = rng.choice(self._kafka.node_ids)
-            self._journal.write(DIRECTOR, what, node)
-            await end[what](node)
-            await self._pause(rng.uniform(2, 8))
-            await self._kafka.start(node)
-            self._journal.write(DIRECTOR, "broker-started", node)
-            await self._in_sync()
-
-    async def _in_sync(self) -> None:
-        """Wait until all replicas are in sync, so that at most one is ever missing."""
-        async with asyncio.timeout(_IN_SYNC_SECONDS):
-            while not await asyncio.to_thread(self._are_in_sync):  # noqa: ASYNC110
-                await asyncio.sleep(0.5)
-
-    def _are_in_sync(self) -> bool:
-        views = []
-        for address in self._kafka.engine.addresses(PLAINTEXT):
-            try:
-                views.append(metadata(address))
-            except OSError:
-                return False
-        return all(
-            partition.leader >= 0 and set(partition.in_sync) == set(partition.replicas)
-            for view in views
-            for partitions in view.topics.values()
-            for partition in partitions
-        )
 
     # ---- the result ------------------------------------------------------------------
 

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import asdict, dataclass
 from typing import Final
 
 from kafkaio.config import ConsumerOptions
 
-PROTOCOLS: Final = ("consumer", "classic", "eager", "mixed")
+#: ``classic`` members are cooperative, which is also a name of it.
+PROTOCOLS: Final = ("consumer", "classic", "cooperative", "eager", "mixed")
+CLIENTS: Final = ("kafkaio", "confluent")
+#: Mistakes of members that the counting must find.
+SABOTAGES: Final = ("plain-commits",)
 JOIN_SECONDS: Final = 60.0
 #: The group removes a member that does not poll for so long; a stall lasts longer.
 POLL_SECONDS: Final = 15.0
 SESSION_SECONDS: Final = 10.0
+#: Of members that copy: the transaction of one that died ends after so long.
+TRANSACTION_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +38,8 @@ class Plan:
         kill_brokers: whether brokers are killed and stopped, one at a time.
         pace: seconds between two things that happen to members, on average.
         processes: that the members are divided among.
+        client: of members that copy in transactions.
+        sabotage: a mistake of such members.
     """
 
     members: int = 20
@@ -44,6 +53,14 @@ class Plan:
     kill_brokers: bool = False
     pace: float = 3.0
     processes: int = 5
+    client: str = "kafkaio"
+    sabotage: str = ""
+
+    def draw_protocol(self, rng: random.Random) -> str:
+        """The protocol of a new member."""
+        if self.protocol == "mixed":
+            return rng.choice(("consumer", "classic"))
+        return "classic" if self.protocol == "cooperative" else self.protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,3 +99,29 @@ class Settings:
     def is_stall(seconds: float) -> bool:
         """Whether a member that stalls for so long may lose its partitions."""
         return seconds > SESSION_SECONDS / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What a process copies in transactions, and how.
+
+    Attributes:
+        output: the topic of the copies.
+        partitions: of the output; the copy of a record goes to ``key % partitions``.
+        transactional_id: of this process, and of those that replace it.
+        client: the library that its members use.
+        sabotage: the mistake that its members make, if any.
+    """
+
+    output: str
+    partitions: int
+    transactional_id: str
+    client: str = "kafkaio"
+    sabotage: str = ""
+
+    def dumps(self) -> str:
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def loads(text: str) -> Job:
+        return Job(**json.loads(text))

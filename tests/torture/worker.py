@@ -11,7 +11,9 @@ import json
 import random
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from kafkaio import Consumer, Record
 from tests.torture.journal import DIRECTOR, Journal, Watch
@@ -80,6 +82,29 @@ class Member:
         self.tell("left")
 
 
+class Lives(Protocol):
+    """A member, as far as its process knows it."""
+
+    name: str
+    stopping: asyncio.Event
+
+    def stall(self, seconds: float) -> None:
+        """Make the next work take that long."""
+        ...
+
+    def tell(self, word: str, *details: object) -> None:
+        """Write to the journal."""
+        ...
+
+    async def live(self, protocol: str) -> None:
+        """Run the member until `stopping` is set."""
+        ...
+
+
+#: Makes a member of a name and a style.
+Makes = Callable[[str, str], Lives]
+
+
 class Process:
     """All members of this process.
 
@@ -87,17 +112,23 @@ class Process:
         tasks: where they live.
         settings: what they have in common.
         journal: where they tell what they do.
+        make: makes a member.
     """
 
     def __init__(
-        self, tasks: asyncio.TaskGroup, settings: Settings, journal: Journal
+        self,
+        tasks: asyncio.TaskGroup,
+        settings: Settings,
+        journal: Journal,
+        make: Makes,
     ) -> None:
         self._tasks = tasks
         self._settings = settings
         self._journal = journal
-        self._members: dict[str, tuple[Member, asyncio.Task[None]]] = {}
+        self._make = make
+        self._members: dict[str, tuple[Lives, asyncio.Task[None]]] = {}
 
-    async def _live(self, member: Member, protocol: str) -> None:
+    async def _live(self, member: Lives, protocol: str) -> None:
         try:
             await member.live(protocol)
         except Exception as error:  # noqa: BLE001  (the verdict tells it)
@@ -135,7 +166,7 @@ class Process:
         return True
 
     def _join(self, name: str, style: str, protocol: str) -> None:
-        member = Member(name, style, self._settings, self._journal)
+        member = self._make(name, style)
         task = self._tasks.create_task(self._live(member, protocol))
         self._members[name] = member, task
 
@@ -154,26 +185,37 @@ def _reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-async def run(settings: Settings, path: Path) -> None:
-    journal = Journal(path)
+async def run(settings: Settings, journal: Journal, make: Makes) -> None:
+    """Obey the commands of standard input until the last one."""
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
     )
     async with asyncio.TaskGroup() as tasks:
-        process = Process(tasks, settings, journal)
+        process = Process(tasks, settings, journal, make)
         while line := await reader.readline():
             if not process.obey(json.loads(line)):
                 break
         else:  # the director is gone
             raise SystemExit(1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("settings", type=Settings.loads)
+    parser.add_argument("journal", type=Path)
+    args = parser.parse_args()
+    settings, journal = args.settings, Journal(args.journal)
+    asyncio.run(
+        run(
+            settings,
+            journal,
+            lambda name, style: Member(name, style, settings, journal),
+        )
+    )
     journal.close()
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("settings")
-    parser.add_argument("journal", type=Path)
-    args = parser.parse_args()
-    asyncio.run(run(Settings.loads(args.settings), args.journal))
+    main()
