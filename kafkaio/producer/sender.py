@@ -165,6 +165,11 @@ class Sender:
             self._is_scheduled = True
             self._loop.call_soon(self._look)
 
+    def look(self) -> None:
+        """Look at the accumulator at once; in no callback of the sender's own."""
+        if not self._is_scheduled:
+            self._look()
+
     def batch_begun(self) -> None:
         """Look at a record that began a batch in the next iteration, or at once.
 

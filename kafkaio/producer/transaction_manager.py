@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from copy import copy
 from functools import partial
 from math import inf
@@ -50,9 +51,11 @@ from kafkaio._machines.transaction import (
     TransactionMachine,
 )
 from kafkaio._machines.transaction import Outcome as TransactionOutcome
+from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.supervisor import Child
 from kafkaio.client.cluster import Cluster
 from kafkaio.client.coordination import CoordinatorRpc
 from kafkaio.client.retry import Attempts
@@ -231,8 +234,6 @@ class TransactionManager:
         self._changed = Broadcast()
         # Why the first InitProducerId was refused.
         self._refusal: KafkaError | None = None
-        # Whether the EndTxn that was sent last has no answer yet.
-        self._is_end_unanswered = False
         accumulator.gate.raise_barrier(Barrier.NO_TRANSACTION)
 
     def __repr__(self) -> str:
@@ -383,8 +384,9 @@ class TransactionManager:
         """Take nothing more in, and let what was taken in leave."""
         self._check_over()
         self._close_run(run)
-        self._accumulator.seal()
-        self._wake()
+        if not self._accumulator.is_drained:
+            self._accumulator.seal()
+            self._wake()
 
     async def commit(self, run: Run) -> None:
         """Commit a run, after `begin_commit`.
@@ -552,16 +554,20 @@ class TransactionManager:
             self._doom(cause, "a record failed", has_harm=harm is Harm.BUMP)
 
     def _doom(self, error: KafkaError, reason: str, *, has_harm: bool) -> None:
-        run, machine = self._run, self._machine
-        if (
-            run is not None
-            and run.cause is None
-            and machine.state is not State.ABORTING
-        ):
+        self._note_cause(error, reason)
+        self._perform(self._machine.doom(now(), error, has_harm=has_harm))
+        self._abort_if_ending()
+
+    def _note_cause(self, error: KafkaError, reason: str) -> None:
+        run = self._run
+        if run is not None and not run.reason:
             run.cause, run.reason = error, reason
-        self._perform(machine.doom(now(), error, has_harm=has_harm))
-        if run is not None and run.is_ending and machine.state is State.DOOMED:
-            self._abort(run, error, reason)
+
+    def _abort_if_ending(self) -> None:
+        # Its owner has asked for the end already: nobody else would abort it.
+        run = self._run
+        if run is not None and run.is_ending and self._machine.state is State.DOOMED:
+            self._abort(run, run.cause, run.reason)
 
     def _look(self) -> None:
         """End the run if that was asked for, and nothing of it is under way."""
@@ -591,7 +597,6 @@ class TransactionManager:
                     self._identity.obtained(identity)
                 case Admit(partitions=partitions):
                     accumulator.gate.admitted = partitions
-                    self._wake()
                 case Started(deadline=deadline):
                     accumulator.expire_at(deadline)
                     self._call_at(deadline, self._time_out)
@@ -682,7 +687,7 @@ class TransactionManager:
                 self._done(run)
 
         try:
-            self._cluster.start_soon(rewind, "rewind after an aborted transaction")
+            self._cluster.start_soon(rewind, "transaction: rewind")
         except ClosedError:
             consumer.end()
             self._done(run)
@@ -696,27 +701,22 @@ class TransactionManager:
     # ---- requests to the coordinator -------------------------------------------------
 
     def _send(self, request: Request) -> None:
-        if isinstance(request, End):
-            self._call_at(now() + self._max_block, self._end_late)
-        try:
-            self._cluster.start_soon(
-                partial(self._ask, request), f"transaction: {type(request).__name__}"
-            )
-        except ClosedError as error:  # `end` follows
-            self._machine.fail(error)
-
-    async def _ask(self, request: Request) -> None:
         match request:
             case Initialise():
-                await self._initialise(request, None)
+                self._start(partial(self._initialise, request, None), "InitProducerId")
             case AddPartitions():
-                await self._add_partitions(request)
+                self._start(partial(self._add_partitions, request), "AddPartitions")
             case AddOffsets():
-                await self._add_offsets(request)
+                self._start(partial(self._add_offsets, request), "AddOffsets")
             case End():
-                await self._end(request)
+                self._send_end(request)
             case Probe():
-                await self._probe(request)
+                self._probe(request, now() + _PROBE_LIMIT)
+
+    def _start(self, step: Child, name: str) -> None:
+        # Once the cluster is closed, `end` follows.
+        with suppress(ClosedError):
+            self._cluster.start_soon(step, f"transaction: {name}")
 
     def _attempts(self, what: str, within: float | None) -> Attempts:
         what = f"{what} of transactional id {self.transactional_id!r}"
@@ -758,12 +758,15 @@ class TransactionManager:
             await self._initialise(Initialise(None), within)
             return
         except KafkaError as error:
-            if machine.state is not State.INITIALISING:
+            if machine.state is State.BUMPING:
                 self._perform(machine.fail(error))
+            if machine.state is not State.INITIALISING:
                 return
             machine.not_initialised()
             raise
         code = answer.error_code
+        if machine.state not in {State.INITIALISING, State.BUMPING}:
+            return  # the producer is over
         if not code:
             obtained = Identity(answer.producer_id, answer.producer_epoch)
             self._perform(machine.initialised(obtained, self._protocol()))
@@ -804,7 +807,7 @@ class TransactionManager:
                 for name, partitions in topics.items()
             ],
         )
-        await self._add(message, _code_of_partitions, "AddPartitionsToTxn")
+        await self._add(request, message, _code_of_partitions)
 
     async def _add_offsets(self, request: AddOffsets) -> None:
         message = AddOffsetsToTxnRequest(
@@ -813,15 +816,15 @@ class TransactionManager:
             producer_epoch=request.identity.epoch,
             group_id=request.group_id,
         )
-        await self._add(message, _code_of_offsets, "AddOffsetsToTxn")
+        await self._add(request, message, _code_of_offsets)
 
     async def _add(
         self,
+        request: AddPartitions | AddOffsets,
         message: RequestMessage[ResponseT],
         code_of: Callable[[ResponseT], int],
-        what: str,
     ) -> None:
-        machine = self._machine
+        machine, what = self._machine, message.NAME.removesuffix("Request")
         unanswered = _Unanswered()
         within = self._config.transaction_timeout_ms / 1000
 
@@ -841,14 +844,17 @@ class TransactionManager:
                 code=code,
                 pace=_Pace(),
                 on_sent=unanswered.sent,
+                check=partial(self._check_asked, request),
             )
         except KafkaError as failure:
-            self._not_added(failure, is_lost=unanswered.is_pending)
+            if machine.request is request:
+                self._not_added(failure, is_lost=unanswered.is_pending)
             return
+        if machine.request is not request:
+            return  # the producer is over
         found = code_of(answer)
         if not found:
-            self._perform(machine.added(now()))
-            self._look()
+            self._added()
             return
         error = self._error(found, f"{what} was refused")
         if found in _FENCING:
@@ -859,23 +865,60 @@ class TransactionManager:
             self._perform(machine.fail(error))
 
     def _not_added(self, error: KafkaError, *, is_lost: bool) -> None:
-        run, machine = self._run, self._machine
-        if (
-            run is not None
-            and run.cause is None
-            and machine.state is not State.ABORTING
-        ):
-            run.cause, run.reason = error, "a partition or group was not added"
-        self._perform(machine.not_added(now(), error, is_lost=is_lost))
-        if run is not None and run.is_ending and machine.state is State.DOOMED:
-            self._abort(run, error, run.reason)
+        self._note_cause(error, "a partition or group was not added")
+        self._perform(self._machine.not_added(now(), error, is_lost=is_lost))
+        self._abort_if_ending()
         self._look()
 
-    async def _end(self, request: End) -> None:
+    def _send_end(self, request: End) -> None:
+        """Send EndTxn at once if the coordinator's connection is open.
+
+        That is the usual case, and costs no task. What it cannot decide is left to
+        `_end`, as is every answer but success.
+        """
+        self._call_at(now() + self._max_block, self._end_late)
+        connection = self._ready()
+        if connection is None or not self._can_end(connection, request):
+            self._start(partial(self._end, request, is_sent=False), "EndTxn")
+            return
+
+        def answered(answer: EndTxnResponse | Exception) -> None:
+            if self._machine.request is not request:
+                return  # the producer is over
+            if isinstance(answer, Exception) or answer.error_code:
+                is_sent = isinstance(answer, Exception)
+                self._start(partial(self._end, request, is_sent=is_sent), "EndTxn")
+            else:
+                self._end_answered(request, answer)
+
+        connection.submit_to(
+            _InFlight(answered, self._crash),
+            self._end_request(request),
+            timeout=self._request_timeout,
+            max_version=self._end_version(request),
+        )
+
+    def _ready(self) -> Connection | None:
+        node_id = self._rpc.node_id
+        if node_id is None:
+            return None
+        return self._cluster.ready_connection(node_id, ConnectionClass.SHARED)
+
+    @staticmethod
+    def _end_version(request: End) -> int | None:
+        return None if request.protocol is Protocol.TV2 else _END_TV2 - 1
+
+    def _can_end(self, connection: Connection, request: End) -> bool:
+        if request.protocol is Protocol.TV1:
+            return True
+        versions = connection.versions
+        return (versions.max_version(ApiKey.END_TXN) or 0) >= _END_TV2
+
+    async def _end(self, request: End, *, is_sent: bool) -> None:
         machine = self._machine
         is_tv2 = request.protocol is Protocol.TV2
-        what = "EndTxn (commit)" if request.is_commit else "EndTxn (abort)"
         unanswered = _Unanswered(machine.end_lost)
+        unanswered.is_pending = is_sent
 
         def code(answer: EndTxnResponse) -> int:
             unanswered.answered()
@@ -884,15 +927,18 @@ class TransactionManager:
         try:
             answer = await self._rpc.repeat(
                 self._end_request(request),
-                self._attempts(what, None),
+                self._attempts(_what(request), None),
                 timeout=self._request_timeout,
                 code=code,
-                max_version=None if is_tv2 else _END_TV2 - 1,
+                max_version=self._end_version(request),
                 min_version=_END_TV2 if is_tv2 else 0,
                 pace=_busy,
                 on_sent=unanswered.sent,
+                check=partial(self._check_asked, request),
             )
         except KafkaError as failure:
+            if machine.request is not request:
+                return  # the producer is over
             if unanswered.is_pending:
                 machine.end_lost()
             if is_tv2 and isinstance(failure, UnsupportedVersion):
@@ -900,12 +946,22 @@ class TransactionManager:
             else:
                 self._perform(machine.fail(failure))
             return
+        if machine.request is request:
+            self._end_answered(request, answer)
+
+    def _check_asked(self, request: Request) -> None:
+        if self._machine.request is not request:
+            raise ClosedError(f"{self._rpc.name}: nobody waits for the answer any more")
+
+    def _end_answered(self, request: End, answer: EndTxnResponse) -> None:
         found = answer.error_code
         identity = None
-        if is_tv2 and not found and answer.producer_id >= 0:
+        if not found and request.protocol is Protocol.TV2 and answer.producer_id >= 0:
             identity = Identity(answer.producer_id, answer.producer_epoch)
-        refused = self._error(found, f"{what} was refused") if found else None
-        self._perform(machine.end_answered(now(), identity, refused, found))
+        refused = None
+        if found:
+            refused = self._error(found, f"{_what(request)} was refused")
+        self._perform(self._machine.end_answered(now(), identity, refused, found))
 
     def _end_request(self, request: End) -> EndTxnRequest:
         return EndTxnRequest(
@@ -915,23 +971,45 @@ class TransactionManager:
             committed=request.is_commit,
         )
 
-    async def _probe(self, request: Probe) -> None:
+    def _probe(self, request: Probe, until: float) -> None:
         # Whatever it leads to, the transaction goes on: a probe can only save time.
-        message = self._end_request(request.end)
-        until = now() + _PROBE_LIMIT
-        while now() < until:
-            connection = self._rpc.ready(ConnectionClass.SHARED)
-            if connection is None:
-                break
-            try:
-                answer = await connection.call(message, timeout=self._request_timeout)
-            except KafkaError:
-                break
-            if answer.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:
-                break
-            await asyncio.sleep(_MARKER_PACE)
+        connection = self._ready()
+        if connection is None or now() >= until:
+            self._probed(request)
+            return
+
+        def answered(answer: EndTxnResponse | Exception) -> None:
+            is_busy = (
+                not isinstance(answer, Exception)
+                and answer.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+            )
+            if is_busy and self._machine.request is request:
+                loop = asyncio.get_running_loop()
+                loop.call_later(_MARKER_PACE, self._probe, request, until)
+            else:
+                self._probed(request)
+
+        connection.submit_to(
+            _InFlight(answered, self._crash),
+            self._end_request(request.end),
+            timeout=self._request_timeout,
+        )
+
+    def _probed(self, request: Probe) -> None:
+        if self._machine.request is request:
+            self._added()
+
+    def _added(self) -> None:
         self._perform(self._machine.added(now()))
+        if self._sender is not None:
+            self._sender.look()
         self._look()
+
+    def _crash(self, failure: Exception) -> None:
+        async def crash() -> None:
+            raise failure
+
+        self._start(crash, "callback")
 
     # ---- offsets ---------------------------------------------------------------------
 
@@ -1076,6 +1154,39 @@ class TransactionManager:
         )
 
 
+class _InFlight:
+    """A request without an answer yet; the connection calls it, in no task."""
+
+    __slots__ = ("_answered", "_crash")
+
+    def __init__(
+        self,
+        answered: Callable[[EndTxnResponse | Exception], None],
+        crash: Callable[[Exception], None],
+    ) -> None:
+        self._answered = answered
+        self._crash = crash
+
+    def done(self) -> bool:
+        """Whether the answer is not wanted any more: never."""
+        return False
+
+    def set_result(self, response: EndTxnResponse) -> None:
+        """Take the answer."""
+        self._take(response)
+
+    def set_exception(self, error: Exception) -> None:
+        """Take the error because of which there is no answer."""
+        self._take(error)
+
+    def _take(self, answer: EndTxnResponse | Exception) -> None:
+        # An exception would end in the connection, and whoever waits would wait on.
+        try:
+            self._answered(answer)
+        except Exception as failure:  # noqa: BLE001 - crashes the producer
+            self._crash(failure)
+
+
 class _Unanswered:
     """Whether a request was sent that may take effect although no answer came.
 
@@ -1111,6 +1222,10 @@ class _Pace:
             return None
         self._delay = min(2 * self._delay, _BUSY_PACE)
         return self._delay
+
+
+def _what(request: End) -> str:
+    return f"EndTxn ({'commit' if request.is_commit else 'abort'})"
 
 
 def _busy(code: int) -> float | None:
