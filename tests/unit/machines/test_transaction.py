@@ -1,0 +1,336 @@
+"""The machine of transactions: its table, case by case, and its invariants."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+
+from kafkaio._machines.sequence import Identity
+from kafkaio._machines.transaction import (
+    TRANSITIONS,
+    AddOffsets,
+    AddPartitions,
+    Admit,
+    Adopt,
+    DropUnsent,
+    Effects,
+    End,
+    Ended,
+    Event,
+    Initialise,
+    Outcome,
+    Protocol,
+    Send,
+    Started,
+    State,
+    TransactionMachine,
+)
+from kafkaio.errors import InternalError, KafkaError
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.types import TopicPartition
+
+A, B = TopicPartition("a", 0), TopicPartition("b", 1)
+FIRST = Identity(7, 0)
+NEXT = Identity(7, 1)
+ERROR = KafkaError("the reason")
+OTHER = KafkaError("another reason")
+TV1, TV2 = Protocol.TV1, Protocol.TV2
+NOWHERE = Admit(frozenset())
+BOTH = pytest.mark.parametrize("protocol", Protocol)
+
+
+def ready(protocol: Protocol = TV2, *, explicit: bool = False) -> TransactionMachine:
+    machine = TransactionMachine(60.0, adds_explicitly=explicit)
+    assert machine.initialise() == (Send(Initialise(None)),)
+    assert machine.initialised(FIRST, protocol) == (Adopt(FIRST, protocol),)
+    return machine
+
+
+def opened(protocol: Protocol = TV2, *, explicit: bool = False) -> TransactionMachine:
+    machine = ready(protocol, explicit=explicit)
+    machine.begin(100.0, protocol)
+    return machine
+
+
+def written(protocol: Protocol = TV2) -> TransactionMachine:
+    """With a record of one partition in the transaction, and no request under way."""
+    machine = opened(protocol)
+    machine.want_partitions(100.0, [A])
+    if protocol is TV1:
+        machine.added(100.0)
+    machine.sending(100.0, [A])
+    return machine
+
+
+def ending(protocol: Protocol = TV2, *, is_commit: bool = True) -> TransactionMachine:
+    """With EndTxn under way."""
+    machine = written(protocol)
+    if is_commit:
+        machine.commit()
+    else:
+        machine.abort()
+    machine.drained(101.0)
+    assert machine.request == End(FIRST, protocol, is_commit)
+    return machine
+
+
+def answer(
+    machine: TransactionMachine, code: int, identity: Identity | None = None
+) -> Effects:
+    error = None if code == ErrorCode.NONE else KafkaError("no")
+    return machine.end_answered(102.0, identity, error, code)
+
+
+def slots(machine: TransactionMachine) -> dict[str, object]:
+    return {
+        name: copy.copy(value) if isinstance(value, (set, dict)) else value
+        for name in TransactionMachine.__slots__
+        for value in [getattr(machine, name)]
+    }
+
+
+# ---- the table -----------------------------------------------------------------------
+
+
+def committing() -> TransactionMachine:
+    machine = written()
+    machine.commit()
+    return machine
+
+
+def aborting() -> TransactionMachine:
+    machine = written()
+    machine.abort()
+    return machine
+
+
+def doomed() -> TransactionMachine:
+    machine = written()
+    machine.doom(100.0, ERROR)
+    return machine
+
+
+def initialising() -> TransactionMachine:
+    machine = TransactionMachine(60.0)
+    machine.initialise()
+    return machine
+
+
+def bumping() -> TransactionMachine:
+    machine = ready()
+    machine.bump()
+    return machine
+
+
+def fenced() -> TransactionMachine:
+    machine = written()
+    machine.fence(ERROR)
+    return machine
+
+
+def failed() -> TransactionMachine:
+    machine = written()
+    machine.fail(ERROR)
+    return machine
+
+
+IN: Final[dict[State, Callable[[], TransactionMachine]]] = {
+    State.UNINITIALISED: lambda: TransactionMachine(60.0),
+    State.INITIALISING: initialising,
+    State.READY: ready,
+    State.OPEN: opened,
+    State.COMMITTING: committing,
+    State.DOOMED: doomed,
+    State.ABORTING: aborting,
+    State.UNKNOWN: ending,
+    State.BUMPING: bumping,
+    State.FENCED: fenced,
+    State.FAILED: failed,
+}
+
+#: The public methods: how each is called, and the events of which it may be the source.
+CALLS: Final[
+    dict[str, tuple[Callable[[TransactionMachine], object], tuple[Event, ...]]]
+] = {
+    "initialise": (lambda m: m.initialise(), (Event.INITIALISE,)),
+    "initialised": (
+        lambda m: m.initialised(NEXT, TV2),
+        (Event.INITIALISED, Event.BUMPED),
+    ),
+    "not_initialised": (lambda m: m.not_initialised(), (Event.NOT_INITIALISED,)),
+    "bump": (lambda m: m.bump(), (Event.BUMP,)),
+    "begin": (lambda m: m.begin(200.0, TV2), (Event.BEGIN,)),
+    "want_partitions": (lambda m: m.want_partitions(200.0, [B]), (Event.WANT,)),
+    "want_offsets": (lambda m: m.want_offsets(200.0, "g"), (Event.WANT,)),
+    "sending": (lambda m: m.sending(200.0, [B]), (Event.SENDING,)),
+    "doom": (lambda m: m.doom(200.0, OTHER, has_harm=True), (Event.DOOM,)),
+    "commit": (lambda m: m.commit(), (Event.COMMIT,)),
+    "abort": (lambda m: m.abort(), (Event.ABORT,)),
+    "drained": (lambda m: m.drained(200.0), (Event.EMPTY, Event.DRAINED)),
+    "end_lost": (lambda m: m.end_lost(), (Event.END_LOST,)),
+    "end_unsupported": (lambda m: m.end_unsupported(OTHER), (Event.DENIED,)),
+    "fence": (lambda m: m.fence(OTHER), (Event.FENCE,)),
+    "fail": (lambda m: m.fail(OTHER), (Event.FAIL,)),
+}
+
+
+def test_every_state_can_be_made() -> None:
+    assert {state: make().state for state, make in IN.items()} == {
+        state: state for state in State
+    }
+
+
+@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_out_of_place_raises_and_changes_nothing(
+    state: State, name: str
+) -> None:
+    call, events = CALLS[name]
+    machine = IN[state]()
+    before = slots(machine)
+    allowed = any((state, event) in TRANSITIONS for event in events)
+    if allowed:
+        call(machine)
+        assert machine.state in State
+        return
+    with pytest.raises(InternalError):
+        call(machine)
+    assert slots(machine) == before
+
+
+# ---- TV1 and TV2 ---------------------------------------------------------------------
+
+
+def test_a_transaction_of_tv1() -> None:
+    machine = ready(TV1)
+    assert machine.begin(100.0, TV1) == (NOWHERE,)
+    request = AddPartitions(FIRST, (A,))
+    assert machine.want_partitions(100.0, [A]) == (Send(request),)
+    assert machine.want_partitions(101.0, [B]) == ()
+    assert machine.added(102.0) == (
+        Started(160.0),
+        Admit(frozenset({A})),
+        Send(AddPartitions(FIRST, (B,))),
+    )
+    assert machine.added(103.0) == (Admit(frozenset({A, B})),)
+    assert machine.sending(103.0, [A]) == ()
+    assert machine.want_offsets(103.0, "g") == (Send(AddOffsets(FIRST, "g")),)
+    assert not machine.has_group("g")
+    machine.commit()
+    assert machine.drained(104.0) == ()
+    end = End(FIRST, TV1, is_commit=True)
+    assert machine.added(105.0) == (NOWHERE, Send(end))
+    assert machine.has_group("g")
+    assert answer(machine, 0) == (Ended(Outcome.COMMITTED),)
+    assert (machine.state, machine.identity) == (State.READY, FIRST)
+
+
+def test_a_transaction_of_tv2() -> None:
+    machine = ready()
+    assert machine.begin(100.0, TV2) == (Admit(None),)
+    assert machine.want_partitions(100.0, [A]) == ()
+    assert machine.sending(100.0, [A]) == (Started(160.0),)
+    assert machine.want_offsets(101.0, "g") == ()
+    assert machine.has_group("g")
+    machine.commit()
+    end = End(FIRST, TV2, is_commit=True)
+    assert machine.drained(101.0) == (NOWHERE, Send(end))
+    effects = answer(machine, 0, NEXT)
+    assert effects == (Adopt(NEXT, TV2), Ended(Outcome.COMMITTED))
+    assert machine.identity == NEXT
+
+
+@BOTH
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_an_empty_transaction_costs_no_request(
+    protocol: Protocol, is_commit: bool
+) -> None:
+    machine = opened(protocol)
+    outcome = Outcome.COMMITTED if is_commit else Outcome.ABORTED
+    if is_commit:
+        machine.commit()
+    else:
+        assert machine.abort() == (DropUnsent(),)
+    assert machine.drained(100.0) == (NOWHERE, Ended(outcome))
+    assert machine.request is None
+
+
+def test_harm_in_tv1_takes_a_new_epoch_after_the_abort() -> None:
+    machine = written(TV1)
+    assert machine.doom(100.0, ERROR, has_harm=True) == (DropUnsent(),)
+    machine.abort()
+    machine.drained(101.0)
+    assert machine.request == End(FIRST, TV1, is_commit=False)
+    assert answer(machine, 0) == (Ended(Outcome.ABORTED), Send(Initialise(FIRST)))
+    assert machine.state is State.BUMPING
+    assert machine.initialised(NEXT, TV1) == (Adopt(NEXT, TV1),)
+
+
+def test_harm_in_tv2_needs_no_bump() -> None:
+    machine = written()
+    machine.doom(100.0, ERROR, has_harm=True)
+    machine.abort()
+    machine.drained(101.0)
+    assert answer(machine, 0, NEXT) == (Adopt(NEXT, TV2), Ended(Outcome.ABORTED))
+
+
+def test_a_lost_end_in_tv1_takes_a_new_epoch() -> None:
+    machine = ending(TV1)
+    request = machine.request
+    machine.end_lost()
+    assert (machine.request, machine.is_end_uncertain) == (request, True)
+    assert answer(machine, 0) == (Ended(Outcome.COMMITTED), Send(Initialise(FIRST)))
+
+
+def test_a_refused_commit_of_tv2_asks_by_an_abort() -> None:
+    machine = ending()
+    effects = answer(machine, 48)
+    assert effects == (NOWHERE, Send(End(FIRST, TV2, is_commit=False)))
+    assert machine.cause is not None
+    assert answer(machine, 0, NEXT)[-1] == Ended(Outcome.ABORTED)
+
+
+def test_a_refused_commit_of_tv1_fails() -> None:
+    machine = ending(TV1)
+    assert Ended(Outcome.ABORTED) in answer(machine, 48)
+    assert machine.state is State.FAILED
+
+
+@BOTH
+@pytest.mark.parametrize("code", [47, 90])
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_an_old_epoch_at_the_end_is_a_fence(
+    protocol: Protocol, code: int, is_commit: bool
+) -> None:
+    machine = ending(protocol, is_commit=is_commit)
+    assert answer(machine, code) == (
+        NOWHERE,
+        DropUnsent(),
+        Ended(Outcome.ABORTED),
+    )
+    assert (machine.state, machine.request) == (State.FENCED, None)
+
+
+@BOTH
+@pytest.mark.parametrize("code", [120, 59])
+def test_an_abortable_code_aborts_a_commit_and_fails_an_abort(
+    protocol: Protocol, code: int
+) -> None:
+    machine = ending(protocol)
+    assert answer(machine, code)[-1] == Send(End(FIRST, protocol, is_commit=False))
+    assert Ended(Outcome.ABORTED) in answer(machine, code)
+    assert machine.state is State.FAILED
+
+
+def test_an_exhausted_epoch_gives_a_new_producer_id() -> None:
+    machine = ending()
+    fresh = Identity(8, 0)
+    assert answer(machine, 0, fresh)[0] == Adopt(fresh, TV2)
+    machine.begin(1000.0, TV2)
+    machine.sending(1000.0, [A])
+    machine.commit()
+    machine.drained(1000.0)
+    assert machine.request == End(fresh, TV2, is_commit=True)
