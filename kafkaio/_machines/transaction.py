@@ -527,7 +527,8 @@ class TransactionMachine:
             self.cause = error
         self._wanted.clear()
         self._groups_wanted.clear()
-        self._is_drained = False
+        if before is not self.state:
+            self._is_drained = False
         drop = (DropUnsent(),) if before is not self.state else ()
         return (*drop, *self._next(now))
 

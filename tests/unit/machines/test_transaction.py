@@ -334,3 +334,13 @@ def test_an_exhausted_epoch_gives_a_new_producer_id() -> None:
     machine.commit()
     machine.drained(1000.0)
     assert machine.request == End(fresh, TV2, is_commit=True)
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_a_refused_add_does_not_hold_up_an_abort(is_lost: bool) -> None:
+    machine = written(TV1)
+    machine.want_partitions(100.0, [B])
+    machine.abort()
+    assert machine.drained(101.0) == ()
+    effects = machine.not_added(102.0, ERROR, is_lost=is_lost)
+    assert effects == (NOWHERE, Send(End(FIRST, TV1, is_commit=False)))
