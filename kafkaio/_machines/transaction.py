@@ -566,7 +566,7 @@ class TransactionMachine:
         assert identity is not None
         self._asked_at = now
         if self._may_add:
-            if not self._is_probed and self._last_end is not None:
+            if self._wanted and not self._is_probed and self._last_end is not None:
                 self._wanted.clear()
                 return self._send(Probe(self._last_end))
             if self._wanted and self._adds:

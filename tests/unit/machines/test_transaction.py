@@ -10,6 +10,7 @@ import pytest
 
 from kafkaio._machines.sequence import Identity
 from kafkaio._machines.transaction import (
+    PROBE_WITHIN,
     TRANSITIONS,
     AddOffsets,
     AddPartitions,
@@ -22,6 +23,7 @@ from kafkaio._machines.transaction import (
     Event,
     Initialise,
     Outcome,
+    Probe,
     Protocol,
     Send,
     Started,
@@ -344,3 +346,26 @@ def test_a_refused_add_does_not_hold_up_an_abort(is_lost: bool) -> None:
     assert machine.drained(101.0) == ()
     effects = machine.not_added(102.0, ERROR, is_lost=is_lost)
     assert effects == (NOWHERE, Send(End(FIRST, TV1, is_commit=False)))
+
+
+def again() -> TransactionMachine:
+    """In a transaction that began right after the end of another."""
+    machine = ending()
+    machine.end_answered(102.0, NEXT, None, ErrorCode.NONE)
+    assert machine.begin(102.0 + PROBE_WITHIN / 2, TV2) == (NOWHERE,)
+    return machine
+
+
+def test_an_empty_transaction_sends_no_probe() -> None:
+    machine = again()
+    machine.commit()
+    assert machine.drained(102.1) == (NOWHERE, Ended(Outcome.COMMITTED))
+
+
+def test_the_first_record_soon_after_an_end_waits_for_a_probe() -> None:
+    machine = again()
+    probe = Probe(End(FIRST, TV2, is_commit=True))
+    assert machine.want_partitions(102.1, [A]) == (Send(probe),)
+    assert machine.want_partitions(102.1, [B]) == ()
+    assert machine.added(102.2) == (Admit(None),)
+    assert machine.request is None
