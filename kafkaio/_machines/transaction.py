@@ -503,6 +503,10 @@ class TransactionMachine:
             is_lost: whether it may have been added all the same: no answer came.
         """
         self._go(Event.ADDED)
+        if self.state in _OVER:
+            return ()
+        if self.request is None:
+            raise InternalError("transaction: nothing was to be added")
         self.request = None
         started: Effects = ()
         if is_lost:
@@ -611,8 +615,12 @@ class TransactionMachine:
             error: the error that the code stands for; None for success.
             code: the error code.
         """
-        end, self.request = self.request, None
-        assert isinstance(end, End)
+        if self.state in _OVER:
+            return ()
+        end = self.request
+        if not isinstance(end, End):
+            raise InternalError(f"transaction: EndTxn answered while {self.state.name}")
+        self.request = None
         if error is None or self._is_nothing_there(code):
             return self._ended(now, end, identity)
         if code in {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}:

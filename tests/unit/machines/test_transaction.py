@@ -369,3 +369,34 @@ def test_the_first_record_soon_after_an_end_waits_for_a_probe() -> None:
     assert machine.want_partitions(102.1, [B]) == ()
     assert machine.added(102.2) == (Admit(None),)
     assert machine.request is None
+
+
+@pytest.mark.parametrize("state", [State.FENCED, State.FAILED])
+def test_an_answer_after_the_end_of_the_producer_changes_nothing(state: State) -> None:
+    machine = IN[state]()
+    before = slots(machine)
+    assert machine.added(200.0) == ()
+    assert machine.not_added(200.0, OTHER, is_lost=True) == ()
+    assert machine.end_answered(200.0, NEXT, None, ErrorCode.NONE) == ()
+    assert slots(machine) == before
+
+
+@pytest.mark.parametrize(
+    "state",
+    sorted(
+        set(State) - {State.FENCED, State.FAILED, State.UNKNOWN}, key=lambda s: s.value
+    ),
+)
+def test_an_answer_that_nobody_asked_for_raises_and_changes_nothing(
+    state: State,
+) -> None:
+    machine = IN[state]()
+    before = slots(machine)
+    for call in (
+        lambda: machine.added(200.0),
+        lambda: machine.not_added(200.0, OTHER, is_lost=True),
+        lambda: machine.end_answered(200.0, NEXT, None, ErrorCode.NONE),
+    ):
+        with pytest.raises(InternalError):
+            call()
+        assert slots(machine) == before
