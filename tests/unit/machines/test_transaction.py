@@ -400,3 +400,109 @@ def test_an_answer_that_nobody_asked_for_raises_and_changes_nothing(
         with pytest.raises(InternalError):
             call()
         assert slots(machine) == before
+
+
+# ---- changes of protocol, and the ways out -------------------------------------------
+
+
+def test_an_upgrade_needs_a_bump_and_a_downgrade_does_not() -> None:
+    machine = ready(TV1)
+    assert not machine.needs_bump(TV2)
+    machine.begin(100.0, TV1)
+    machine.commit()
+    machine.drained(100.0)
+    assert machine.needs_bump(TV2)
+    assert not machine.needs_bump(TV1)
+    assert machine.bump() == (Send(Initialise(FIRST)),)
+    assert machine.initialised(NEXT, TV2) == (Adopt(NEXT, TV2),)
+    assert not machine.needs_bump(TV2)
+    assert machine.begin(200.0, TV1) == (Adopt(NEXT, TV1), NOWHERE)
+
+
+def test_partitions_can_be_added_explicitly_in_tv2() -> None:
+    machine = opened(explicit=True)
+    request = AddPartitions(FIRST, (A, B))
+    assert machine.want_partitions(100.0, [A, B]) == (Send(request),)
+    effects = machine.added(101.0)
+    assert effects == (Started(160.0), Admit(frozenset({A, B})))
+    assert machine.want_partitions(101.0, [A]) == ()
+    assert repr(machine).endswith("2 partitions, 0 groups>")
+
+
+def test_a_coordinator_without_tv2_is_asked_for_an_abort_in_tv1() -> None:
+    machine = ending()
+    effects = machine.end_unsupported(ERROR)
+    assert effects == (NOWHERE, Send(End(FIRST, TV1, is_commit=False)))
+    assert machine.cause is ERROR
+    assert answer(machine, 0) == (Ended(Outcome.ABORTED), Send(Initialise(FIRST)))
+    machine = committing()
+    machine.doom(100.0, OTHER)
+    machine.abort()
+    machine.drained(100.0)
+    machine.end_unsupported(ERROR)
+    assert machine.cause is OTHER
+
+
+def test_a_cancelled_commit_is_an_abort_before_endtxn_is_sent() -> None:
+    machine = committing()
+    assert machine.abort() == (DropUnsent(),)
+    machine.drained(101.0)
+    assert machine.request == End(FIRST, TV2, is_commit=False)
+
+
+@BOTH
+@pytest.mark.parametrize("over", ["fence", "fail"])
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_a_commit_without_an_answer_has_an_unknown_outcome(
+    protocol: Protocol, over: str, is_commit: bool
+) -> None:
+    machine = ending(protocol, is_commit=is_commit)
+    outcome = Outcome.UNKNOWN if is_commit else Outcome.ABORTED
+    effects = getattr(machine, over)(ERROR)
+    assert effects == (NOWHERE, DropUnsent(), Ended(outcome))
+    assert getattr(machine, over)(OTHER) == ()
+    assert machine.cause is ERROR
+
+
+def test_a_lost_add_may_have_started_nothing() -> None:
+    machine = opened(TV1)
+    machine.want_partitions(100.0, [A])
+    effects = machine.not_added(101.0, ERROR, is_lost=True)
+    assert effects == (Started(160.0), DropUnsent())
+    assert machine.want_partitions(101.0, [B]) == machine.want_offsets(101.0, "g") == ()
+    machine.abort()
+    machine.drained(101.0)
+    assert answer(machine, 48) == (Ended(Outcome.ABORTED), Send(Initialise(FIRST)))
+
+
+def test_time_runs_from_the_first_write() -> None:
+    machine = opened()
+    assert not machine.expired(1e9)
+    machine.sending(100.0, [A])
+    machine.sending(150.0, [B])
+    assert not machine.expired(159.9)
+    assert machine.expired(160.0)
+    machine.abort()
+    assert not machine.expired(160.0)
+
+
+def test_an_add_under_way_when_the_abort_begins_is_waited_for() -> None:
+    machine = opened(TV1)
+    machine.want_partitions(100.0, [A])
+    machine.abort()
+    assert machine.drained(100.0) == ()
+    end = End(FIRST, TV1, is_commit=False)
+    assert machine.added(101.0) == (Started(160.0), NOWHERE, Send(end))
+
+
+def test_the_first_reason_counts_and_unsent_records_fail_once() -> None:
+    machine = written()
+    assert machine.doom(100.0, ERROR) == (DropUnsent(),)
+    assert machine.doom(100.0, OTHER) == ()
+    assert machine.cause is ERROR
+
+
+def test_the_first_identity_may_be_refused_and_asked_for_again() -> None:
+    machine = initialising()
+    machine.not_initialised()
+    assert machine.initialise() == (Send(Initialise(None)),)
