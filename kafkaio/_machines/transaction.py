@@ -649,8 +649,7 @@ class TransactionMachine:
 
     def _denied(self, error: KafkaError) -> Effects:
         self._go(Event.DENIED)
-        if self.cause is None:
-            self.cause = error
+        self.cause = error
         assert self.identity is not None
         return self._end(self.identity)
 
