@@ -503,6 +503,10 @@ class TransactionMachine:
             is_lost: whether it may have been added all the same: no answer came.
         """
         self._go(Event.ADDED)
+        if self.state in _OVER:
+            return ()
+        if self.request is None:
+            raise InternalError("transaction: nothing was to be added")
         self.request = None
         started: Effects = ()
         if is_lost:
@@ -527,7 +531,8 @@ class TransactionMachine:
             self.cause = error
         self._wanted.clear()
         self._groups_wanted.clear()
-        self._is_drained = False
+        if before is not self.state:
+            self._is_drained = False
         drop = (DropUnsent(),) if before is not self.state else ()
         return (*drop, *self._next(now))
 
@@ -565,7 +570,7 @@ class TransactionMachine:
         assert identity is not None
         self._asked_at = now
         if self._may_add:
-            if not self._is_probed and self._last_end is not None:
+            if self._wanted and not self._is_probed and self._last_end is not None:
                 self._wanted.clear()
                 return self._send(Probe(self._last_end))
             if self._wanted and self._adds:
@@ -610,8 +615,12 @@ class TransactionMachine:
             error: the error that the code stands for; None for success.
             code: the error code.
         """
-        end, self.request = self.request, None
-        assert isinstance(end, End)
+        if self.state in _OVER:
+            return ()
+        end = self.request
+        if not isinstance(end, End):
+            raise InternalError(f"transaction: EndTxn answered while {self.state.name}")
+        self.request = None
         if error is None or self._is_nothing_there(code):
             return self._ended(now, end, identity)
         if code in {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}:
@@ -640,8 +649,7 @@ class TransactionMachine:
 
     def _denied(self, error: KafkaError) -> Effects:
         self._go(Event.DENIED)
-        if self.cause is None:
-            self.cause = error
+        self.cause = error
         assert self.identity is not None
         return self._end(self.identity)
 

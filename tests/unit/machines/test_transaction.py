@@ -1,0 +1,519 @@
+"""The machine of transactions: its table, case by case, and its invariants."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+
+from kafkaio._machines.sequence import Identity
+from kafkaio._machines.transaction import (
+    PROBE_WITHIN,
+    TRANSITIONS,
+    AddOffsets,
+    AddPartitions,
+    Admit,
+    Adopt,
+    DropUnsent,
+    Effects,
+    End,
+    Ended,
+    Event,
+    Initialise,
+    Outcome,
+    Probe,
+    Protocol,
+    Send,
+    Started,
+    State,
+    TransactionMachine,
+)
+from kafkaio.errors import InternalError, KafkaError
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.types import TopicPartition
+
+A, B = TopicPartition("a", 0), TopicPartition("b", 1)
+FIRST = Identity(7, 0)
+NEXT = Identity(7, 1)
+ERROR = KafkaError("the reason")
+OTHER = KafkaError("another reason")
+TV1, TV2 = Protocol.TV1, Protocol.TV2
+NOWHERE = Admit(frozenset())
+BOTH = pytest.mark.parametrize("protocol", Protocol)
+
+
+def ready(protocol: Protocol = TV2, *, explicit: bool = False) -> TransactionMachine:
+    machine = TransactionMachine(60.0, adds_explicitly=explicit)
+    assert machine.initialise() == (Send(Initialise(None)),)
+    assert machine.initialised(FIRST, protocol) == (Adopt(FIRST, protocol),)
+    return machine
+
+
+def opened(protocol: Protocol = TV2, *, explicit: bool = False) -> TransactionMachine:
+    machine = ready(protocol, explicit=explicit)
+    machine.begin(100.0, protocol)
+    return machine
+
+
+def written(protocol: Protocol = TV2) -> TransactionMachine:
+    """With a record of one partition in the transaction, and no request under way."""
+    machine = opened(protocol)
+    machine.want_partitions(100.0, [A])
+    if protocol is TV1:
+        machine.added(100.0)
+    machine.sending(100.0, [A])
+    return machine
+
+
+def ending(protocol: Protocol = TV2, *, is_commit: bool = True) -> TransactionMachine:
+    """With EndTxn under way."""
+    machine = written(protocol)
+    if is_commit:
+        machine.commit()
+    else:
+        machine.abort()
+    machine.drained(101.0)
+    assert machine.request == End(FIRST, protocol, is_commit)
+    return machine
+
+
+def answer(
+    machine: TransactionMachine, code: int, identity: Identity | None = None
+) -> Effects:
+    error = None if code == ErrorCode.NONE else KafkaError("no")
+    return machine.end_answered(102.0, identity, error, code)
+
+
+def slots(machine: TransactionMachine) -> dict[str, object]:
+    return {
+        name: copy.copy(value) if isinstance(value, (set, dict)) else value
+        for name in TransactionMachine.__slots__
+        for value in [getattr(machine, name)]
+    }
+
+
+# ---- the table -----------------------------------------------------------------------
+
+
+def committing() -> TransactionMachine:
+    machine = written()
+    machine.commit()
+    return machine
+
+
+def aborting() -> TransactionMachine:
+    machine = written()
+    machine.abort()
+    return machine
+
+
+def doomed() -> TransactionMachine:
+    machine = written()
+    machine.doom(100.0, ERROR)
+    return machine
+
+
+def initialising() -> TransactionMachine:
+    machine = TransactionMachine(60.0)
+    machine.initialise()
+    return machine
+
+
+def bumping() -> TransactionMachine:
+    machine = ready()
+    machine.bump()
+    return machine
+
+
+def fenced() -> TransactionMachine:
+    machine = written()
+    machine.fence(ERROR)
+    return machine
+
+
+def failed() -> TransactionMachine:
+    machine = written()
+    machine.fail(ERROR)
+    return machine
+
+
+IN: Final[dict[State, Callable[[], TransactionMachine]]] = {
+    State.UNINITIALISED: lambda: TransactionMachine(60.0),
+    State.INITIALISING: initialising,
+    State.READY: ready,
+    State.OPEN: opened,
+    State.COMMITTING: committing,
+    State.DOOMED: doomed,
+    State.ABORTING: aborting,
+    State.UNKNOWN: ending,
+    State.BUMPING: bumping,
+    State.FENCED: fenced,
+    State.FAILED: failed,
+}
+
+#: The public methods: how each is called, and the events of which it may be the source.
+CALLS: Final[
+    dict[str, tuple[Callable[[TransactionMachine], object], tuple[Event, ...]]]
+] = {
+    "initialise": (lambda m: m.initialise(), (Event.INITIALISE,)),
+    "initialised": (
+        lambda m: m.initialised(NEXT, TV2),
+        (Event.INITIALISED, Event.BUMPED),
+    ),
+    "not_initialised": (lambda m: m.not_initialised(), (Event.NOT_INITIALISED,)),
+    "bump": (lambda m: m.bump(), (Event.BUMP,)),
+    "begin": (lambda m: m.begin(200.0, TV2), (Event.BEGIN,)),
+    "want_partitions": (lambda m: m.want_partitions(200.0, [B]), (Event.WANT,)),
+    "want_offsets": (lambda m: m.want_offsets(200.0, "g"), (Event.WANT,)),
+    "sending": (lambda m: m.sending(200.0, [B]), (Event.SENDING,)),
+    "doom": (lambda m: m.doom(200.0, OTHER, has_harm=True), (Event.DOOM,)),
+    "commit": (lambda m: m.commit(), (Event.COMMIT,)),
+    "abort": (lambda m: m.abort(), (Event.ABORT,)),
+    "drained": (lambda m: m.drained(200.0), (Event.EMPTY, Event.DRAINED)),
+    "end_lost": (lambda m: m.end_lost(), (Event.END_LOST,)),
+    "end_unsupported": (lambda m: m.end_unsupported(OTHER), (Event.DENIED,)),
+    "fence": (lambda m: m.fence(OTHER), (Event.FENCE,)),
+    "fail": (lambda m: m.fail(OTHER), (Event.FAIL,)),
+}
+
+
+def test_every_state_can_be_made() -> None:
+    assert {state: make().state for state, make in IN.items()} == {
+        state: state for state in State
+    }
+
+
+@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_out_of_place_raises_and_changes_nothing(
+    state: State, name: str
+) -> None:
+    call, events = CALLS[name]
+    machine = IN[state]()
+    before = slots(machine)
+    allowed = any((state, event) in TRANSITIONS for event in events)
+    if allowed:
+        call(machine)
+        assert machine.state in State
+        return
+    with pytest.raises(InternalError):
+        call(machine)
+    assert slots(machine) == before
+
+
+# ---- TV1 and TV2 ---------------------------------------------------------------------
+
+
+def test_a_transaction_of_tv1() -> None:
+    machine = ready(TV1)
+    assert machine.begin(100.0, TV1) == (NOWHERE,)
+    request = AddPartitions(FIRST, (A,))
+    assert machine.want_partitions(100.0, [A]) == (Send(request),)
+    assert machine.want_partitions(101.0, [B]) == ()
+    assert machine.added(102.0) == (
+        Started(160.0),
+        Admit(frozenset({A})),
+        Send(AddPartitions(FIRST, (B,))),
+    )
+    assert machine.added(103.0) == (Admit(frozenset({A, B})),)
+    assert machine.sending(103.0, [A]) == ()
+    assert machine.want_offsets(103.0, "g") == (Send(AddOffsets(FIRST, "g")),)
+    assert not machine.has_group("g")
+    machine.commit()
+    assert machine.drained(104.0) == ()
+    end = End(FIRST, TV1, is_commit=True)
+    assert machine.added(105.0) == (NOWHERE, Send(end))
+    assert machine.has_group("g")
+    assert answer(machine, 0) == (Ended(Outcome.COMMITTED),)
+    assert (machine.state, machine.identity) == (State.READY, FIRST)
+
+
+def test_a_transaction_of_tv2() -> None:
+    machine = ready()
+    assert machine.begin(100.0, TV2) == (Admit(None),)
+    assert machine.want_partitions(100.0, [A]) == ()
+    assert machine.sending(100.0, [A]) == (Started(160.0),)
+    assert machine.want_offsets(101.0, "g") == ()
+    assert machine.has_group("g")
+    machine.commit()
+    end = End(FIRST, TV2, is_commit=True)
+    assert machine.drained(101.0) == (NOWHERE, Send(end))
+    effects = answer(machine, 0, NEXT)
+    assert effects == (Adopt(NEXT, TV2), Ended(Outcome.COMMITTED))
+    assert machine.identity == NEXT
+
+
+@BOTH
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_an_empty_transaction_costs_no_request(
+    protocol: Protocol, is_commit: bool
+) -> None:
+    machine = opened(protocol)
+    outcome = Outcome.COMMITTED if is_commit else Outcome.ABORTED
+    if is_commit:
+        machine.commit()
+    else:
+        assert machine.abort() == (DropUnsent(),)
+    assert machine.drained(100.0) == (NOWHERE, Ended(outcome))
+    assert machine.request is None
+
+
+def test_harm_in_tv1_takes_a_new_epoch_after_the_abort() -> None:
+    machine = written(TV1)
+    assert machine.doom(100.0, ERROR, has_harm=True) == (DropUnsent(),)
+    machine.abort()
+    machine.drained(101.0)
+    assert machine.request == End(FIRST, TV1, is_commit=False)
+    assert answer(machine, 0) == (Ended(Outcome.ABORTED), Send(Initialise(FIRST)))
+    assert machine.state is State.BUMPING
+    assert machine.initialised(NEXT, TV1) == (Adopt(NEXT, TV1),)
+
+
+def test_harm_in_tv2_needs_no_bump() -> None:
+    machine = written()
+    machine.doom(100.0, ERROR, has_harm=True)
+    machine.abort()
+    machine.drained(101.0)
+    assert answer(machine, 0, NEXT) == (Adopt(NEXT, TV2), Ended(Outcome.ABORTED))
+
+
+def test_a_lost_end_in_tv1_takes_a_new_epoch() -> None:
+    machine = ending(TV1)
+    request = machine.request
+    machine.end_lost()
+    assert (machine.request, machine.is_end_uncertain) == (request, True)
+    assert answer(machine, 0) == (Ended(Outcome.COMMITTED), Send(Initialise(FIRST)))
+
+
+def test_a_refused_commit_of_tv2_asks_by_an_abort() -> None:
+    machine = ending()
+    effects = answer(machine, 48)
+    assert effects == (NOWHERE, Send(End(FIRST, TV2, is_commit=False)))
+    assert machine.cause is not None
+    assert answer(machine, 0, NEXT)[-1] == Ended(Outcome.ABORTED)
+
+
+def test_a_refused_commit_of_tv1_fails() -> None:
+    machine = ending(TV1)
+    assert Ended(Outcome.ABORTED) in answer(machine, 48)
+    assert machine.state is State.FAILED
+
+
+@BOTH
+@pytest.mark.parametrize("code", [47, 90])
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_an_old_epoch_at_the_end_is_a_fence(
+    protocol: Protocol, code: int, is_commit: bool
+) -> None:
+    machine = ending(protocol, is_commit=is_commit)
+    assert answer(machine, code) == (
+        NOWHERE,
+        DropUnsent(),
+        Ended(Outcome.ABORTED),
+    )
+    assert (machine.state, machine.request) == (State.FENCED, None)
+
+
+@BOTH
+@pytest.mark.parametrize("code", [120, 59])
+def test_an_abortable_code_aborts_a_commit_and_fails_an_abort(
+    protocol: Protocol, code: int
+) -> None:
+    machine = ending(protocol)
+    assert answer(machine, code)[-1] == Send(End(FIRST, protocol, is_commit=False))
+    assert Ended(Outcome.ABORTED) in answer(machine, code)
+    assert machine.state is State.FAILED
+
+
+def test_an_exhausted_epoch_gives_a_new_producer_id() -> None:
+    machine = ending()
+    fresh = Identity(8, 0)
+    assert answer(machine, 0, fresh)[0] == Adopt(fresh, TV2)
+    machine.begin(1000.0, TV2)
+    machine.sending(1000.0, [A])
+    machine.commit()
+    machine.drained(1000.0)
+    assert machine.request == End(fresh, TV2, is_commit=True)
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_a_refused_add_does_not_hold_up_an_abort(is_lost: bool) -> None:
+    machine = written(TV1)
+    machine.want_partitions(100.0, [B])
+    machine.abort()
+    assert machine.drained(101.0) == ()
+    effects = machine.not_added(102.0, ERROR, is_lost=is_lost)
+    assert effects == (NOWHERE, Send(End(FIRST, TV1, is_commit=False)))
+
+
+def again() -> TransactionMachine:
+    """In a transaction that began right after the end of another."""
+    machine = ending()
+    machine.end_answered(102.0, NEXT, None, ErrorCode.NONE)
+    assert machine.begin(102.0 + PROBE_WITHIN / 2, TV2) == (NOWHERE,)
+    return machine
+
+
+def test_an_empty_transaction_sends_no_probe() -> None:
+    machine = again()
+    machine.commit()
+    assert machine.drained(102.1) == (NOWHERE, Ended(Outcome.COMMITTED))
+
+
+def test_the_first_record_soon_after_an_end_waits_for_a_probe() -> None:
+    machine = again()
+    probe = Probe(End(FIRST, TV2, is_commit=True))
+    assert machine.want_partitions(102.1, [A]) == (Send(probe),)
+    assert machine.want_partitions(102.1, [B]) == ()
+    assert machine.added(102.2) == (Admit(None),)
+    assert machine.request is None
+
+
+@pytest.mark.parametrize("state", [State.FENCED, State.FAILED])
+def test_an_answer_after_the_end_of_the_producer_changes_nothing(state: State) -> None:
+    machine = IN[state]()
+    before = slots(machine)
+    assert machine.added(200.0) == ()
+    assert machine.not_added(200.0, OTHER, is_lost=True) == ()
+    assert machine.end_answered(200.0, NEXT, None, ErrorCode.NONE) == ()
+    assert slots(machine) == before
+
+
+@pytest.mark.parametrize(
+    "state",
+    [s for s in State if s not in {State.FENCED, State.FAILED, State.UNKNOWN}],
+)
+def test_an_answer_that_nobody_asked_for_raises_and_changes_nothing(
+    state: State,
+) -> None:
+    machine = IN[state]()
+    before = slots(machine)
+    calls: tuple[Callable[[], object], ...] = (
+        lambda: machine.added(200.0),
+        lambda: machine.not_added(200.0, OTHER, is_lost=True),
+        lambda: machine.end_answered(200.0, NEXT, None, ErrorCode.NONE),
+    )
+    for call in calls:
+        with pytest.raises(InternalError):
+            call()
+        assert slots(machine) == before
+
+
+# ---- changes of protocol, and the ways out -------------------------------------------
+
+
+def test_an_upgrade_needs_a_bump_and_a_downgrade_does_not() -> None:
+    machine = ready(TV1)
+    assert not machine.needs_bump(TV2)
+    machine.begin(100.0, TV1)
+    machine.commit()
+    machine.drained(100.0)
+    assert machine.needs_bump(TV2)
+    assert not machine.needs_bump(TV1)
+    assert machine.bump() == (Send(Initialise(FIRST)),)
+    assert machine.initialised(NEXT, TV2) == (Adopt(NEXT, TV2),)
+    assert not machine.needs_bump(TV2)
+    assert machine.begin(200.0, TV1) == (Adopt(NEXT, TV1), NOWHERE)
+
+
+def test_partitions_can_be_added_explicitly_in_tv2() -> None:
+    machine = opened(explicit=True)
+    request = AddPartitions(FIRST, (A, B))
+    assert machine.want_partitions(100.0, [A, B]) == (Send(request),)
+    effects = machine.added(101.0)
+    assert effects == (Started(160.0), Admit(frozenset({A, B})))
+    assert machine.want_partitions(101.0, [A]) == ()
+    assert repr(machine).endswith("2 partitions, 0 groups>")
+
+
+def test_a_coordinator_without_tv2_is_asked_for_an_abort_in_tv1() -> None:
+    machine = ending()
+    effects = machine.end_unsupported(ERROR)
+    assert effects == (NOWHERE, Send(End(FIRST, TV1, is_commit=False)))
+    assert machine.cause is ERROR
+    assert answer(machine, 0) == (Ended(Outcome.ABORTED), Send(Initialise(FIRST)))
+    machine = committing()
+    machine.doom(100.0, OTHER)
+    machine.abort()
+    machine.drained(100.0)
+    machine.end_unsupported(ERROR)
+    assert machine.cause is OTHER
+
+
+def test_a_cancelled_commit_is_an_abort_before_endtxn_is_sent() -> None:
+    machine = committing()
+    assert machine.abort() == (DropUnsent(),)
+    machine.drained(101.0)
+    assert machine.request == End(FIRST, TV2, is_commit=False)
+
+
+@BOTH
+@pytest.mark.parametrize("over", ["fence", "fail"])
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_a_commit_without_an_answer_has_an_unknown_outcome(
+    protocol: Protocol, over: str, is_commit: bool
+) -> None:
+    machine = ending(protocol, is_commit=is_commit)
+    outcome = Outcome.UNKNOWN if is_commit else Outcome.ABORTED
+    effects = getattr(machine, over)(ERROR)
+    assert effects == (NOWHERE, DropUnsent(), Ended(outcome))
+    assert getattr(machine, over)(OTHER) == ()
+    assert machine.cause is ERROR
+
+
+def test_a_lost_add_may_have_started_nothing() -> None:
+    machine = opened(TV1)
+    machine.want_partitions(100.0, [A])
+    effects = machine.not_added(101.0, ERROR, is_lost=True)
+    assert effects == (Started(160.0), DropUnsent())
+    assert machine.want_partitions(101.0, [B]) == machine.want_offsets(101.0, "g") == ()
+    machine.abort()
+    machine.drained(101.0)
+    assert answer(machine, 48) == (Ended(Outcome.ABORTED), Send(Initialise(FIRST)))
+
+
+def test_time_runs_from_the_first_write() -> None:
+    machine = opened()
+    assert not machine.expired(1e9)
+    machine.sending(100.0, [A])
+    machine.sending(150.0, [B])
+    assert not machine.expired(159.9)
+    assert machine.expired(160.0)
+    machine.abort()
+    assert not machine.expired(160.0)
+
+
+def test_an_add_under_way_when_the_abort_begins_is_waited_for() -> None:
+    machine = opened(TV1)
+    machine.want_partitions(100.0, [A])
+    machine.abort()
+    assert machine.drained(100.0) == ()
+    end = End(FIRST, TV1, is_commit=False)
+    assert machine.added(101.0) == (Started(160.0), NOWHERE, Send(end))
+
+
+def test_the_first_reason_counts_and_unsent_records_fail_once() -> None:
+    machine = written()
+    assert machine.doom(100.0, ERROR) == (DropUnsent(),)
+    assert machine.doom(100.0, OTHER) == ()
+    assert machine.cause is ERROR
+
+
+def test_the_first_identity_may_be_refused_and_asked_for_again() -> None:
+    machine = initialising()
+    machine.not_initialised()
+    assert machine.initialise() == (Send(Initialise(None)),)
+
+
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_nothing_ends_before_it_is_drained(is_commit: bool) -> None:
+    machine = written(TV1)
+    machine.want_partitions(100.0, [B])
+    if is_commit:
+        machine.commit()
+    else:
+        machine.abort()
+    assert NOWHERE not in machine.added(101.0)
+    assert machine.request is None
