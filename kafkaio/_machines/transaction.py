@@ -481,10 +481,13 @@ class TransactionMachine:
         match request:
             case AddPartitions(partitions=partitions):
                 self._added.update(partitions)
+                for tp in partitions:  # they may have been wanted again meanwhile
+                    self._wanted.pop(tp, None)
                 admit = (Admit(frozenset(self._added)),) if self._may_add else ()
                 effects = (*self._start(self._asked_at), *admit)
             case AddOffsets(group_id=group_id):
                 self._groups_added.add(group_id)
+                self._groups_wanted.pop(group_id, None)
                 effects = self._start(self._asked_at)
             case Probe():
                 self._is_probed = True
@@ -526,6 +529,8 @@ class TransactionMachine:
         """
         before = self.state
         self._go(Event.DOOM)
+        if before in _OVER:
+            return ()
         self._has_harm |= has_harm
         if self.cause is None:
             self.cause = error
@@ -626,7 +631,7 @@ class TransactionMachine:
         if code in {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}:
             return self.fence(error)
         if self._verdict and self._can_ask_again(code):
-            return self._denied(error)
+            return self._denied(error, code)
         return self.fail(error)
 
     def _is_nothing_there(self, code: int) -> bool:
@@ -642,22 +647,27 @@ class TransactionMachine:
         # for another producer. The abort tells which: 0 for the former.
         if code == ErrorCode.INVALID_TXN_STATE:
             return self.protocol is Protocol.TV2
-        return code in {
+        # Of a commit that was sent before and not answered, other codes prove nothing.
+        return not self.is_end_uncertain and code in {
             ErrorCode.TRANSACTION_ABORTABLE,
             ErrorCode.UNKNOWN_PRODUCER_ID,
         }
 
-    def _denied(self, error: KafkaError) -> Effects:
+    def _denied(self, error: KafkaError, code: int) -> Effects:
         self._go(Event.DENIED)
         self.cause = error
+        self._has_harm |= code == ErrorCode.UNKNOWN_PRODUCER_ID
         assert self.identity is not None
         return self._end(self.identity)
 
     def end_unsupported(self, error: KafkaError) -> Effects:
-        """Note that the coordinator does not know TV2's EndTxn: nothing was sent.
+        """Note that the coordinator does not know TV2's EndTxn: it was not sent to it.
 
-        The transaction is aborted, in the protocol that the coordinator knows.
+        The transaction is aborted, in the protocol that the coordinator knows, unless
+        another coordinator may have committed it.
         """
+        if self._verdict and self.is_end_uncertain:
+            return self.fail(error)
         self._go(Event.DENIED)
         if self.cause is None:
             self.cause = error
