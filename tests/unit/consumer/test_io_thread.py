@@ -761,14 +761,8 @@ async def test_a_subclass_has_a_thread_too() -> None:
 @real
 async def test_a_transaction_of_the_users_thread() -> None:
     lost: list[BaseException] = []
-    here = threading.get_ident()
-    told: list[int] = []
-
-    def note() -> None:
-        told.append(threading.get_ident())
-
     async with cluster() as at, at.consumer(enable_auto_commit=False) as consumer:
-        tx = consumer.join_transaction(note, lost.append)
+        tx = consumer.join_transaction(list, lost.append)
         seen = [await anext(consumer) for _ in range(10)]
         found = tx.handed_out()
         assert found is not None
@@ -783,41 +777,58 @@ async def test_a_transaction_of_the_users_thread() -> None:
         await tx.rewind()
         again = [await anext(consumer) for _ in range(10)]
         assert again == seen
-        tx = consumer.join_transaction(note, lost.append)
-        while len(again) < COUNT:
-            again += (await consumer.poll()).records
-        assert in_order(again)
+        tx.end()
+    assert not lost
+
+
+@real
+async def test_a_transaction_is_asked_to_end_in_the_users_thread() -> None:
+    told: list[int] = []
+    asked = asyncio.Event()
+
+    def note() -> None:
+        told.append(threading.get_ident())
+        asked.set()
+
+    async with cluster() as at, at.consumer(enable_auto_commit=False) as consumer:
+        tx = consumer.join_transaction(note, ignore)
+        records: list[Record] = []
+        while len(records) < COUNT:
+            records += (await consumer.poll()).records
         found = tx.handed_out()
         assert found is not None
         assert {o.offset for o in found.offsets.values()} == {COUNT // 2}
         # As the transaction would: its own request, and then the news of it.
-        await consumer._core.call(  # type: ignore[union-attr]
-            lambda: consumer._core._core.committer.commit(  # type: ignore[union-attr]
-                found.offsets, timeout=9
-            )
-        )
+        core = consumer._core
+        assert isinstance(core, ThreadedCore)
+        committer = core._core.group_committer()
+        await core.call(lambda: committer.commit(found.offsets, timeout=9))
         found.committed()
         async with at.consumer(enable_auto_commit=False, topics=None) as other:
             other.subscribe("t")
             reading = asyncio.ensure_future(one_record(other))
-            while not told:
-                await asyncio.sleep(0.01)
-            assert told[0] == here
+            await asked.wait()
+            assert told[0] == threading.get_ident()
             assert consumer.assignment == {ZERO, ONE}
             assert consumer.offsets_in_transaction() is None
             tx.end()
             while len(consumer.assignment) == 2:
                 await consumer.poll(timeout=0.1)
             reading.cancel()
-    assert not lost
+
+
+def ignore(error: BaseException) -> None:
+    """Do nothing."""
 
 
 @real
 async def test_a_loss_is_told_in_the_users_thread() -> None:
     lost: list[tuple[int, BaseException]] = []
+    told = asyncio.Event()
 
     def note(error: BaseException) -> None:
         lost.append((threading.get_ident(), error))
+        told.set()
 
     async with (
         cluster() as at,
@@ -827,8 +838,7 @@ async def test_a_loss_is_told_in_the_users_thread() -> None:
     ):
         tx = consumer.join_transaction(list, note)
         assert (await consumer.poll()).records
-        while not lost:
-            await asyncio.sleep(0.01)
+        await told.wait()
         ((thread, error),) = lost
         assert thread == threading.get_ident()
         assert isinstance(error, PartitionLost)
