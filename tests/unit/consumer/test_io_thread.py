@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from kafkaio._exactly_once import exactly_once
 from kafkaio._runtime.thread import LoopThread
 from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
@@ -20,11 +21,13 @@ from kafkaio.consumer.rebalance.events import Assigned, Revoked, RevokeRequested
 from kafkaio.consumer.threaded.core import ThreadedCore
 from kafkaio.errors import ClosedError, PartitionLost, UsageError
 from kafkaio.producer import Producer
+from kafkaio.producer.ports import GroupOffsets
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing import Broker
 from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.types import Record, TopicPartition
+from tests.unit.consumer.fake_transactions import FakeProducer, FakeTransaction
 from tests.unit.consumer.test_cancel import Read, batch, poll, table
 
 T = TypeVar("T")
@@ -859,3 +862,36 @@ async def test_run_in_transactions_needs_its_producer_in_the_same_thread() -> No
     async with cluster(0) as at, at.consumer(enable_auto_commit=False) as consumer:
         with pytest.raises(UsageError, match="io_thread"):
             await consumer.run(one_record, producer=producer)
+
+
+@real
+async def test_the_loop_of_transactions_runs_in_the_users_thread() -> None:
+    async def work(tx: FakeTransaction, records: list[Record]) -> None:
+        if len(producer.all) == 2:
+            tx.doom = PartitionLost("for the test")
+        for record in records:
+            await tx.send("out", (record.partition, record.offset))
+
+    async def commit(offsets: GroupOffsets) -> None:
+        core = consumer._core
+        assert isinstance(core, ThreadedCore)
+        committer = core._core.group_committer()
+        await core.call(lambda: committer.commit(offsets.offsets, timeout=9))
+
+    producer = FakeProducer(commit)
+    done = asyncio.Event()
+    async with cluster() as at, at.consumer(enable_auto_commit=False) as consumer:
+
+        async def at_end() -> None:
+            if at.committed(ZERO) == at.committed(ONE) == COUNT // 2:
+                done.set()
+
+        producer.at_end = at_end
+        running = asyncio.ensure_future(
+            exactly_once(consumer, producer, work, max_records=50)
+        )
+        await done.wait()
+        await consumer.close()
+        await running
+    places = [(n, offset) for n in (0, 1) for offset in range(COUNT // 2)]
+    assert sorted(producer.committed) == places  # type: ignore[type-var]
