@@ -198,7 +198,7 @@ class Schedule:
         for assignment in self._assignments.values():
             if assignment.later is not None:
                 dropped = self._drop_after(assignment, assignment.last_begun)
-                assignment.later = sorted(dropped, key=_offset)
+                assignment.later += sorted(dropped, key=_offset)
 
     def go_on(self) -> int:
         """Let records be begun and added again; returns how many were held back."""

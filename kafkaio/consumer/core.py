@@ -927,10 +927,7 @@ class Core:
         except ClosedError:
             self._fence.check_closed(partitions or partitions_with_offsets(what))
             raise
-        commit = self._named(what, partitions, mark)
-        if self._transaction is not None:
-            self._transaction.check_plain_commit(commit.offsets)
-        await self.commit(commit, within)
+        await self.commit(self._named(what, partitions, mark), within)
 
     def _named(
         self,
@@ -948,7 +945,9 @@ class Core:
         return self.reader.ledger.finished(partitions)
 
     async def commit(self, commit: Commit, within: float) -> None:
-        """Commit offsets, in the order of the calls."""
+        """Commit offsets for the user, in the order of the calls."""
+        if self._transaction is not None:
+            self._transaction.check_plain_commit(commit.offsets)
         self._autocommit.superseded(commit.offsets)
         await self._commit(commit, within)
 

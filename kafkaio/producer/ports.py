@@ -79,9 +79,9 @@ class ConsumerInTransaction(Protocol):
         are released first. Reads return records only after it.
 
         Raises:
-            KafkaError: the committed offsets could not be fetched in time. The
-                consumer then fails its reads with that error until it is closed or
-                moved by ``seek``.
+            KafkaError: the committed offsets could not be fetched in time. The look-up
+                goes on, and nothing of the partitions is read until it has succeeded,
+                or until they are moved by ``seek``.
         """
         ...
 
@@ -115,10 +115,10 @@ class TransactionalConsumer(Protocol):
         """Begin to hold what is handed out, for one transaction.
 
         Args:
-            on_revoke: called when a partition that the transaction works on is to be
-                revoked: the transaction should end soon.
-            on_lost: called when such a partition was lost: its offsets cannot be
-                committed any more.
+            on_revoke: called, perhaps within this call, when a partition that the
+                transaction works on is to be revoked: the transaction should end soon.
+            on_lost: called, perhaps within this call, when such a partition was lost:
+                its offsets cannot be committed any more.
 
         Raises:
             UsageError: as `offsets_in_transaction`; or another transaction has the

@@ -32,7 +32,7 @@ async def in_parallel(producer: kafkaio.Producer, consumer: kafkaio.Consumer) ->
     retry = kafkaio.Retry(attempts=3, on=(OSError,))
     await consumer.run(handle, retry=retry, dead_letter=bury)
     await consumer.run(handle, dead_letter=kafkaio.DeadLetter(producer, "t.dead"))
-    await consumer.run(handle, ordering="keys")  # type: ignore[arg-type]
+    await consumer.run(handle, ordering="keys")  # type: ignore[call-overload]
     await consumer.run(print)  # type: ignore[arg-type]
     async for lane in consumer.partitions():
         assert_type(lane, kafkaio.Lane)

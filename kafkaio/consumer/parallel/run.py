@@ -303,12 +303,21 @@ class Runner:
                 async with how.begin() as tx:
                     await self._work_in(tx, how)
             except _ABORTS as error:
-                # What was handed out is handed out again.
                 self._failure = None
+                self._forget()
                 await self._pause(error, how.backoff.delay(aborts, roll()), aborts + 1)
                 aborts += 1
             else:
                 aborts = 0
+
+    def _forget(self) -> None:
+        # What is in hand, begun or not, is handed out again.
+        self._touched.clear()
+        positions = self._reader.positions
+        for tp in self._schedule.partitions:
+            self._schedule.open(tp)
+            if positions[tp].is_revoking or self._is_draining:
+                self._schedule.drain(tp)
 
     async def _has_records(self) -> bool:
         # Wait for records outside a transaction: an open one would hold up readers.

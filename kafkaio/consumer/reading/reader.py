@@ -219,8 +219,6 @@ class Reader:
         self.buffers.drop(tp)
         self.positions.seek_to_committed(tp)
         self.ledger.unpositioned(tp)
-        if (divider := self._progress.divider) is not None:
-            divider.assigned(tp)  # what was handed out will be handed out again
         self.interrupt()
         self._on_change()
 

@@ -297,6 +297,62 @@ async def test_members_that_come_and_go_repeat_nothing(
 
 @virtual
 @EVERY
+@pytest.mark.parametrize("ordering", ["key", "none"])
+async def test_what_waits_when_a_transaction_is_aborted_is_not_done_twice(
+    protocol: str, ordering: str
+) -> None:
+    async def work(tx: FakeTransaction, record: Record) -> None:
+        await asyncio.sleep(0.1)
+        await tx.send("out", record.value)
+
+    async with world(protocol) as there, await there.consumer() as one:
+        await there.write(*VALUES)
+        producer = FakeProducer(committing(one))
+        producer.fails = [CommitFailed("no") for _ in range(5)]
+        options: dict[str, Any] = {"ordering": ordering, "concurrency": 4}
+        async with running(one.run(work, producer=producer, **options)):
+            await eventually(lambda: len(producer.committed) >= COUNT)
+            await asyncio.sleep(5)
+        assert sorted(producer.committed) == VALUES  # type: ignore[type-var]
+        assert await there.committed() == DONE
+
+
+@virtual
+@EVERY
+@LOOPS
+async def test_aborts_while_members_come(protocol: str, loop: Loop) -> None:
+    async def work(tx: FakeTransaction, record: Record) -> None:
+        await asyncio.sleep(0.2)
+        await tx.send("out", record.value)
+
+    values = sorted(b"%d" % number for number in range(150))
+    out: list[object] = []
+    async with world(protocol) as there:
+        await there.write(*values)
+        members: list[Consumer] = []
+        tasks: list[asyncio.Task[None]] = []
+        for _ in range(3):
+            consumer = await there.consumer()
+            producer = FakeProducer(committing(consumer))
+            producer.committed = out
+            producer.fails = [CommitFailed("no") for _ in range(3)]
+            await consumer.start()
+            members.append(consumer)
+            tasks.append(
+                asyncio.ensure_future(loop(consumer, producer, work, max_records=10))
+            )
+            await asyncio.sleep(2)
+        await eventually(lambda: len(out) >= len(values))
+        await asyncio.sleep(5)
+        for consumer in members:
+            await consumer.close()
+        await asyncio.gather(*tasks)
+        assert sorted(out) == values  # type: ignore[type-var]
+        assert await there.committed() == dict.fromkeys(ORDERS, 50)
+
+
+@virtual
+@EVERY
 async def test_what_was_begun_is_finished_in_its_transaction(protocol: str) -> None:
     """What waits behind a slow handler of its key goes into the next transaction."""
     gate = asyncio.Event()

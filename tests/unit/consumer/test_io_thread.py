@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from kafkaio._exactly_once import exactly_once
 from kafkaio._runtime.thread import LoopThread
 from kafkaio.client.client import Client
 from kafkaio.config import ConsumerConfig
@@ -20,11 +21,13 @@ from kafkaio.consumer.rebalance.events import Assigned, Revoked, RevokeRequested
 from kafkaio.consumer.threaded.core import ThreadedCore
 from kafkaio.errors import ClosedError, PartitionLost, UsageError
 from kafkaio.producer import Producer
+from kafkaio.producer.ports import GroupOffsets
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing import Broker
 from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.types import Record, TopicPartition
+from tests.unit.consumer.fake_transactions import FakeProducer, FakeTransaction
 from tests.unit.consumer.test_cancel import Read, batch, poll, table
 
 T = TypeVar("T")
@@ -761,14 +764,8 @@ async def test_a_subclass_has_a_thread_too() -> None:
 @real
 async def test_a_transaction_of_the_users_thread() -> None:
     lost: list[BaseException] = []
-    here = threading.get_ident()
-    told: list[int] = []
-
-    def note() -> None:
-        told.append(threading.get_ident())
-
     async with cluster() as at, at.consumer(enable_auto_commit=False) as consumer:
-        tx = consumer.join_transaction(note, lost.append)
+        tx = consumer.join_transaction(list, lost.append)
         seen = [await anext(consumer) for _ in range(10)]
         found = tx.handed_out()
         assert found is not None
@@ -783,41 +780,58 @@ async def test_a_transaction_of_the_users_thread() -> None:
         await tx.rewind()
         again = [await anext(consumer) for _ in range(10)]
         assert again == seen
-        tx = consumer.join_transaction(note, lost.append)
-        while len(again) < COUNT:
-            again += (await consumer.poll()).records
-        assert in_order(again)
+        tx.end()
+    assert not lost
+
+
+@real
+async def test_a_transaction_is_asked_to_end_in_the_users_thread() -> None:
+    told: list[int] = []
+    asked = asyncio.Event()
+
+    def note() -> None:
+        told.append(threading.get_ident())
+        asked.set()
+
+    async with cluster() as at, at.consumer(enable_auto_commit=False) as consumer:
+        tx = consumer.join_transaction(note, ignore)
+        records: list[Record] = []
+        while len(records) < COUNT:
+            records += (await consumer.poll()).records
         found = tx.handed_out()
         assert found is not None
         assert {o.offset for o in found.offsets.values()} == {COUNT // 2}
         # As the transaction would: its own request, and then the news of it.
-        await consumer._core.call(  # type: ignore[union-attr]
-            lambda: consumer._core._core.committer.commit(  # type: ignore[union-attr]
-                found.offsets, timeout=9
-            )
-        )
+        core = consumer._core
+        assert isinstance(core, ThreadedCore)
+        committer = core._core.group_committer()
+        await core.call(lambda: committer.commit(found.offsets, timeout=9))
         found.committed()
         async with at.consumer(enable_auto_commit=False, topics=None) as other:
             other.subscribe("t")
             reading = asyncio.ensure_future(one_record(other))
-            while not told:
-                await asyncio.sleep(0.01)
-            assert told[0] == here
+            await asked.wait()
+            assert told[0] == threading.get_ident()
             assert consumer.assignment == {ZERO, ONE}
             assert consumer.offsets_in_transaction() is None
             tx.end()
             while len(consumer.assignment) == 2:
                 await consumer.poll(timeout=0.1)
             reading.cancel()
-    assert not lost
+
+
+def ignore(error: BaseException) -> None:
+    """Do nothing."""
 
 
 @real
 async def test_a_loss_is_told_in_the_users_thread() -> None:
     lost: list[tuple[int, BaseException]] = []
+    told = asyncio.Event()
 
     def note(error: BaseException) -> None:
         lost.append((threading.get_ident(), error))
+        told.set()
 
     async with (
         cluster() as at,
@@ -827,8 +841,7 @@ async def test_a_loss_is_told_in_the_users_thread() -> None:
     ):
         tx = consumer.join_transaction(list, note)
         assert (await consumer.poll()).records
-        while not lost:
-            await asyncio.sleep(0.01)
+        await told.wait()
         ((thread, error),) = lost
         assert thread == threading.get_ident()
         assert isinstance(error, PartitionLost)
@@ -849,3 +862,36 @@ async def test_run_in_transactions_needs_its_producer_in_the_same_thread() -> No
     async with cluster(0) as at, at.consumer(enable_auto_commit=False) as consumer:
         with pytest.raises(UsageError, match="io_thread"):
             await consumer.run(one_record, producer=producer)
+
+
+@real
+async def test_the_loop_of_transactions_runs_in_the_users_thread() -> None:
+    async def work(tx: FakeTransaction, records: list[Record]) -> None:
+        if len(producer.all) == 2:
+            tx.doom = PartitionLost("for the test")
+        for record in records:
+            await tx.send("out", (record.partition, record.offset))
+
+    async def commit(offsets: GroupOffsets) -> None:
+        core = consumer._core
+        assert isinstance(core, ThreadedCore)
+        committer = core._core.group_committer()
+        await core.call(lambda: committer.commit(offsets.offsets, timeout=9))
+
+    producer = FakeProducer(commit)
+    done = asyncio.Event()
+    async with cluster() as at, at.consumer(enable_auto_commit=False) as consumer:
+
+        async def at_end() -> None:
+            if at.committed(ZERO) == at.committed(ONE) == COUNT // 2:
+                done.set()
+
+        producer.at_end = at_end
+        running = asyncio.ensure_future(
+            exactly_once(consumer, producer, work, max_records=50)
+        )
+        await done.wait()
+        await consumer.close()
+        await running
+    places = [(n, offset) for n in (0, 1) for offset in range(COUNT // 2)]
+    assert sorted(producer.committed) == places  # type: ignore[type-var]

@@ -565,3 +565,30 @@ async def test_a_rewind_ends_with_the_consumer() -> None:
         await rewinding
         with pytest.raises(ClosedError):
             one.join_transaction(ignore, ignore)
+
+
+@virtual
+async def test_lanes_in_a_transaction() -> None:
+    async with world("kip848") as there, await there.consumer() as one:
+        await there.write(*VALUES)
+        producer = FakeProducer(committing(one))
+        lanes = one.partitions()
+        entered = [await anext(lanes) for _ in ORDERS]
+
+        async def read_all() -> list[Record]:
+            records: list[Record] = []
+            for lane in entered:
+                records += [await anext(lane) for _ in range(3)]
+                with pytest.raises(UsageError, match="commit_offsets"):
+                    await lane.commit()
+            return records
+
+        with pytest.raises(ZeroDivisionError):  # noqa: PT012
+            async with producer.transaction(one):
+                seen = await read_all()
+                raise ZeroDivisionError
+        async with producer.transaction(one) as tx:
+            again = await read_all()
+            assert places(again) == places(seen)
+            assert tx.joined is not None
+        assert await there.committed() == dict.fromkeys(ORDERS, 3)
