@@ -10,10 +10,11 @@ import asyncio
 import random
 from collections.abc import Awaitable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from kafkaio import Consumer, Producer, Record
 from kafkaio.errors import Fenced
+from kafkaio.producer.transaction import Transaction
 from tests.torture.confluent import copy as copy_with_confluent
 from tests.torture.copying import MISTAKES, WAYS, Hiccup, another_try
 from tests.torture.journal import Journal, Watch
@@ -84,16 +85,15 @@ class Copier:
     async def work(self) -> None:
         await asyncio.sleep(self.draw_pause())
 
-    def copy(self, tx: Any, record: Record) -> Awaitable[object]:
+    def copy(self, tx: Transaction, record: Record) -> Awaitable[object]:
         assert record.key is not None
         assert record.value is not None
-        found: Awaitable[object] = tx.enqueue(
+        return tx.enqueue(
             self.job.output,
             self.value(record.value),
             key=record.key,
             partition=int(record.key) % self.job.partitions,
         )
-        return found
 
     async def live(self, protocol: str) -> None:
         """Run the member until it is told to leave, or is fenced."""

@@ -12,9 +12,8 @@ from collections.abc import (
     Iterable,
     Iterator,
 )
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
-import kafkaio
 from kafkaio import (
     ClosedError,
     CommitFailed,
@@ -24,8 +23,10 @@ from kafkaio import (
     Producer,
     Record,
     RevokeRequested,
+    exactly_once,
 )
 from kafkaio.errors import Fenced
+from kafkaio.producer.transaction import Transaction
 
 _POLL_SECONDS: Final = 0.3
 _MAX_RECORDS: Final = 200
@@ -42,7 +43,7 @@ class Worker(Protocol):
 
     stopping: asyncio.Event
 
-    def copy(self, tx: Any, record: Record) -> Awaitable[object]:
+    def copy(self, tx: Transaction, record: Record) -> Awaitable[object]:
         """Enqueue the copy of one record."""
         ...
 
@@ -92,9 +93,8 @@ async def _close_when_stopping(worker: Worker, consumer: Consumer) -> None:
 
 async def loop(worker: Worker, consumer: Consumer, producer: Producer) -> None:
     """`kafkaio.exactly_once`."""
-    library: Any = kafkaio
 
-    async def copy_all(tx: Any, records: Iterable[Record]) -> None:
+    async def copy_all(tx: Transaction, records: Iterable[Record]) -> None:
         for record in records:
             await worker.copy(tx, record)
         await worker.work()
@@ -102,7 +102,7 @@ async def loop(worker: Worker, consumer: Consumer, producer: Producer) -> None:
     async with _beside(_close_when_stopping(worker, consumer)):
         while not worker.stopping.is_set():
             with another_try(worker):
-                await library.exactly_once(
+                await exactly_once(
                     consumer,
                     producer,
                     copy_all,
@@ -128,16 +128,15 @@ async def holding(worker: Worker, consumer: Consumer, producer: Producer) -> Non
 
 async def handler(worker: Worker, consumer: Consumer, producer: Producer) -> None:
     """`consumer.run` with a producer: a handler for each record."""
-    reader: Any = consumer
 
-    async def copy_one(tx: Any, record: Record) -> None:
+    async def copy_one(tx: Transaction, record: Record) -> None:
         await worker.copy(tx, record)
         await worker.work()
 
     async with _beside(_close_when_stopping(worker, consumer)):
         while not worker.stopping.is_set():
             with another_try(worker):
-                await reader.run(
+                await consumer.run(
                     copy_one,
                     producer=producer,
                     concurrency=8,
@@ -149,10 +148,9 @@ async def handler(worker: Worker, consumer: Consumer, producer: Producer) -> Non
 
 async def by_hand(worker: Worker, consumer: Consumer, producer: Producer) -> None:
     """A transaction for each poll."""
-    writer: Any = producer
     while not worker.stopping.is_set():
         with another_try(worker):
-            async with writer.transaction(consumer) as tx:
+            async with producer.transaction(consumer) as tx:
                 poll = await consumer.poll(
                     timeout=_POLL_SECONDS, max_records=_MAX_RECORDS
                 )
@@ -164,10 +162,9 @@ async def by_hand(worker: Worker, consumer: Consumer, producer: Producer) -> Non
 
 async def plain_commits(worker: Worker, consumer: Consumer, producer: Producer) -> None:
     """The mistake: offsets are committed beside the transaction."""
-    writer: Any = producer
     while not worker.stopping.is_set():
         with another_try(worker):
-            async with writer.transaction() as tx:
+            async with producer.transaction() as tx:
                 poll = await consumer.poll(
                     timeout=_POLL_SECONDS, max_records=_MAX_RECORDS
                 )
