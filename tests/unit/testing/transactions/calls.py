@@ -256,7 +256,7 @@ async def visible(
             if header.is_control:
                 open_ones.discard(header.producer_id)
             elif not (header.is_transactional and header.producer_id in open_ones):
-                found += [record.value for record in decode(raw)]
+                found += [record.value or b"" for record in decode(raw)]
 
 
 async def producers(

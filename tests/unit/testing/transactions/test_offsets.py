@@ -72,6 +72,7 @@ async def kip848_member(caller: Caller, member_id: str = "m") -> tuple[str, int]
     )
     answer = await caller.call(request, 1)
     assert answer.error_code == 0
+    assert answer.member_id is not None
     return answer.member_id, answer.member_epoch
 
 
