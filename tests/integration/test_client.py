@@ -58,7 +58,6 @@ async def offset_of(client: Client, tp: TopicPartition) -> int:
     return found.offset
 
 
-@pytest.mark.not_embedded("the embedded broker has no transactions yet")
 async def test_every_destination(
     client: Client, cluster_topic: TopicFactory, kafka_version: str
 ) -> None:

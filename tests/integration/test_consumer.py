@@ -227,7 +227,6 @@ async def test_two_members_share_a_topic(real_kafka: Kafka, topic: TopicFactory)
                 assert sorted(found) == [b"again-%d" % n for n in range(4)]
 
 
-@pytest.mark.not_embedded("the embedded broker has no transactions yet")
 async def test_read_committed(
     real_kafka: Kafka, topic: TopicFactory, kafka_version: str
 ):

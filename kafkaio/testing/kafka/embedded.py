@@ -35,15 +35,19 @@ class EmbeddedCluster:
     """
 
     def __init__(self, options: ClusterOptions):
-        if options.sasl or options.tls or options.config or options.features:
+        if options.sasl or options.tls or options.config:
             raise KafkaNotStarted("the embedded broker has no such options")
-        self._broker = Broker(
-            nodes=options.brokers,
-            as_version=options.release.short,
-            first_node_id=1,
-            racks=[f"r{number + 1}" for number in range(options.brokers)],
-            groups=_FAST if options.fast else None,
-        )
+        try:
+            self._broker = Broker(
+                nodes=options.brokers,
+                as_version=options.release.short,
+                first_node_id=1,
+                racks=[f"r{number + 1}" for number in range(options.brokers)],
+                groups=_FAST if options.fast else None,
+                features=options.features,
+            )
+        except ValueError as error:
+            raise KafkaNotStarted(f"the embedded broker: {error}") from None
         self.node_ids: list[int] = list(self._broker.nodes)
         self.certificates: Certificates | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

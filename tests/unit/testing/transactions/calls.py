@@ -6,6 +6,7 @@ import asyncio
 from typing import NamedTuple
 
 from kafkaio._records.builder import BatchBuilder
+from kafkaio._runtime.clock import wall_ms
 from kafkaio.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kafkaio.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -33,6 +34,8 @@ from kafkaio.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from kafkaio.testing.broker.batches import batches_of
+from kafkaio.testing.log.segment import decode
 from tests.unit.testing.broker.calls import Caller, fetch, produce
 
 
@@ -48,12 +51,15 @@ MARKERS = 0.01
 
 
 def transactional(
-    who: Identity, sequence: int, values: tuple[bytes, ...] = (b"v",)
+    who: Identity,
+    sequence: int,
+    values: tuple[bytes, ...] = (b"v",),
+    key: bytes | None = None,
 ) -> bytes:
     """A batch of a transaction."""
     builder = BatchBuilder(transactional=True)
     for value in values:
-        builder.try_append(1_000, None, value, ())
+        builder.try_append(wall_ms(), key, value, ())
     return builder.build(
         producer_id=who.producer_id, producer_epoch=who.epoch, base_sequence=sequence
     )
@@ -73,15 +79,18 @@ class Speaker:
         self.name = name
         self.bumps = bumps
         self.who = Identity(-1, -1)
+        self.init_version = 5
 
-    async def init(self, who: Identity | None = None, version: int = 5) -> int:
+    async def init(
+        self, who: Identity | None = None, version: int | None = None
+    ) -> int:
         """InitProducerId once; adopt what it answers."""
         request = InitProducerIdRequest(
             transactional_id=self.name, transaction_timeout_ms=60_000
         )
         if who is not None:
             request.producer_id, request.producer_epoch = who
-        found = await self.caller.call(request, version)
+        found = await self.caller.call(request, version or self.init_version)
         if not found.error_code:
             self.who = Identity(found.producer_id, found.producer_epoch)
         return found.error_code
@@ -130,9 +139,10 @@ class Speaker:
         version: int | None = None,
         who: Identity | None = None,
         values: tuple[bytes, ...] = (b"v",),
+        key: bytes | None = None,
     ) -> int:
         """Produce one batch."""
-        data = transactional(who or self.who, sequence, values)
+        data = transactional(who or self.who, sequence, values, key)
         request = produce(topic, index, data)
         request.transactional_id = self.name
         answer = await self.caller.call(request, version or (12 if self.bumps else 11))
@@ -217,16 +227,14 @@ async def end_offset(
             )
         ],
     )
-    return (await caller.call(request, 7)).topics[0].partitions[0].offset
+    return (await caller.call(request, 6)).topics[0].partitions[0].offset
 
 
-async def visible(caller: Caller, topic: str = "t", index: int = 0) -> list[bytes]:
+async def visible(
+    caller: Caller, topic: str = "t", index: int = 0, offset: int = 0
+) -> list[bytes]:
     """What a read_committed consumer sees, by the list of aborted transactions."""
-    from kafkaio.testing.broker.batches import batches_of
-    from kafkaio.testing.log.segment import decode
-
     found: list[bytes] = []
-    offset = 0
     while True:
         request = fetch(topic, {index: offset}, isolation_level=1)
         (data,) = (await caller.call(request, 12)).responses[0].partitions
@@ -248,7 +256,7 @@ async def visible(caller: Caller, topic: str = "t", index: int = 0) -> list[byte
             if header.is_control:
                 open_ones.discard(header.producer_id)
             elif not (header.is_transactional and header.producer_id in open_ones):
-                found += [record.value for record in decode(raw)]
+                found += [record.value or b"" for record in decode(raw)]
 
 
 async def producers(
