@@ -63,7 +63,8 @@ async def in_lanes(consumer: kafkaio.Consumer) -> AsyncIterator[kafkaio.Record]:
 async def test_every_way_to_send_and_to_read_carries_the_whole_record(
     real_kafka: Kafka, topic: TopicFactory, way
 ):
-    name = topic()
+    # The timestamps are old, and retention would delete the records by them.
+    name = topic(config={"retention.ms": "-1"})
     async with kafkaio.Producer(real_kafka.bootstrap_servers) as producer:
         sent = await sent_in_every_way(producer, name)
     options = {"assign": [(name, 0)], "auto_offset_reset": "earliest"}

@@ -115,8 +115,12 @@ class Lanes:
     # The reader tells (see `kafkaio.consumer.reading.divider.Divider`)
 
     def assigned(self, tp: TopicPartition) -> None:
-        """Make a new lane."""
+        """Make a new lane. If one is at work, the log was cut, and it goes on."""
         if self._is_draining:
+            return
+        before = self._tracks.get(tp)
+        if before is not None and not before.is_over:
+            before.wake()
             return
         track = Track(self, self._consumer, tp, self._reader.ledger.number(tp))
         self._tracks[tp] = track

@@ -1,6 +1,7 @@
 """One process of the cluster: a broker, or ZooKeeper."""
 
 import contextlib
+import os
 import re
 import secrets
 import signal
@@ -37,6 +38,17 @@ def free_ports(count: int) -> list[int]:
                 probe.bind(("127.0.0.1", port))
                 ports[port] = None
         return list(ports)
+
+
+def _wait_stopped(pid: int) -> None:
+    """Wait until no thread of a child process runs any more, or it has ended.
+
+    The signal reaches one thread. Until that thread gets a processor, the others go on,
+    and a broker answers requests that were sent after the signal.
+    """
+    if hasattr(os, "waitid"):  # macOS has it from Python 3.13 on
+        with contextlib.suppress(ChildProcessError):  # it has ended, and was waited for
+            os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
 
 class Node:
@@ -151,8 +163,10 @@ class Node:
         self.paused = False
 
     def pause(self) -> None:
-        """Pause it (SIGSTOP): it hangs, and its sockets stay open."""
+        """Pause it (SIGSTOP) and wait until it hangs; its sockets stay open."""
         self.signal(signal.SIGSTOP)
+        if (pid := self.pid) is not None:
+            _wait_stopped(pid)
         self.paused = self.pid is not None
 
     def resume(self) -> None:

@@ -158,6 +158,42 @@ async def test_a_broker_that_cannot_be_asked_is_believed(
     assert asked(cluster) == []
 
 
+async def test_a_lane_that_waits_goes_on_where_the_log_was_cut(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    for n in range(4):
+        logs.append(*ONE, b"%d" % n)
+    async with make(**FIRST) as consumer:
+        lanes = consumer.partitions()
+        lane = await anext(lanes)
+        for n in range(4):
+            assert (await anext(lane)).value == b"%d" % n
+        waiting = asyncio.ensure_future(anext(lane))
+        elect(cluster, logs, cut_at=2)
+        async with asyncio.timeout(5):
+            assert (await waiting).value == b"new"
+        another = asyncio.ensure_future(anext(lanes))
+        assert await asyncio.wait([another], timeout=5) == (set(), {another})
+        another.cancel()
+
+
+async def test_a_lane_that_waits_is_told_where_the_logs_differ(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    for n in range(4):
+        logs.append(*ONE, b"%d" % n)
+    async with make(assign=[ONE], auto_offset_reset="none") as consumer:
+        consumer.seek(ONE, 0)
+        lane = await anext(consumer.partitions())
+        for n in range(4):
+            assert (await anext(lane)).value == b"%d" % n
+        waiting = asyncio.ensure_future(anext(lane))
+        elect(cluster, logs, cut_at=2)
+        with pytest.raises(LogTruncated, match=r"one-0.* offset 4.* offset 2"):
+            async with asyncio.timeout(5):
+                await waiting
+
+
 @pytest.mark.parametrize("trouble", ["refusal", "disconnect", "hole"])
 async def test_the_question_is_asked_again_until_it_is_answered(
     trouble: str, cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer

@@ -16,6 +16,17 @@ from kafkaio.testing.kafka.nodes import Node, free_ports
 WAIT = "import time; print('up', flush=True); time.sleep(60)"
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + WAIT
 
+BUSY = """
+import threading, time
+def work():
+    while True:
+        time.sleep(0.001)
+for _ in range(20):
+    threading.Thread(target=work, daemon=True).start()
+print('up', flush=True)
+time.sleep(60)
+"""
+
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
@@ -107,6 +118,29 @@ def test_a_halted_node_goes_on_or_ends(node: Node, guard: Guard) -> None:
     node.pause()
     node.terminate(10)
     assert (node.pid, node.paused) == (None, False)
+
+
+def test_no_thread_of_a_halted_node_runs_when_the_call_returns(
+    node: Node, guard: Guard
+) -> None:
+    node.spawn(python(BUSY), guard)
+    wait_log(node, "up")
+    for _ in range(50):
+        node.pause()
+        assert node.pid is not None
+        now = os.WSTOPPED | os.WNOWAIT | os.WNOHANG
+        assert os.waitid(os.P_PID, node.pid, now) is not None
+        node.resume()
+
+
+def test_a_node_that_ends_instead_of_halting_is_not_waited_for(
+    node: Node, guard: Guard
+) -> None:
+    node.spawn(python(WAIT), guard)
+    node.signal(signal.SIGKILL)
+    node.pause()
+    assert node.returncode == -signal.SIGKILL
+    assert not node.paused
 
 
 def test_a_node_starts_again_and_its_log_goes_on(node: Node, guard: Guard) -> None:
