@@ -328,7 +328,7 @@ class TransactionAborted(KafkaError):
 
     retriable = True
 
-    def __init__(self, message: str, *, reason: str) -> None:
+    def __init__(self, message: str, *, reason: str = "") -> None:
         super().__init__(message)
         self.reason = reason
 

@@ -131,7 +131,7 @@ def test_a_tls_context_that_would_not_be_used() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("transaction_two_phase_commit_enable", "two-phase commit (KIP-939)"),
+        ("transaction_two_phase_commit_enable", "two-phase commit"),
         ("sasl_mechanism", "SASL is not in kafkaio yet"),
         ("sasl_plain_password", "SASL is not in kafkaio yet"),
         ("ssl_cafile", "use ssl_context"),
