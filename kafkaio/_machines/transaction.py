@@ -58,7 +58,6 @@ __all__ = [
     "Ended",
     "Event",
     "Initialise",
-    "Outcome",
     "Probe",
     "Protocol",
     "Request",
@@ -66,6 +65,7 @@ __all__ = [
     "Started",
     "State",
     "TransactionMachine",
+    "TransactionOutcome",
 ]
 
 #: A transaction that begins so many seconds after the end of the one before asks first
@@ -121,7 +121,7 @@ class Event(Enum):
     FAIL = auto()
 
 
-class Outcome(Enum):
+class TransactionOutcome(Enum):
     """How a transaction ended."""
 
     COMMITTED = auto()
@@ -253,7 +253,7 @@ class DropUnsent:
 class Ended:
     """The transaction is over."""
 
-    outcome: Outcome
+    outcome: TransactionOutcome
 
 
 Effect: TypeAlias = Send | Adopt | Admit | Started | DropUnsent | Ended
@@ -594,7 +594,11 @@ class TransactionMachine:
         is_commit = self.state is State.COMMITTING
         if not self.is_started:
             self._go(Event.EMPTY)
-            outcome = Outcome.COMMITTED if is_commit else Outcome.ABORTED
+            outcome = (
+                TransactionOutcome.COMMITTED
+                if is_commit
+                else TransactionOutcome.ABORTED
+            )
             return (Admit(_NOWHERE), Ended(outcome))
         self._go(Event.DRAINED)
         self._verdict = is_commit
@@ -678,7 +682,11 @@ class TransactionMachine:
         return self._end(self.identity)
 
     def _ended(self, now: float, end: End, identity: Identity | None) -> Effects:
-        outcome = Outcome.COMMITTED if end.is_commit else Outcome.ABORTED
+        outcome = (
+            TransactionOutcome.COMMITTED
+            if end.is_commit
+            else TransactionOutcome.ABORTED
+        )
         is_bumped = self.protocol is Protocol.TV2 and identity is not None
         if self._has_harm and not is_bumped:
             self._go(Event.ENDED_WITH_HARM)
@@ -712,6 +720,8 @@ class TransactionMachine:
         if before in _SENDING or before is State.UNKNOWN:
             # A commit that was sent and not answered may have been written.
             is_unknown = before is State.UNKNOWN and self._verdict and is_unanswered
-            outcome = Outcome.UNKNOWN if is_unknown else Outcome.ABORTED
+            outcome = (
+                TransactionOutcome.UNKNOWN if is_unknown else TransactionOutcome.ABORTED
+            )
             return (Admit(_NOWHERE), DropUnsent(), Ended(outcome))
         return ()

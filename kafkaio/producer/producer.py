@@ -152,7 +152,10 @@ class Producer(Closeable):
             else None
         )
         self._accumulator = _make_accumulator(
-            config, self._identity, partial(_report_lost, cluster)
+            config,
+            self._identity,
+            # Nothing is lost silently in a transaction: its end tells of each failure.
+            None if is_transactional else partial(_report_lost, cluster),
         )
         self._budget = self._accumulator.budget
         self._space = BufferSpace(
@@ -746,7 +749,7 @@ def _take_nothing(*_: object) -> Delivery | None:
 def _make_accumulator(
     config: ProducerConfig,
     identity: ProducerIdentity | None,
-    on_lost: Callable[[Receipt, int], None],
+    on_lost: Callable[[Receipt, int], None] | None,
 ) -> Accumulator:
     codec = Compression[config.compression_type.upper()]
     compressor = Compressor(codec, config.compression_level)

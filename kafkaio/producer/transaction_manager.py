@@ -49,8 +49,8 @@ from kafkaio._machines.transaction import (
     Started,
     State,
     TransactionMachine,
+    TransactionOutcome,
 )
-from kafkaio._machines.transaction import Outcome as TransactionOutcome
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.broadcast import Broadcast
@@ -134,6 +134,8 @@ _STALE: Final = frozenset(
 )
 #: States in which an abort can be asked for.
 _ABORTABLE: Final = frozenset({State.OPEN, State.COMMITTING, State.DOOMED})
+#: States in which the transaction may still turn out not to be committed.
+_DOOMABLE: Final = _ABORTABLE | {State.ABORTING}
 _FENCING: Final = frozenset(
     {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}
 )
@@ -458,7 +460,8 @@ class TransactionManager:
 
     def doom(self, run: Run, error: KafkaError, reason: str) -> None:
         """Note that a run cannot be committed, for a reason outside the producer."""
-        if self._has_turn(run):
+        # Once EndTxn is sent, a partition may go: its offsets are in the transaction.
+        if self._has_turn(run) and self._machine.state in _DOOMABLE:
             self._doom(error, reason, has_harm=False)
 
     def _close_run(self, run: Run) -> None:
@@ -1056,7 +1059,7 @@ class TransactionManager:
         run.offsets.append(offsets)
 
     def _doom_for_offsets(self, run: Run, error: KafkaError, *, has_harm: bool) -> None:
-        if self._has_turn(run):
+        if self._has_turn(run) and self._machine.state in _DOOMABLE:
             self._doom(error, "offsets were not committed", has_harm=has_harm)
 
     async def _check_fencing(self, rpc: CoordinatorRpc, offsets: GroupOffsets) -> None:
