@@ -96,6 +96,8 @@ class TransactionCoordinator:
 
     def refuse(self, node_id: int, transactional_id: str) -> ErrorCode:
         """Return why a node cannot serve a transactional id; NONE if it can."""
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
         shard = self._shard_of(transactional_id)
         if shard.leader != node_id:
             return ErrorCode.NOT_COORDINATOR
