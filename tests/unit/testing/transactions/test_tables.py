@@ -224,6 +224,12 @@ async def test_partitions_are_added_all_or_none() -> None:
         assert await stranger.add_offsets("g") == 49
         assert await stranger.end(commit=True) == 49
         assert await stranger.write(0) == 49
+        nobody = Speaker(caller, "", bumps=False)
+        nobody.who = tx.who
+        assert await nobody.add(("t", 0)) == [42]
+        assert await nobody.add_offsets("g") == 42
+        assert await nobody.end(commit=True) == 42
+        assert await nobody.write(0, index=2) == 42
 
 
 @pytest.mark.parametrize(("version", "code"), [(3, 48), (10, 48), (11, 120)])
@@ -359,6 +365,19 @@ async def test_a_transaction_that_timed_out(bumps: bool) -> None:
             assert await tx.end(commit=True) == 0
         else:
             assert await tx.init(before) == 90
+
+
+async def test_time_outs_are_checked_every_ten_seconds() -> None:
+    async with speaking(bumps=True) as (broker, _caller, tx):
+        await asyncio.sleep(3_601)  # ids are checked for expiry
+        assert await tx.send(0) == 0
+        await asyncio.sleep(59)
+        assert len(broker.control.open_transactions()) == 1
+        await asyncio.sleep(11)
+        assert broker.control.open_transactions() == []
+        assert await tx.end(commit=False) == 0
+        assert await tx.send(0) == 0
+        assert await tx.end(commit=True) == 0
 
 
 async def test_an_old_client_that_timed_out_in_a_new_cluster() -> None:
