@@ -1,3 +1,4 @@
+# mypy: disable-error-code="unused-awaitable"
 """Consume, work and produce, each record once, through crashes and rebalances.
 
     python examples/exactly_once.py                              # a demonstration
