@@ -222,7 +222,10 @@ class TransactionManager:
         self._identity = identity
         self._space = space
         self._sender: Sender | None = None
-        self._machine = TransactionMachine(config.transaction_timeout_ms / 1000)
+        self._machine = TransactionMachine(
+            config.transaction_timeout_ms / 1000,
+            adds_explicitly=config.transaction_adds_explicitly,
+        )
         self._rpc = CoordinatorRpc(
             cluster, CoordinatorKind.TRANSACTION, self.transactional_id
         )
@@ -234,6 +237,8 @@ class TransactionManager:
         self._waiters: deque[asyncio.Future[None]] = deque()
         # Told whenever the state has changed, or a group was added.
         self._changed = Broadcast()
+        # When the first write of the run was sent, until it is answered.
+        self._first_sent_at: float | None = None
         # Why the first InitProducerId was refused.
         self._refusal: KafkaError | None = None
         accumulator.gate.raise_barrier(Barrier.NO_TRANSACTION)
@@ -540,12 +545,17 @@ class TransactionManager:
 
     def sending(self, partitions: Collection[TopicPartition]) -> None:
         """Note that a Produce request with these partitions is sent now."""
-        effects = self._machine.sending(now(), partitions)
+        at = now()
+        effects = self._machine.sending(at, partitions)
         if effects:
+            self._first_sent_at = at
             self._perform(effects)
 
     def landed(self) -> None:
         """Note that batches were answered, or have failed."""
+        if self._first_sent_at is not None:
+            self._machine.first_answered(now() - self._first_sent_at)
+            self._first_sent_at = None
         self._look()
 
     def failed(self, error: Exception, *, harm: Harm) -> None:
@@ -857,7 +867,7 @@ class TransactionManager:
             return  # the producer is over
         found = code_of(answer)
         if not found:
-            self._added()
+            self._after_adding(machine.added(now()))
             return
         error = self._error(found, f"{what} was refused")
         if found in _FENCING:
@@ -978,8 +988,9 @@ class TransactionManager:
         # Whatever it leads to, the transaction goes on: a probe can only save time.
         connection = self._ready()
         if connection is None or now() >= until:
-            self._probed(request)
+            self._probed(request, is_at_once=False)
             return
+        is_first = until - now() > _PROBE_LIMIT - _MARKER_PACE / 2
 
         def answered(answer: EndTxnResponse | Exception) -> None:
             is_busy = (
@@ -990,7 +1001,7 @@ class TransactionManager:
                 loop = asyncio.get_running_loop()
                 loop.call_later(_MARKER_PACE, self._probe, request, until)
             else:
-                self._probed(request)
+                self._probed(request, is_at_once=is_first)
 
         connection.submit_to(
             _InFlight(answered, self._crash),
@@ -998,12 +1009,13 @@ class TransactionManager:
             timeout=self._request_timeout,
         )
 
-    def _probed(self, request: Probe) -> None:
-        if self._machine.request is request:
-            self._added()
+    def _probed(self, request: Probe, *, is_at_once: bool) -> None:
+        machine = self._machine
+        if machine.request is request:
+            self._after_adding(machine.probed(now(), is_at_once=is_at_once))
 
-    def _added(self) -> None:
-        self._perform(self._machine.added(now()))
+    def _after_adding(self, effects: Effects) -> None:
+        self._perform(effects)
         if self._sender is not None:
             self._sender.look()
         self._look()
