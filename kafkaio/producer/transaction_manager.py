@@ -285,6 +285,9 @@ class TransactionManager:
         machine = self._machine
         if machine.state not in {State.FENCED, State.FAILED}:
             self._perform(machine.fail(error))
+        if self._run is not None and self._run.outcome is not None:
+            # A rewind may be cut short before its first step, with the cluster.
+            self._done(self._run)
 
     # ---- runs ------------------------------------------------------------------------
 
@@ -706,6 +709,8 @@ class TransactionManager:
             self._done(run)
 
     def _done(self, run: Run) -> None:
+        if run.is_done:
+            return
         run.is_done = True
         if run is self._run:
             self._next_turn()
