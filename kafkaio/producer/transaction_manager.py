@@ -232,6 +232,7 @@ class TransactionManager:
         self._waiters: deque[asyncio.Future[None]] = deque()
         # Told whenever the state has changed, or a group was added.
         self._changed = Broadcast()
+        self._is_closing = False
         # Why the first InitProducerId was refused.
         self._refusal: KafkaError | None = None
         accumulator.gate.raise_barrier(Barrier.NO_TRANSACTION)
@@ -265,7 +266,14 @@ class TransactionManager:
             raise self._refusal or self._why_over()
 
     async def close(self, deadline: float) -> None:
-        """Abort what is open, and wait for the end until ``deadline``."""
+        """Abort what is open, and wait for the end until ``deadline``.
+
+        No other run begins.
+        """
+        self._is_closing = True
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_exception(ClosedError("the producer was closed"))
         run = self._run
         if run is None:
             return
@@ -291,6 +299,8 @@ class TransactionManager:
         self._check_over()
         await self._turn(run)
         try:
+            if self._is_closing:  # since the turn was given to it
+                raise ClosedError("the producer was closed")
             await self._until_ready()
             protocol = self._protocol()
             if self._machine.needs_bump(protocol):
@@ -543,6 +553,8 @@ class TransactionManager:
 
     def landed(self) -> None:
         """Note that batches were answered, or have failed."""
+        if self._machine.state is State.ABORTING and not self._accumulator.is_drained:
+            self._drop_unsent()  # what was refused need not be sent again
         self._look()
 
     def failed(self, error: Exception, *, harm: Harm) -> None:
@@ -637,7 +649,9 @@ class TransactionManager:
             error = ClosedError("the producer has no open transaction")
 
         def not_sent(batch: ProduceBatch | None) -> Exception:
-            del batch
+            if batch is not None and batch.identity is not None:
+                # It was numbered and refused: there is a gap before what follows it.
+                self._machine.harmed()
             return error
 
         for receipt in self._accumulator.drop_unsent(not_sent):
