@@ -572,6 +572,10 @@ class TransactionMachine:
         drop = (DropUnsent(),) if before is not self.state else ()
         return (*drop, *self._next(now))
 
+    def harmed(self) -> None:
+        """Note that sequence numbers have a gap: the next one needs another epoch."""
+        self._has_harm = True
+
     def expired(self, now: float) -> bool:
         """Whether the coordinator may abort the transaction from now on."""
         return now >= self.deadline and self._may_add

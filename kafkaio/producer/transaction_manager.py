@@ -239,6 +239,7 @@ class TransactionManager:
         self._changed = Broadcast()
         # When the first write of the run was sent, until it is answered.
         self._first_sent_at: float | None = None
+        self._is_closing = False
         # Why the first InitProducerId was refused.
         self._refusal: KafkaError | None = None
         accumulator.gate.raise_barrier(Barrier.NO_TRANSACTION)
@@ -272,7 +273,14 @@ class TransactionManager:
             raise self._refusal or self._why_over()
 
     async def close(self, deadline: float) -> None:
-        """Abort what is open, and wait for the end until ``deadline``."""
+        """Abort what is open, and wait for the end until ``deadline``.
+
+        No other run begins.
+        """
+        self._is_closing = True
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_exception(ClosedError("the producer was closed"))
         run = self._run
         if run is None:
             return
@@ -301,6 +309,8 @@ class TransactionManager:
         self._check_over()
         await self._turn(run)
         try:
+            if self._is_closing:  # since the turn was given to it
+                raise ClosedError("the producer was closed")
             await self._until_ready()
             protocol = self._protocol()
             if self._machine.needs_bump(protocol):
@@ -559,6 +569,8 @@ class TransactionManager:
         if self._first_sent_at is not None:
             self._machine.first_answered(now() - self._first_sent_at)
             self._first_sent_at = None
+        if self._machine.state is State.ABORTING and not self._accumulator.is_drained:
+            self._drop_unsent()  # what was refused need not be sent again
         self._look()
 
     def failed(self, error: Exception, *, harm: Harm) -> None:
@@ -653,7 +665,9 @@ class TransactionManager:
             error = ClosedError("the producer has no open transaction")
 
         def not_sent(batch: ProduceBatch | None) -> Exception:
-            del batch
+            if batch is not None and batch.identity is not None:
+                # It was numbered and refused: there is a gap before what follows it.
+                self._machine.harmed()
             return error
 
         for receipt in self._accumulator.drop_unsent(not_sent):
