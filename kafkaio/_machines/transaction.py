@@ -279,6 +279,8 @@ class TransactionMachine:
         is_started: whether the coordinator may know the transaction.
         deadline: the time at which the coordinator may abort it; infinity before.
         is_end_uncertain: whether an EndTxn was sent and got no answer.
+        last_end: TV2's end of the transaction before; None if there was none under the
+            identity's predecessor.
     """
 
     __slots__ = (
@@ -292,7 +294,6 @@ class TransactionMachine:
         "_is_drained",
         "_is_probed",
         "_is_start_uncertain",
-        "_last_end",
         "_last_end_at",
         "_timeout",
         "_verdict",
@@ -302,6 +303,7 @@ class TransactionMachine:
         "identity",
         "is_end_uncertain",
         "is_started",
+        "last_end",
         "protocol",
         "request",
         "state",
@@ -316,7 +318,7 @@ class TransactionMachine:
         self.request: Request | None = None
         # Whether a transaction was begun under the epoch that InitProducerId gave.
         self._has_run = False
-        self._last_end: End | None = None
+        self.last_end: End | None = None
         self._last_end_at = -inf
         self._reset()
 
@@ -377,7 +379,7 @@ class TransactionMachine:
         self.request = None
         self.identity = identity
         self._has_run = False
-        self._last_end = None
+        self.last_end = None
         return (Adopt(identity, self.protocol),)
 
     def not_initialised(self) -> None:
@@ -414,7 +416,7 @@ class TransactionMachine:
         if self._adds:
             return (*adopted, Admit(_NOWHERE))
         self._is_probed = not (
-            self._last_end is not None and now - self._last_end_at < PROBE_WITHIN
+            self.last_end is not None and now - self._last_end_at < PROBE_WITHIN
         )
         return (*adopted, Admit(None if self._is_probed else _NOWHERE))
 
@@ -579,9 +581,9 @@ class TransactionMachine:
         assert identity is not None
         self._asked_at = now
         if self._may_add:
-            if self._wanted and not self._is_probed and self._last_end is not None:
+            if self._wanted and not self._is_probed and self.last_end is not None:
                 self._wanted.clear()
-                return self._send(Probe(self._last_end))
+                return self._send(Probe(self.last_end))
             if self._wanted and self._adds:
                 partitions = tuple(self._wanted)
                 self._wanted.clear()
@@ -692,7 +694,7 @@ class TransactionMachine:
             return (Ended(outcome),)
         assert identity is not None
         effects = self._identified(identity)
-        self._last_end, self._last_end_at = end, now
+        self.last_end, self._last_end_at = end, now
         return (*effects, Ended(outcome))
 
     # ---- the end of the producer -----------------------------------------------------
