@@ -290,6 +290,8 @@ class TransactionMachine:
         is_started: whether the coordinator may know the transaction.
         deadline: the time at which the coordinator may abort it; infinity before.
         is_end_uncertain: whether an EndTxn was sent and got no answer.
+        last_end: TV2's end of the transaction before; None if there was none under the
+            identity's predecessor.
     """
 
     __slots__ = (
@@ -303,7 +305,6 @@ class TransactionMachine:
         "_is_drained",
         "_is_probed",
         "_is_start_uncertain",
-        "_last_end",
         "_last_end_at",
         "_quick_probes",
         "_timeout",
@@ -314,6 +315,7 @@ class TransactionMachine:
         "identity",
         "is_end_uncertain",
         "is_started",
+        "last_end",
         "protocol",
         "request",
         "state",
@@ -330,7 +332,7 @@ class TransactionMachine:
         self._has_run = False
         # Probes that were answered at once, since one was not, or a write was slow.
         self._quick_probes = 0
-        self._last_end: End | None = None
+        self.last_end: End | None = None
         self._last_end_at = -inf
         self._reset()
 
@@ -391,7 +393,7 @@ class TransactionMachine:
         self.request = None
         self.identity = identity
         self._has_run = False
-        self._last_end = None
+        self.last_end = None
         return (Adopt(identity, self.protocol),)
 
     def not_initialised(self) -> None:
@@ -428,7 +430,7 @@ class TransactionMachine:
         if self._adds:
             return (*adopted, Admit(_NOWHERE))
         self._is_probed = (
-            self._last_end is None
+            self.last_end is None
             or now - self._last_end_at >= PROBE_WITHIN
             or self._quick_probes >= PROBES_FOR_TRUST
         )
@@ -610,9 +612,9 @@ class TransactionMachine:
         assert identity is not None
         self._asked_at = now
         if self._may_add:
-            if self._wanted and not self._is_probed and self._last_end is not None:
+            if self._wanted and not self._is_probed and self.last_end is not None:
                 self._wanted.clear()
-                return self._send(Probe(self._last_end))
+                return self._send(Probe(self.last_end))
             if self._wanted and self._adds:
                 partitions = tuple(self._wanted)
                 self._wanted.clear()
@@ -731,7 +733,7 @@ class TransactionMachine:
             return (Ended(outcome),)
         assert identity is not None
         effects = self._identified(identity)
-        self._last_end, self._last_end_at = end, now
+        self.last_end, self._last_end_at = end, now
         return (*effects, Ended(outcome))
 
     # ---- the end of the producer -----------------------------------------------------

@@ -889,9 +889,10 @@ class TransactionManager:
             self._after_adding(machine.added(now()))
             return
         error = self._error(found, f"{what} was refused")
+        refused = reaction(message.API_KEY, found)
         if found in _FENCING:
             self._perform(machine.fence(error))
-        elif reaction(message.API_KEY, found).step is Step.ABORT:
+        elif refused.retry or refused.step is Step.ABORT:
             self._not_added(error, is_lost=False)
         else:
             self._perform(machine.fail(error))
@@ -946,7 +947,7 @@ class TransactionManager:
         versions = connection.versions
         return (versions.max_version(ApiKey.END_TXN) or 0) >= _END_TV2
 
-    async def _end(self, request: End, *, is_sent: bool) -> None:
+    async def _end(self, request: End, *, is_sent: bool, is_first: bool = True) -> None:
         machine = self._machine
         is_tv2 = request.protocol is Protocol.TV2
         unanswered = _Unanswered(machine.end_lost)
@@ -978,8 +979,38 @@ class TransactionManager:
             else:
                 self._perform(machine.fail(failure))
             return
-        if machine.request is request:
+        is_fenced = is_first and answer.error_code in _FENCING
+        is_early = is_fenced and await self._await_markers(request)
+        if is_early and machine.request is request:
+            await self._end(request, is_sent=False, is_first=False)
+        elif machine.request is request:
             self._end_answered(request, answer)
+
+    async def _await_markers(self, request: End) -> bool:
+        """Wait until the end of the transaction before is complete.
+
+        Until then TV2's coordinator may refuse the new epoch as if it were fenced. That
+        is met by a transaction of which no record was accepted.
+
+        Returns:
+            Whether it was found complete; not so if another producer has the id.
+        """
+        last = self._machine.last_end
+        if request.protocol is Protocol.TV1 or last is None:
+            return False
+        try:
+            answer = await self._rpc.repeat(
+                self._end_request(last),
+                self._attempts(_what(last), None),
+                timeout=self._request_timeout,
+                code=lambda answer: answer.error_code,
+                min_version=_END_TV2,
+                pace=_busy,
+                check=partial(self._check_asked, request),
+            )
+        except KafkaError:
+            return False
+        return answer.error_code == ErrorCode.NONE
 
     def _check_asked(self, request: Request) -> None:
         if self._machine.request is not request:
