@@ -309,8 +309,6 @@ class TransactionManager:
         self._check_over()
         await self._turn(run)
         try:
-            if self._is_closing:  # since the turn was given to it
-                raise ClosedError("the producer was closed")
             await self._until_ready()
             protocol = self._protocol()
             if self._machine.needs_bump(protocol):
@@ -361,6 +359,8 @@ class TransactionManager:
     async def _until_ready(self) -> None:
         machine = self._machine
         deadline = now() + self._max_block
+        if self._is_closing:  # since the turn was given to it
+            raise ClosedError("the producer was closed")
         while machine.state is not State.READY:
             self._check_over()
             with anyio.move_on_after(deadline - now()) as waiting:
