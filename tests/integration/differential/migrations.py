@@ -350,6 +350,10 @@ class MigrationScript:
         elif kind == 2:
             request = self._beat(other, max(other.epoch, 1))
             request.instance_id = actor.instance
+            # It makes a classic member one of the other protocol. If that is the only
+            # one left, and names no assignor, the group falls back to the uniform one,
+            # whose choice depends on the ids that each broker drew.
+            request.server_assignor = "range"
             if other.speaks != _CONSUMER and other.member_id:
                 await self.pair.ask(request, 1)
 
