@@ -299,8 +299,7 @@ class TransactionManager:
         self._check_over()
         await self._turn(run)
         try:
-            if self._is_closing:  # since the turn was given to it
-                raise ClosedError("the producer was closed")
+            self._check_closing()
             await self._until_ready()
             protocol = self._protocol()
             if self._machine.needs_bump(protocol):
@@ -330,6 +329,10 @@ class TransactionManager:
                     self._waiters.remove(waiter)
                 raise
         self._run = run
+
+    def _check_closing(self) -> None:
+        if self._is_closing:
+            raise ClosedError("the producer was closed")
 
     def _next_turn(self) -> None:
         # _run stays set while there is another turn: nobody must come in between.
