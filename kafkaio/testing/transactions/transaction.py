@@ -337,8 +337,3 @@ class Transaction:
         self.next_producer_id = _NONE
         self.partitions = set()
         self.updated_ms = now_ms
-
-    def is_timed_out(self, now_ms: int) -> bool:
-        """Whether the open transaction has been open for too long."""
-        is_open = self.state is TransactionState.ONGOING
-        return is_open and self.started_ms + self.timeout_ms < now_ms
