@@ -228,7 +228,10 @@ class Transaction:
             None if the transaction is prepared now: then it has to be written, and its
             markers. NONE if it had ended in the same way before. Else the error.
         """
-        if client_version >= BUMPING:
+        error: ErrorCode | None
+        if self._is_early(producer[0]):
+            error = ErrorCode.CONCURRENT_TRANSACTIONS
+        elif client_version >= BUMPING:
             error = self._check_end(producer, commit=commit)
         else:
             error = self._check_old_end(producer, commit=commit)
@@ -257,8 +260,6 @@ class Transaction:
         self, producer: tuple[int, int], *, commit: bool
     ) -> ErrorCode | None:
         producer_id, epoch = producer
-        if self._is_early(producer_id):
-            return ErrorCode.CONCURRENT_TRANSACTIONS
         is_repeated = epoch + 1 == self.epoch
         is_renamed = (
             producer_id == self.previous_producer_id
