@@ -863,7 +863,9 @@ class TransactionManager:
         if found in _FENCING:
             self._perform(machine.fence(error))
         elif reaction(message.API_KEY, found).step is Step.ABORT:
-            self._not_added(error, is_lost=False)
+            # A forgotten producer needs another epoch, as after a lost request.
+            is_forgotten = found == ErrorCode.UNKNOWN_PRODUCER_ID
+            self._not_added(error, is_lost=is_forgotten)
         else:
             self._perform(machine.fail(error))
 
@@ -876,8 +878,8 @@ class TransactionManager:
     def _send_end(self, request: End) -> None:
         """Send EndTxn at once if the coordinator's connection is open.
 
-        That is the usual case, and costs no task. What it cannot decide is left to
-        `_end`, as is every answer but success.
+        That is the usual case, and costs no task. An EndTxn that has to be sent again
+        is left to `_end`.
         """
         self._call_at(now() + self._max_block, self._end_late)
         connection = self._ready()
@@ -888,9 +890,10 @@ class TransactionManager:
         def answered(answer: EndTxnResponse | Exception) -> None:
             if self._machine.request is not request:
                 return  # the producer is over
-            if isinstance(answer, Exception) or answer.error_code:
-                is_sent = isinstance(answer, Exception)
-                self._start(partial(self._end, request, is_sent=is_sent), "EndTxn")
+            if isinstance(answer, Exception):
+                self._start(partial(self._end, request, is_sent=True), "EndTxn")
+            elif reaction(ApiKey.END_TXN, answer.error_code).retry:
+                self._start(partial(self._end, request, is_sent=False), "EndTxn")
             else:
                 self._end_answered(request, answer)
 
