@@ -71,6 +71,12 @@ __all__ = [
 #: A transaction that begins so many seconds after the end of the one before asks first
 #: whether the markers of that one are written.
 PROBE_WITHIN: Final = 0.05
+#: After so many probes in a row that were answered at once, none is sent: the markers
+#: are written quickly enough.
+PROBES_FOR_TRUST: Final = 8
+#: Seconds for a first write that show that its leader waited for markers: it looks for
+#: them every 20 ms.
+_SLOW: Final = 0.015
 
 
 class Protocol(Enum):
@@ -82,6 +88,9 @@ class Protocol(Enum):
 
 class State(Enum):
     """Where a producer is with its transactions."""
+
+    # Each step of each transaction looks states up; Enum's own is a Python function.
+    __hash__ = object.__hash__
 
     UNINITIALISED = auto()  #: it has no identity
     INITIALISING = auto()  #: InitProducerId is under way
@@ -98,6 +107,8 @@ class State(Enum):
 
 class Event(Enum):
     """What leads from state to state."""
+
+    __hash__ = object.__hash__
 
     INITIALISE = auto()
     INITIALISED = auto()
@@ -294,6 +305,7 @@ class TransactionMachine:
         "_is_start_uncertain",
         "_last_end",
         "_last_end_at",
+        "_quick_probes",
         "_timeout",
         "_verdict",
         "_wanted",
@@ -316,6 +328,8 @@ class TransactionMachine:
         self.request: Request | None = None
         # Whether a transaction was begun under the epoch that InitProducerId gave.
         self._has_run = False
+        # Probes that were answered at once, since one was not, or a write was slow.
+        self._quick_probes = 0
         self._last_end: End | None = None
         self._last_end_at = -inf
         self._reset()
@@ -413,8 +427,10 @@ class TransactionMachine:
         self._has_run = True
         if self._adds:
             return (*adopted, Admit(_NOWHERE))
-        self._is_probed = not (
-            self._last_end is not None and now - self._last_end_at < PROBE_WITHIN
+        self._is_probed = (
+            self._last_end is None
+            or now - self._last_end_at >= PROBE_WITHIN
+            or self._quick_probes >= PROBES_FOR_TRUST
         )
         return (*adopted, Admit(None if self._is_probed else _NOWHERE))
 
@@ -497,6 +513,21 @@ class TransactionMachine:
         self.request = None
         return (*effects, *self._next(now))
 
+    def probed(self, now: float, *, is_at_once: bool) -> Effects:
+        """Note that the markers of the transaction before are written, or may be.
+
+        Args:
+            now: the time.
+            is_at_once: whether the first probe said so.
+        """
+        self._quick_probes = self._quick_probes + 1 if is_at_once else 0
+        return self.added(now)
+
+    def first_answered(self, seconds: float) -> None:
+        """Note how long the first write of the transaction took."""
+        if seconds >= _SLOW:
+            self._quick_probes = 0
+
     def not_added(self, now: float, error: KafkaError, *, is_lost: bool) -> Effects:
         """Note that the coordinator did not add what the request named.
 
@@ -540,6 +571,10 @@ class TransactionMachine:
             self._is_drained = False
         drop = (DropUnsent(),) if before is not self.state else ()
         return (*drop, *self._next(now))
+
+    def harmed(self) -> None:
+        """Note that sequence numbers have a gap: the next one needs another epoch."""
+        self._has_harm = True
 
     def expired(self, now: float) -> bool:
         """Whether the coordinator may abort the transaction from now on."""

@@ -222,7 +222,10 @@ class TransactionManager:
         self._identity = identity
         self._space = space
         self._sender: Sender | None = None
-        self._machine = TransactionMachine(config.transaction_timeout_ms / 1000)
+        self._machine = TransactionMachine(
+            config.transaction_timeout_ms / 1000,
+            adds_explicitly=config.transaction_adds_explicitly,
+        )
         self._rpc = CoordinatorRpc(
             cluster, CoordinatorKind.TRANSACTION, self.transactional_id
         )
@@ -234,6 +237,9 @@ class TransactionManager:
         self._waiters: deque[asyncio.Future[None]] = deque()
         # Told whenever the state has changed, or a group was added.
         self._changed = Broadcast()
+        # When the first write of the run was sent, until it is answered.
+        self._first_sent_at: float | None = None
+        self._is_closing = False
         # Why the first InitProducerId was refused.
         self._refusal: KafkaError | None = None
         accumulator.gate.raise_barrier(Barrier.NO_TRANSACTION)
@@ -267,7 +273,14 @@ class TransactionManager:
             raise self._refusal or self._why_over()
 
     async def close(self, deadline: float) -> None:
-        """Abort what is open, and wait for the end until ``deadline``."""
+        """Abort what is open, and wait for the end until ``deadline``.
+
+        No other run begins.
+        """
+        self._is_closing = True
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_exception(ClosedError("the producer was closed"))
         run = self._run
         if run is None:
             return
@@ -280,6 +293,9 @@ class TransactionManager:
         machine = self._machine
         if machine.state not in {State.FENCED, State.FAILED}:
             self._perform(machine.fail(error))
+        if self._run is not None and self._run.outcome is not None:
+            # A rewind may be cut short before its first step, with the cluster.
+            self._done(self._run)
 
     # ---- runs ------------------------------------------------------------------------
 
@@ -293,6 +309,8 @@ class TransactionManager:
         self._check_over()
         await self._turn(run)
         try:
+            if self._is_closing:  # since the turn was given to it
+                raise ClosedError("the producer was closed")
             await self._until_ready()
             protocol = self._protocol()
             if self._machine.needs_bump(protocol):
@@ -540,12 +558,19 @@ class TransactionManager:
 
     def sending(self, partitions: Collection[TopicPartition]) -> None:
         """Note that a Produce request with these partitions is sent now."""
-        effects = self._machine.sending(now(), partitions)
+        at = now()
+        effects = self._machine.sending(at, partitions)
         if effects:
+            self._first_sent_at = at
             self._perform(effects)
 
     def landed(self) -> None:
         """Note that batches were answered, or have failed."""
+        if self._first_sent_at is not None:
+            self._machine.first_answered(now() - self._first_sent_at)
+            self._first_sent_at = None
+        if self._machine.state is State.ABORTING and not self._accumulator.is_drained:
+            self._drop_unsent()  # what was refused need not be sent again
         self._look()
 
     def failed(self, error: Exception, *, harm: Harm) -> None:
@@ -640,7 +665,9 @@ class TransactionManager:
             error = ClosedError("the producer has no open transaction")
 
         def not_sent(batch: ProduceBatch | None) -> Exception:
-            del batch
+            if batch is not None and batch.identity is not None:
+                # It was numbered and refused: there is a gap before what follows it.
+                self._machine.harmed()
             return error
 
         for receipt in self._accumulator.drop_unsent(not_sent):
@@ -696,6 +723,8 @@ class TransactionManager:
             self._done(run)
 
     def _done(self, run: Run) -> None:
+        if run.is_done:
+            return
         run.is_done = True
         if run is self._run:
             self._next_turn()
@@ -857,7 +886,7 @@ class TransactionManager:
             return  # the producer is over
         found = code_of(answer)
         if not found:
-            self._added()
+            self._after_adding(machine.added(now()))
             return
         error = self._error(found, f"{what} was refused")
         if found in _FENCING:
@@ -981,8 +1010,9 @@ class TransactionManager:
         # Whatever it leads to, the transaction goes on: a probe can only save time.
         connection = self._ready()
         if connection is None or now() >= until:
-            self._probed(request)
+            self._probed(request, is_at_once=False)
             return
+        is_first = until - now() > _PROBE_LIMIT - _MARKER_PACE / 2
 
         def answered(answer: EndTxnResponse | Exception) -> None:
             is_busy = (
@@ -993,7 +1023,7 @@ class TransactionManager:
                 loop = asyncio.get_running_loop()
                 loop.call_later(_MARKER_PACE, self._probe, request, until)
             else:
-                self._probed(request)
+                self._probed(request, is_at_once=is_first)
 
         connection.submit_to(
             _InFlight(answered, self._crash),
@@ -1001,12 +1031,13 @@ class TransactionManager:
             timeout=self._request_timeout,
         )
 
-    def _probed(self, request: Probe) -> None:
-        if self._machine.request is request:
-            self._added()
+    def _probed(self, request: Probe, *, is_at_once: bool) -> None:
+        machine = self._machine
+        if machine.request is request:
+            self._after_adding(machine.probed(now(), is_at_once=is_at_once))
 
-    def _added(self) -> None:
-        self._perform(self._machine.added(now()))
+    def _after_adding(self, effects: Effects) -> None:
+        self._perform(effects)
         if self._sender is not None:
             self._sender.look()
         self._look()
