@@ -1155,6 +1155,11 @@ class TransactionManager:
                 failed.__cause__ = error
                 raise failed
             await attempts.pause(error)
+        if found == ErrorCode.INVALID_PRODUCER_EPOCH:
+            # A time-out, or another producer: the end of the transaction tells which.
+            aborted = TransactionAborted(str(error), reason="refused by a leader")
+            aborted.__cause__ = error
+            raise aborted
         if reaction(ApiKey.TXN_OFFSET_COMMIT, found).step is Step.FATAL:
             self._perform(machine.fail(error))
         raise error
