@@ -893,7 +893,9 @@ class TransactionManager:
         if found in _FENCING:
             self._perform(machine.fence(error))
         elif refused.retry or refused.step is Step.ABORT:
-            self._not_added(error, is_lost=False)
+            # A forgotten producer needs another epoch, as after a lost request.
+            is_forgotten = found == ErrorCode.UNKNOWN_PRODUCER_ID
+            self._not_added(error, is_lost=is_forgotten)
         else:
             self._perform(machine.fail(error))
 
@@ -906,8 +908,8 @@ class TransactionManager:
     def _send_end(self, request: End) -> None:
         """Send EndTxn at once if the coordinator's connection is open.
 
-        That is the usual case, and costs no task. What it cannot decide is left to
-        `_end`, as is every answer but success.
+        That is the usual case, and costs no task. An EndTxn that has to be sent again
+        is left to `_end`.
         """
         self._call_at(now() + self._max_block, self._end_late)
         connection = self._ready()
@@ -918,9 +920,10 @@ class TransactionManager:
         def answered(answer: EndTxnResponse | Exception) -> None:
             if self._machine.request is not request:
                 return  # the producer is over
-            if isinstance(answer, Exception) or answer.error_code:
-                is_sent = isinstance(answer, Exception)
-                self._start(partial(self._end, request, is_sent=is_sent), "EndTxn")
+            if isinstance(answer, Exception):
+                self._start(partial(self._end, request, is_sent=True), "EndTxn")
+            elif reaction(ApiKey.END_TXN, answer.error_code).retry:
+                self._start(partial(self._end, request, is_sent=False), "EndTxn")
             else:
                 self._end_answered(request, answer)
 
@@ -1183,6 +1186,11 @@ class TransactionManager:
                 failed.__cause__ = error
                 raise failed
             await attempts.pause(error)
+        if found == ErrorCode.INVALID_PRODUCER_EPOCH:
+            # A time-out, or another producer: the end of the transaction tells which.
+            aborted = TransactionAborted(str(error), reason="refused by a leader")
+            aborted.__cause__ = error
+            raise aborted
         if reaction(ApiKey.TXN_OFFSET_COMMIT, found).step is Step.FATAL:
             self._perform(machine.fail(error))
         raise error

@@ -65,7 +65,7 @@ def refusal(api_key: int, request: Any, code: int) -> Response:
             return AddOffsetsToTxnResponse(error_code=code)
         case ApiKey.FIND_COORDINATOR:
             return FindCoordinatorResponse(
-                error_code=code,
+                error_code=0 if request.coordinator_keys else code,
                 coordinators=[
                     Coordinator(key=key, node_id=-1, error_code=code)
                     for key in request.coordinator_keys
@@ -148,6 +148,7 @@ class Rule:
         times: how many requests it applies to.
         skip: how many requests come before.
         code: of a refusal.
+        accepts: which requests count; None for all.
         then: called when a request meets the rule; for ``hold`` and ``lose``, when
             the broker has answered.
         met: set at the same time.
@@ -160,6 +161,7 @@ class Rule:
     skip: int = 0
     code: int = 0
     then: Callable[[], object] | None = None
+    accepts: Callable[[Any], bool] | None = None
     met: asyncio.Event = field(default_factory=asyncio.Event)
     release: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -209,7 +211,7 @@ class _Link:
         header, request = decode_request(frame)
         api_key, version = header.request_api_key, header.request_api_version
         self._proxy.seen.append(Seen(api_key, version, request))
-        rule = self._proxy.rule_for(api_key)
+        rule = self._proxy.rule_for(api_key, request)
         awaited = _Awaited(api_key, version, header.correlation_id, rule)
         if rule is not None and rule.what == "refuse":
             answer = refusal(api_key, request, rule.code)
@@ -335,10 +337,12 @@ class Interceptor:
         for link in list(self._links):
             link.cut()
 
-    def rule_for(self, api_key: int) -> Rule | None:
+    def rule_for(self, api_key: int, request: Any) -> Rule | None:
         """The rule that a request meets; it is used up by that."""
         for rule in self._rules:
             if rule.api_key != api_key or not rule.times:
+                continue
+            if rule.accepts is not None and not rule.accepts(request):
                 continue
             if rule.skip:
                 rule.skip -= 1

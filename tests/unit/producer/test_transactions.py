@@ -29,6 +29,7 @@ from kafkaio.producer.transaction import Transaction, TransactionOutcome
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing import delay, drop, error
+from kafkaio.types import GroupMetadata, TopicPartition
 from tests.unit.producer.transactional import BOTH, ID, until, world
 
 COMMITTED, ABORTED = TransactionOutcome.COMMITTED, TransactionOutcome.ABORTED
@@ -452,6 +453,75 @@ async def test_a_doomed_transaction_takes_nothing_more(level: int) -> None:
         await commit_one(producer)
         await there.settle()
         assert there.committed() == [b"next"]
+
+
+@BOTH
+async def test_a_block_tells_that_the_producer_ended_meanwhile(level: int) -> None:
+    code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    async with world(level) as there, there.producer() as producer:
+        there.broker.faults.on("Produce", error(code, times=1))
+
+        async def block() -> None:
+            async with producer.transaction() as tx:
+                await tx.enqueue("t", b"lost")
+                await until(lambda: tx.is_ending)
+
+        with pytest.raises(BrokerError, match="INVALID_PRODUCER_ID_MAPPING"):
+            await block()
+        with pytest.raises(BrokerError, match="INVALID_PRODUCER_ID_MAPPING"):
+            await producer.transaction().begin()
+
+
+@BOTH
+async def test_a_block_tells_that_the_producer_was_closed_meanwhile(
+    level: int,
+) -> None:
+    async with world(level) as there:
+        producer = there.producer()
+        await producer.start()
+
+        async def block() -> None:
+            async with producer.transaction() as tx:
+                await tx.send("t", b"aborted")
+                await producer.close()
+
+        with pytest.raises(ClosedError):
+            await block()
+
+
+@BOTH
+async def test_an_end_that_was_refused_is_not_sent_again(level: int) -> None:
+    code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    async with world(level) as there, there.producer() as producer:
+        there.broker.faults.on("EndTxn", error(code, times=1))
+        with pytest.raises(BrokerError):
+            await commit_one(producer)
+        assert there.count(ApiKey.END_TXN) == 1
+
+
+async def test_a_forgotten_producer_takes_another_epoch() -> None:
+    async with world(1) as there, there.producer() as producer:
+        await commit_one(producer, b"before")
+        code = ErrorCode.UNKNOWN_PRODUCER_ID
+        there.broker.faults.on("AddPartitionsToTxn", error(code, times=1))
+        with pytest.raises(TransactionAborted):
+            await commit_one(producer, b"refused")
+        await commit_one(producer)
+        assert there.count(ApiKey.INIT_PRODUCER_ID) >= 2
+
+
+@BOTH
+async def test_offsets_refused_for_their_epoch_are_no_fence(level: int) -> None:
+    at = {TopicPartition("t", 0): 1}
+    async with world(level) as there, there.producer() as producer:
+        code = ErrorCode.INVALID_PRODUCER_EPOCH
+        there.broker.faults.on("TxnOffsetCommit", error(code, times=1))
+        tx = producer.transaction()
+        await tx.begin()
+        with pytest.raises(TransactionAborted):
+            await tx.commit_offsets(GroupMetadata("g"), at)
+        await tx.abort()
+        await commit_one(producer)
 
 
 @BOTH
