@@ -219,6 +219,7 @@ class _Process:
             dial=self._environment.dial_of(self.life.name),
             topics=[TOPIC],
             on_revoked=self._revoked,
+            on_lost=self._lost,
         )
 
     def _producer(self) -> Producer:
@@ -239,6 +240,9 @@ class _Process:
         self._environment.say(f"{self.life.name} revoked {mine}")
         is_open = self._environment.is_open(self.life.name)
         self._checker.revoked(self.life, mine, is_open=is_open)
+
+    def _lost(self, partitions: Collection[TopicPartition]) -> None:
+        self._environment.say(f"{self.life.name} lost {numbers(partitions)}")
 
     # ---- what its user does --------------------------------------------------------
 

@@ -68,6 +68,7 @@ class CopyPlay:
         self._requests = Requests(stage.now, stage.break_law)
         self._members: list[Copier] = []
         self._is_settled = False
+        self._is_written = False
         self._reading: anyio.CancelScope | None = None
         self._tasks: TaskGroup | None = None
         # When each open transaction of a partition was seen first.
@@ -192,7 +193,7 @@ class CopyPlay:
         writer = Writer(self)
         async with anyio.create_task_group() as self._tasks:
             self._tasks.start_soon(self._read)
-            self._tasks.start_soon(writer.run)
+            self._tasks.start_soon(self._write, writer)
             for _ in range(self.scenario.members):
                 self._enter()
             self._tasks.start_soon(self._watch)
@@ -229,6 +230,10 @@ class CopyPlay:
         self._members.append(member)
         self._tasks.start_soon(member.live, name=member.name)
         return member
+
+    async def _write(self, writer: Writer) -> None:
+        await writer.run()
+        self._is_written = True
 
     async def _read(self) -> None:
         """Read what is committed."""
@@ -281,6 +286,7 @@ class CopyPlay:
         """Wait until every record is copied, and read."""
         self._control.delay_markers(None)
         for law, left in (
+            ("never written", lambda: not self._is_written),
             ("never copied", self.checker.uncopied),
             ("never stable", self.checker.unstable),
             ("never read", self.checker.unread),
