@@ -19,7 +19,14 @@ from kafkaio._machines.reactions import Harm, Reaction, Step, known_code, reacti
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
 from kafkaio.config import ProducerConfig
-from kafkaio.errors import BrokerError, KafkaError, ProtocolError, RecordTooLarge
+from kafkaio.errors import (
+    BrokerError,
+    Fenced,
+    KafkaError,
+    ProtocolError,
+    RecordTooLarge,
+    TransactionAborted,
+)
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
@@ -29,7 +36,7 @@ from kafkaio.protocol.messages.produce import (
 )
 from kafkaio.types import TopicPartition
 
-__all__ = ["Outcomes"]
+__all__ = ["Outcomes", "in_doubt"]
 
 #: Errors after which the batch may have been appended nevertheless.
 _MAY_BE_WRITTEN = frozenset(
@@ -77,6 +84,22 @@ class Failures(Protocol):
 
     def failed(self, error: Exception, *, harm: Harm) -> None:
         """Note that a record of the open transaction has failed."""
+
+
+def in_doubt(error: KafkaError) -> TransactionAborted:
+    """Return what a broker's "invalid epoch" means within a transaction.
+
+    Another producer has the transactional id, or the coordinator aborted the
+    transaction by time-out, after which the producer goes on. The answer to the abort
+    tells which; if the producer is fenced, every later call says so.
+    """
+    aborted = TransactionAborted(
+        f"the coordinator aborted the transaction, or another producer with this "
+        f"transactional id was started: {error}",
+        reason="timed out or fenced",
+    )
+    aborted.__cause__ = error
+    return aborted
 
 
 class Outcomes:
@@ -202,6 +225,8 @@ class Outcomes:
             self._again(batch, error, may_be_written=may_be_written, is_busy=is_busy)
         elif answer.record_errors:
             self._fail_listed(batch, answer, error)
+        elif self._transaction is not None and isinstance(error, Fenced):
+            self._fail(batch, in_doubt(error))
         else:
             self._fail(batch, error, is_fatal=what.step is Step.FATAL)
 

@@ -64,6 +64,7 @@ from kafkaio.errors import (
     ClosedError,
     CommitFailed,
     ConfigurationError,
+    Fenced,
     KafkaError,
     KafkaTimeout,
     OutcomeUnknown,
@@ -73,6 +74,7 @@ from kafkaio.errors import (
     UsageError,
 )
 from kafkaio.producer.backpressure import BufferSpace
+from kafkaio.producer.outcomes import in_doubt
 from kafkaio.producer.ports import ConsumerInTransaction, GroupOffsets
 from kafkaio.producer.sender import Sender
 from kafkaio.protocol.api_keys import ApiKey
@@ -457,8 +459,11 @@ class TransactionManager:
         return run.outcome
 
     def doom(self, run: Run, error: KafkaError, reason: str) -> None:
-        """Note that a run cannot be committed, for a reason outside the producer."""
-        if self._has_turn(run):
+        """Note that a run cannot be committed, for a reason outside the producer.
+
+        Once EndTxn was sent, nothing changes its verdict.
+        """
+        if self._has_turn(run) and self._machine.state is not State.UNKNOWN:
             self._doom(error, reason, has_harm=False)
 
     def _close_run(self, run: Run) -> None:
@@ -1120,7 +1125,7 @@ class TransactionManager:
             await attempts.pause(error)
         if reaction(ApiKey.TXN_OFFSET_COMMIT, found).step is Step.FATAL:
             self._perform(machine.fail(error))
-        raise error
+        raise in_doubt(error) if isinstance(error, Fenced) else error
 
     def _offsets_request(
         self,

@@ -149,9 +149,11 @@ class CopyPlay:
     def may_be_fenced(self, client: str) -> bool:
         """Whether a client may be fenced without another one of its id.
 
-        The coordinator's time-out does that in the older protocol.
+        The coordinator's time-out does that in the older protocol, and an InitProducerId
+        of its own that is served late.
         """
-        return self._requests.has_spoken_old(client)
+        found = self._requests
+        return found.has_spoken_old(client) or found.may_fence_itself(client)
 
     # ---- what is noticed -----------------------------------------------------------
 
@@ -298,11 +300,14 @@ class CopyPlay:
                 await anyio.sleep(LOOK_EVERY)
 
     async def _until_over(self) -> None:
-        while any(not one.is_over for one in self.checker.transactions):
+        """Wait until every process has ended, and every outcome is known."""
+        deadline = self._stage.now() + SETTLE_SECONDS / 2
+        found = self.checker
+        while any(not one.is_over for one in (*found.lives, *found.transactions)):
+            if self._stage.now() > deadline:
+                found.check_end()
+                break
             await anyio.sleep(LOOK_EVERY)
-        while any(not life.is_over for life in self.checker.lives):
-            await anyio.sleep(LOOK_EVERY)
-        await anyio.sleep(LOOK_EVERY)
 
     # ---- faults ------------------------------------------------------------------
 

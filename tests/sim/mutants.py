@@ -178,7 +178,7 @@ MUTANTS: Final = (
         name="a refused commit of offsets is ignored",
         function="_commit_offsets",
         old="if not offsets.refused(found, place):",
-        new="if True:\n                return\n            if False:",
+        new="if found:\n            return\n        if False:",
     ),
     _manager(
         name="the consumer is not rewound",
@@ -190,7 +190,7 @@ MUTANTS: Final = (
         name="the next transaction begins before the rewind",
         function="_ended",
         old="self._start_rewind(run, consumer)",
-        new="self._start_rewind(run, consumer)\n            self._done(run)",
+        new="self._start_rewind(run, consumer); self._done(run)",
     ),
     _manager(
         name="an outcome is never told",
