@@ -128,6 +128,7 @@ class _Process:
         self._work = work
         self._entry: Copied | None = None
         self._tx: Transaction | None = None
+        self._is_out = False
         self.leaving = anyio.Event()
         self.over = anyio.Event()
         self._reading: anyio.CancelScope | None = None
@@ -161,6 +162,7 @@ class _Process:
             except KafkaError as error:
                 self._raised(error)
             finally:
+                self._is_out = True
                 life.to_be_revoked = tuple
                 if not in_order:
                     # A cancelled task may still close, unless it is cancelled again.
@@ -219,6 +221,7 @@ class _Process:
             dial=self._environment.dial_of(self.life.name),
             topics=[TOPIC],
             on_revoked=self._revoked,
+            on_lost=self._lost,
         )
 
     def _producer(self) -> Producer:
@@ -237,8 +240,13 @@ class _Process:
     def _revoked(self, partitions: Collection[TopicPartition]) -> None:
         mine = numbers(partitions)
         self._environment.say(f"{self.life.name} revoked {mine}")
-        is_open = self._environment.is_open(self.life.name)
+        # Who is cancelled, or closes the consumer, waits for an abort a second only.
+        is_closing = self.scope.cancel_called or self.leaving.is_set() or self._is_out
+        is_open = not is_closing and self._environment.is_open(self.life.name)
         self._checker.revoked(self.life, mine, is_open=is_open)
+
+    def _lost(self, partitions: Collection[TopicPartition]) -> None:
+        self._environment.say(f"{self.life.name} lost {numbers(partitions)}")
 
     # ---- what its user does --------------------------------------------------------
 

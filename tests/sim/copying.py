@@ -68,6 +68,7 @@ class CopyPlay:
         self._requests = Requests(stage.now, stage.break_law)
         self._members: list[Copier] = []
         self._is_settled = False
+        self._is_written = False
         self._reading: anyio.CancelScope | None = None
         self._tasks: TaskGroup | None = None
         # When each open transaction of a partition was seen first.
@@ -148,9 +149,11 @@ class CopyPlay:
     def may_be_fenced(self, client: str) -> bool:
         """Whether a client may be fenced without another one of its id.
 
-        The coordinator's time-out does that in the older protocol.
+        The coordinator's time-out does that in the older protocol, and an InitProducerId
+        of its own that is served late.
         """
-        return self._requests.has_spoken_old(client)
+        found = self._requests
+        return found.has_spoken_old(client) or found.may_fence_itself(client)
 
     # ---- what is noticed -----------------------------------------------------------
 
@@ -192,7 +195,7 @@ class CopyPlay:
         writer = Writer(self)
         async with anyio.create_task_group() as self._tasks:
             self._tasks.start_soon(self._read)
-            self._tasks.start_soon(writer.run)
+            self._tasks.start_soon(self._write, writer)
             for _ in range(self.scenario.members):
                 self._enter()
             self._tasks.start_soon(self._watch)
@@ -229,6 +232,10 @@ class CopyPlay:
         self._members.append(member)
         self._tasks.start_soon(member.live, name=member.name)
         return member
+
+    async def _write(self, writer: Writer) -> None:
+        await writer.run()
+        self._is_written = True
 
     async def _read(self) -> None:
         """Read what is committed."""
@@ -281,6 +288,7 @@ class CopyPlay:
         """Wait until every record is copied, and read."""
         self._control.delay_markers(None)
         for law, left in (
+            ("never written", lambda: not self._is_written),
             ("never copied", self.checker.uncopied),
             ("never stable", self.checker.unstable),
             ("never read", self.checker.unread),
@@ -292,11 +300,14 @@ class CopyPlay:
                 await anyio.sleep(LOOK_EVERY)
 
     async def _until_over(self) -> None:
-        while any(not one.is_over for one in self.checker.transactions):
+        """Wait until every process has ended, and every outcome is known."""
+        deadline = self._stage.now() + SETTLE_SECONDS / 2
+        found = self.checker
+        while any(not one.is_over for one in (*found.lives, *found.transactions)):
+            if self._stage.now() > deadline:
+                found.check_end()
+                break
             await anyio.sleep(LOOK_EVERY)
-        while any(not life.is_over for life in self.checker.lives):
-            await anyio.sleep(LOOK_EVERY)
-        await anyio.sleep(LOOK_EVERY)
 
     # ---- faults ------------------------------------------------------------------
 

@@ -81,6 +81,8 @@ class _Client:
     refused: set[Identity] = field(default_factory=set)
     ended: set[Identity] = field(default_factory=set)
     produced: dict[tuple[int, int], tuple[Wire, Identity]] = field(default_factory=dict)
+    # InitProducerId without an answer.
+    initialising: set[tuple[int, int]] = field(default_factory=set)
     # By API: since when every answer says that another transaction is being ended.
     busy_since: dict[str, float] = field(default_factory=dict)
 
@@ -107,6 +109,11 @@ class Requests:
         """Whether the transaction of a client has begun, and EndTxn has no answer."""
         found = self._clients.get(client)
         return found is not None and found.is_open and not found.is_fenced
+
+    def may_fence_itself(self, client: str) -> bool:
+        """Whether an InitProducerId of a client had no answer: it may be served late."""
+        found = self._clients.get(client)
+        return found is not None and len(found.initialising) > 0
 
     def has_spoken_old(self, client: str) -> bool:
         """Whether a client has used the protocol in which a time-out fences."""
@@ -148,6 +155,7 @@ class Requests:
             case InitProducerIdRequest():
                 if request.transactional_id is None:
                     return ""
+                client.initialising.add(what)
                 client.transactional_id = request.transactional_id
                 self._initialises(wire.client, client, request)
         self._asked[what] = request, version
@@ -192,6 +200,7 @@ class Requests:
         request, version = asked
         client = self._clients[wire.client]
         client.produced.pop(what, None)
+        client.initialising.discard(what)
         kind = _RESPONSES[type(request).API_KEY]
         codes = _codes_of(decode_response(kind, version, frame))
         self._note_busy(client, _NAMES[ApiKey(type(request).API_KEY)], codes)
