@@ -541,6 +541,14 @@ class TransactionMachine:
         drop = (DropUnsent(),) if before is not self.state else ()
         return (*drop, *self._next(now))
 
+    def skipped(self) -> None:
+        """Note that sequence numbers of this transaction are left out for good.
+
+        A record that was numbered is not sent again, so the next transaction needs
+        another epoch.
+        """
+        self._has_harm = True
+
     def expired(self, now: float) -> bool:
         """Whether the coordinator may abort the transaction from now on."""
         return now >= self.deadline and self._may_add

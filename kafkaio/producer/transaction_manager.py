@@ -543,6 +543,11 @@ class TransactionManager:
 
     def landed(self) -> None:
         """Note that batches were answered, or have failed."""
+        has_left = not self._accumulator.is_drained or self._identity.has_gap
+        if has_left and self._machine.state in {State.DOOMED, State.ABORTING}:
+            # What was refused in the meantime is not sent again, and what follows a
+            # gap in the sequence cannot be.
+            self._drop_unsent()
         self._look()
 
     def failed(self, error: Exception, *, harm: Harm) -> None:
@@ -636,12 +641,17 @@ class TransactionManager:
         else:
             error = ClosedError("the producer has no open transaction")
 
+        has_gap, self._identity.has_gap = self._identity.has_gap, False
+
         def not_sent(batch: ProduceBatch | None) -> Exception:
-            del batch
+            nonlocal has_gap
+            has_gap |= batch is not None and batch.identity is not None
             return error
 
         for receipt in self._accumulator.drop_unsent(not_sent):
             self._report(receipt)
+        if has_gap:
+            self._machine.skipped()
         self._space.fail_waiting(error)
         self._wake()
 
