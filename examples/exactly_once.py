@@ -1,3 +1,4 @@
+# mypy: disable-error-code="unused-awaitable"
 """Consume, work and produce, each record once, through crashes and rebalances.
 
     python examples/exactly_once.py                              # a demonstration
@@ -103,6 +104,8 @@ async def member(
     # The id is that of this member, over all of its lives.
     producer = kafkaio.Producer(bootstrap, transactional_id=f"{topic}-{name}")
     async with producer, consumer:
+        if stop.is_set():  # the others were quicker
+            return
         out = f"{topic}.out"
         working = asyncio.ensure_future(form(consumer, producer, out))
         print(f"{name} has joined", flush=True)

@@ -105,7 +105,13 @@ if TYPE_CHECKING:
     from kafkaio.consumer.stores.file import FileOffsetStore
     from kafkaio.consumer.stores.sqlite import SQLiteOffsetStore
     from kafkaio.consumer.stores.zookeeper import ZooKeeperOffsetStore
-    from kafkaio.producer import DeliveriesFailed, Delivery, Producer
+    from kafkaio.producer import (
+        DeliveriesFailed,
+        Delivery,
+        Producer,
+        Transaction,
+        TransactionOutcome,
+    )
     from kafkaio.protocol import messages
     from kafkaio.protocol.error_codes import ErrorCode
 
@@ -186,10 +192,12 @@ __all__ = [
     "Subscription",
     "TimestampType",
     "TopicPartition",
+    "Transaction",
     "TransactionAborted",
     "TransactionCoordinator",
     "TransactionDescription",
     "TransactionListing",
+    "TransactionOutcome",
     "TransactionState",
     "UnknownTopicOrPartition",
     "UnsupportedVersion",
@@ -249,6 +257,8 @@ _HOMES = {
     "DeliveriesFailed": ("kafkaio.producer", "DeliveriesFailed"),
     "Delivery": ("kafkaio.producer", "Delivery"),
     "Producer": ("kafkaio.producer", "Producer"),
+    "Transaction": ("kafkaio.producer", "Transaction"),
+    "TransactionOutcome": ("kafkaio.producer", "TransactionOutcome"),
     "exactly_once": ("kafkaio._exactly_once", "exactly_once"),
     "messages": ("kafkaio.protocol.messages", ""),
     "ErrorCode": ("kafkaio.protocol.error_codes", "ErrorCode"),

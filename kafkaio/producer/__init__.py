@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kafkaio.producer.bulk import DeliveriesFailed
 from kafkaio.producer.delivery import Delivery
 from kafkaio.producer.producer import Producer, ProducerStatistics
 
-__all__ = ["DeliveriesFailed", "Delivery", "Producer", "ProducerStatistics"]
+if TYPE_CHECKING:
+    from kafkaio.producer.transaction import Transaction, TransactionOutcome
+
+__all__ = [
+    "DeliveriesFailed",
+    "Delivery",
+    "Producer",
+    "ProducerStatistics",
+    "Transaction",
+    "TransactionOutcome",
+]
+
+
+def __getattr__(name: str) -> object:
+    # Imported late: most producers have no transactions.
+    if name not in {"Transaction", "TransactionOutcome"}:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from kafkaio.producer import transaction
+
+    value: object = getattr(transaction, name)
+    return value

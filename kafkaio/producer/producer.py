@@ -152,7 +152,10 @@ class Producer(Closeable):
             else None
         )
         self._accumulator = _make_accumulator(
-            config, self._identity, partial(_report_lost, cluster)
+            config,
+            self._identity,
+            # Nothing is lost silently in a transaction: its end tells of each failure.
+            None if is_transactional else partial(_report_lost, cluster),
         )
         self._budget = self._accumulator.budget
         self._space = BufferSpace(
@@ -634,8 +637,7 @@ class Producer(Closeable):
             )
         from kafkaio.producer.transaction import Transaction
 
-        intake = self._intake.checked_by(self._life.check)
-        return Transaction(self._transactions, intake, self._life, consumer)
+        return Transaction(self._transactions, self._intake, self._life, consumer)
 
     # ---- the end ---------------------------------------------------------------------
 
@@ -746,7 +748,7 @@ def _take_nothing(*_: object) -> Delivery | None:
 def _make_accumulator(
     config: ProducerConfig,
     identity: ProducerIdentity | None,
-    on_lost: Callable[[Receipt, int], None],
+    on_lost: Callable[[Receipt, int], None] | None,
 ) -> Accumulator:
     codec = Compression[config.compression_type.upper()]
     compressor = Compressor(codec, config.compression_level)

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from kafkaio._machines.transaction import Outcome as TransactionOutcome
+from kafkaio._machines.transaction import TransactionOutcome
 from kafkaio._records._impl import OpenBatches, open_batch_first
 from kafkaio._runtime.lifecycle import Lifecycle
 from kafkaio.errors import (

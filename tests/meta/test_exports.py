@@ -17,6 +17,7 @@ OTHERS = {
     *("Consumer", "Batch", "Poll", "Observer", "ErrorCode", "accelerated", "messages"),
     *("Assigned", "RevokeRequested", "Revoked", "Lost"),
     *("DeadLetter", "Lane", "Retry", "exactly_once"),
+    *("Transaction", "TransactionOutcome"),
     *("Assignor", "Layout", "Subscription"),
     *("OffsetStore", "DualOffsetStore", "FileOffsetStore"),
     *("KafkaOffsetStore", "SQLiteOffsetStore", "ZooKeeperOffsetStore"),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.sim.report import simulate, simulate_all
-from tests.sim.scenario import Scenario, rebalancing
+from tests.sim.scenario import Scenario, exactly_once, rebalancing
 from tests.sim.shrink import shrink
 from tests.sim.world import Outcome
 
@@ -24,10 +24,11 @@ def _arguments(arguments: Sequence[str] | None) -> Namespace:
     add = parser.add_argument
     add(
         "--scenario",
-        choices=("faults", "rebalance"),
+        choices=("faults", "rebalance", "exactly-once"),
         default="faults",
         help="faults of every kind; or a group that rebalances all the time, whose"
-        " members hold partitions that are to be revoked",
+        " members hold partitions that are to be revoked; or members that copy in"
+        " transactions",
     )
     add("--hours", type=float, help="simulated hours in all; one by default")
     add(
@@ -58,6 +59,8 @@ def _arguments(arguments: Sequence[str] | None) -> Namespace:
 def _scenario(asked: Namespace, seed: int) -> Scenario:
     if asked.scenario == "rebalance":
         scenario = rebalancing(seed, asked.group_protocol)
+    elif asked.scenario == "exactly-once":
+        scenario = exactly_once(seed, asked.group_protocol)
     else:
         protocol = asked.group_protocol or "classic"
         scenario = Scenario(seed=seed, group_protocol=protocol)

@@ -16,12 +16,12 @@ Nothing here knows of consumers or groups: fetching needs a cluster and `Records
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Protocol
 
 from kafkaio._machines.positions import Stage
 from kafkaio._net.connection_class import ConnectionClass
-from kafkaio._runtime.clock import now
 from kafkaio._runtime.supervisor import Child
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.fetch import node, targets
@@ -102,7 +102,8 @@ class Fetcher:
         self._targets.count_brokers()
         self._see_leaders()
         leaderless = set()
-        for point in self._records.positions.fetchable(now()):
+        # Those that wait after an error, too: when they are due, only loops look.
+        for point in self._records.positions.fetchable(math.inf):
             node_id = self._targets.node_of(point.tp)
             if node_id is None:
                 leaderless.add(point.tp.topic)

@@ -137,11 +137,12 @@ class BrokerFetcher:
                 if not targets.room():  # cheaper to ask than which partitions
                     await self._wakeup.wait(None)
                     continue
+                looked_at = now()
                 wanted, is_short = targets.from_broker(self.node_id)
                 if not wanted:
                     if self.node_id not in self._cluster.view.brokers:
                         return
-                    await self._wakeup.wait(targets.next_retry())
+                    await self._wakeup.wait(targets.next_retry(looked_at))
                     continue
                 try:
                     await self._fetch(wanted, is_short=is_short)

@@ -130,7 +130,8 @@ class Positioner:
         """Look positions up until cancelled."""
         positions = self._reader.positions
         while True:
-            unpositioned = positions.unpositioned(now())
+            looked_at = now()  # what becomes due from here on is not missed
+            unpositioned = positions.unpositioned(looked_at)
             if unpositioned:
                 await self._load_committed(unpositioned)
                 self._on_found()
@@ -139,7 +140,7 @@ class Positioner:
             for leader, unvalidated in self._by_leader(self._unvalidated()).items():
                 self._ask("validate", leader, partial(self._validate, unvalidated))
             if not unpositioned:
-                await self._wakeup.wait(positions.next_retry(now()))
+                await self._wakeup.wait(positions.next_retry(looked_at))
 
     def _ask(self, kind: str, leader: int, question: Child) -> None:
         # One question of a kind at a time: partitions that come later wait.

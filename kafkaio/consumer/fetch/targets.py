@@ -161,9 +161,14 @@ class FetchTargets:
         view = self._cluster.view
         return {p: self._target(p, view) for p in open_points}, is_short
 
-    def next_retry(self) -> float | None:
-        """When the next partition that waits after an error is due."""
-        return self._records.positions.next_retry(now())
+    def next_retry(self, looked_at: float) -> float | None:
+        """When the next partition that waits after an error is due.
+
+        Args:
+            looked_at: a moment before the look that found nothing to fetch: what became
+                due since then is due at once.
+        """
+        return self._records.positions.next_retry(looked_at)
 
     def progress(self) -> int:
         """A number that grows when the user takes something."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -70,6 +70,9 @@ class Server(Protocol):
         connection: ServerConnection,
     ) -> Response | None:
         """Serve a request; None if it has no answer."""
+
+    def in_background(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Run something until it ends, or until the node stops."""
 
     def disconnected(self, connection: ServerConnection) -> None:
         """Remove a connection that has ended."""
@@ -267,9 +270,24 @@ class ServerConnection:
                 return refused
             if exchange.has(Action.DUPLICATE):
                 first = await self._server.handle(exchange.header, request, self)
-                await self._server.handle(exchange.header, request, self)
+                await self._again(exchange, request)
                 return first
         return await self._server.handle(exchange.header, request, self)
+
+    async def _again(self, exchange: _Exchange, request: Request[Response]) -> None:
+        """Serve a request a second time, at once or later."""
+        seconds = exchange.seconds(Action.DUPLICATE)
+        if not seconds:
+            await self._server.handle(exchange.header, request, self)
+            return
+        # Without the faults of whatever this connection serves by then.
+        other = ServerConnection(self._server, self._transport, self.client_host)
+
+        async def later() -> None:
+            await asyncio.sleep(seconds)
+            await self._server.handle(exchange.header, request, other)
+
+        self._server.in_background(later)
 
     def _refuse_version(self, header: RequestHeader) -> None:
         """Answer an unknown version of ApiVersions in version 0 (KIP-511).

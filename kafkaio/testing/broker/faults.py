@@ -163,12 +163,20 @@ def corrupt_bytes(times: int | None = None, rate: float = 1.0, seed: int = 0) ->
     return Fault(Action.CORRUPT, times, rate, seed)
 
 
-def duplicate(times: int | None = None, rate: float = 1.0, seed: int = 0) -> Fault:
+def duplicate(
+    times: int | None = None,
+    rate: float = 1.0,
+    seed: int = 0,
+    *,
+    seconds: float = 0.0,
+) -> Fault:
     """Serve the request twice, as if it had arrived twice; answer once.
 
-    ``times``, ``rate`` and ``seed`` are as for `error`.
+    The second time is ``seconds`` after the first; the connection's other requests are
+    served meanwhile, as if the second had come by another connection. ``times``,
+    ``rate`` and ``seed`` are as for `error`.
     """
-    return Fault(Action.DUPLICATE, times, rate, seed)
+    return Fault(Action.DUPLICATE, times, rate, seed, seconds=seconds)
 
 
 def reorder(

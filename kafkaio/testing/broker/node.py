@@ -7,7 +7,7 @@ clients' fetch sessions. What all nodes have in common is in its `Cluster`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 from uuid import UUID
@@ -309,6 +309,11 @@ class Node:
         """Serve a request; None if it has no answer."""
         handler = self.handlers[header.request_api_key]
         return await handler.handle(self, header, request, connection)
+
+    def in_background(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Run something until it ends, or until the node stops."""
+        if self._supervisor is not None:
+            self._supervisor.start_soon(work, "late duplicate")
 
     def disconnected(self, connection: ServerConnection) -> None:
         """Remove a connection that has ended."""

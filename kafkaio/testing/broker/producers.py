@@ -170,7 +170,7 @@ class ProducerStates:
         Raises:
             Refusal: INVALID_PRODUCER_EPOCH for an epoch older than the last.
         """
-        self._check_epoch(batch.producer_id, batch.epoch)
+        self.check_epoch(batch.producer_id, batch.epoch)
         producer = self._producers.get(batch.producer_id)
         is_known = producer is not None and producer.epoch == batch.epoch
         if is_known and batch.producer_id in self._open:
@@ -184,7 +184,12 @@ class ProducerStates:
             known.lowest_sequence = min(known.lowest_sequence, batch.base_sequence)
         return True
 
-    def _check_epoch(self, producer_id: int, epoch: int) -> None:
+    def check_epoch(self, producer_id: int, epoch: int) -> None:
+        """Check that a producer's epoch is not older than the last.
+
+        Raises:
+            Refusal: INVALID_PRODUCER_EPOCH.
+        """
         producer = self._producers.get(producer_id)
         known = 0 if producer is None else producer.epoch
         lowest = max(known, self._fenced.get(producer_id, 0))
@@ -207,7 +212,7 @@ class ProducerStates:
                 next, INVALID_TXN_STATE for a plain batch while the producer's
                 transaction is open.
         """
-        self._check_epoch(batch.producer_id, batch.epoch)
+        self.check_epoch(batch.producer_id, batch.epoch)
         producer = self._producers.get(batch.producer_id)
         self._check_verification(batch, is_new=producer is None or not producer.batches)
         if producer is None:

@@ -32,10 +32,7 @@ async def handle(
 
 def _describe(node: Node, name: str, connection: ServerConnection) -> TransactionState:
     coordinator = coordinator_of(node.cluster)
-    code = connection.error_for(name)
-    if not code:
-        code = coordinator.refuse(node.node_id, name)
-        code = code if name else ErrorCode.INVALID_REQUEST
+    code = connection.error_for(name) or coordinator.refuse(node.node_id, name)
     found = coordinator.transactions.get(name)
     if not code and found is None:
         code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND

@@ -112,13 +112,14 @@ def _verify(node: Node, version: int, request: TxnOffsetCommitRequest) -> ErrorC
     """Verify or add the partition of the group's offsets, as its leader."""
     cluster = node.cluster
     bumps = version >= _FIRST_WITH_BUMP
-    if not bumps and not cluster.verifies_transactions:
-        return ErrorCode.NONE
     partition = cluster.offsets_partition(request.group_id)
     place = (partition.topic, partition.index)
     producer = (request.producer_id, request.producer_epoch)
     partition.open()
     try:
+        partition.producers.check_epoch(*producer)
+        if not bumps and not cluster.verifies_transactions:
+            return ErrorCode.NONE
         batch = ProducerBatch(*producer, -1, 1, is_transactional=True)
         if not partition.producers.begin_verification(batch, bumps=bumps):
             return ErrorCode.NONE

@@ -73,7 +73,10 @@ class TransactionCoordinator:
         self._ready_at: dict[int, float] = {}
         self._loaded: set[int] = set()
         self._loads: dict[int, asyncio.TimerHandle] = {}
+        # When an open transaction times out, by transactional id.
+        self._deadlines: dict[str, float] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_due = 0.0
         self._next_timeout_check = self._now() + self._seconds(_TIMEOUT_CHECK)
         self._next_expiry_check = self._now() + self._seconds(_EXPIRY_CHECK)
         self._is_closed = False
@@ -96,6 +99,8 @@ class TransactionCoordinator:
 
     def refuse(self, node_id: int, transactional_id: str) -> ErrorCode:
         """Return why a node cannot serve a transactional id; NONE if it can."""
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
         shard = self._shard_of(transactional_id)
         if shard.leader != node_id:
             return ErrorCode.NOT_COORDINATOR
@@ -103,6 +108,8 @@ class TransactionCoordinator:
 
     def reach(self, transactional_id: str) -> ErrorCode:
         """Return why a leader cannot ask an id's coordinator now; NONE if it can."""
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
         shard = self._shard_of(transactional_id)
         if shard.leader == NO_LEADER or not self._cluster.acts(shard.leader):
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -160,7 +167,10 @@ class TransactionCoordinator:
             else:
                 found[transactional_id] = read_value(transactional_id, value)
         self.transactions |= found
-        for transaction in found.values():
+        for name, transaction in found.items():
+            ends_ms = transaction.started_ms + transaction.timeout_ms
+            seconds = (ends_ms - self._wall_ms()) / 1000
+            self._deadlines[name] = self._now() + seconds
             if transaction.state.is_prepared:
                 self._write_markers(transaction)
         self._set_timer()
@@ -202,6 +212,7 @@ class TransactionCoordinator:
                 self.fence(transaction)
             return code, _NOBODY
         self._save(transaction)
+        self._set_timer()
         return code, transaction.identity
 
     def fence(self, transaction: Transaction) -> None:
@@ -228,6 +239,9 @@ class TransactionCoordinator:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         code = transaction.check(*producer)
         if not code and not transaction.has(partitions):
+            if transaction.state is not TransactionState.ONGOING:
+                seconds = transaction.timeout_ms / 1000
+                self._deadlines[transactional_id] = self._now() + seconds
             transaction.add(partitions, client_version, self._wall_ms())
             self._save(transaction)
             self._set_timer()
@@ -310,14 +324,19 @@ class TransactionCoordinator:
 
     def _set_timer(self) -> None:
         """Set the timer for the next check, if there is anything to check for."""
-        if self._timer is not None or self._is_closed or not self.transactions:
+        if self._is_closed or not self.transactions:
             return
         self._pass_over()
         due = self._next_expiry_check
         states = (one.state for one in self.transactions.values())
         if TransactionState.ONGOING in states:
             due = min(due, self._next_timeout_check)
+        if self._timer is not None:
+            if self._timer_due <= due:
+                return
+            self._timer.cancel()
         loop = asyncio.get_running_loop()
+        self._timer_due = due
         self._timer = loop.call_later(max(0.0, due - self._now()), self._tick)
 
     def _pass_over(self) -> None:
@@ -354,9 +373,10 @@ class TransactionCoordinator:
 
     def abort_timed_out(self) -> None:
         """Abort the transactions that have been open for too long."""
-        now_ms = self._wall_ms()
+        now = self._now()
         for transaction in self._coordinated():
-            if transaction.is_timed_out(now_ms):
+            is_open = transaction.state is TransactionState.ONGOING
+            if is_open and self._deadlines[transaction.transactional_id] < now:
                 self.fence(transaction)
 
     def expire(self) -> None:

@@ -80,7 +80,11 @@ class MarkerWriter:
         self, transactional_id: str, pending: _Pending, place: TopicPartition
     ) -> None:
         partition = self._cluster.partition(*place)
-        if partition is not None and not self._can_write(partition):
+        coordinator = self._cluster.transactions_partition(transactional_id)
+        waits = not self._can_write(coordinator) or (
+            partition is not None and not self._can_write(partition)
+        )
+        if waits:
             self._try_later(transactional_id, pending, place, _RETRY_SECONDS)
             return
         if partition is not None:

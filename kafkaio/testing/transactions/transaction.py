@@ -170,10 +170,16 @@ class Transaction:
         self.epoch = 0
         self.last_epoch = last_epoch
 
+    def _is_early(self, producer_id: int) -> bool:
+        """Whether the producer uses its next id while the markers are written."""
+        return self.state.is_prepared and producer_id == self.next_producer_id
+
     # ---- what a transaction takes in ---------------------------------------------
 
     def check(self, producer_id: int, epoch: int) -> ErrorCode:
         """Check who asks, and that no transaction is being ended."""
+        if self._is_early(producer_id):
+            return ErrorCode.CONCURRENT_TRANSACTIONS
         if producer_id != self.producer_id:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         if epoch != self.epoch:
@@ -251,6 +257,8 @@ class Transaction:
         self, producer: tuple[int, int], *, commit: bool
     ) -> ErrorCode | None:
         producer_id, epoch = producer
+        if self._is_early(producer_id):
+            return ErrorCode.CONCURRENT_TRANSACTIONS
         is_repeated = epoch + 1 == self.epoch
         is_renamed = (
             producer_id == self.previous_producer_id
@@ -328,8 +336,3 @@ class Transaction:
         self.next_producer_id = _NONE
         self.partitions = set()
         self.updated_ms = now_ms
-
-    def is_timed_out(self, now_ms: int) -> bool:
-        """Whether the open transaction has been open for too long."""
-        is_open = self.state is TransactionState.ONGOING
-        return is_open and self.started_ms + self.timeout_ms < now_ms

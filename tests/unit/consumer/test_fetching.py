@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from kafkaio._machines.positions import Positions
 from kafkaio._records.batch import Compression
+from kafkaio.consumer.fetch.targets import FetchTargets
 from kafkaio.errors import (
     AuthorizationError,
     CorruptRecord,
@@ -25,10 +27,12 @@ from kafkaio.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
+from kafkaio.protocol.messages.list_offsets import ListOffsetsResponse
 from kafkaio.types import TopicPartition
 from tests.fakes.broker import DISCONNECT, HANG, FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer
 from tests.unit.consumer.fake_log import FakeLogs
+from tests.virtual_loop import VirtualClockLoop
 
 ONE = TopicPartition("one", 0)
 ORDERS = [TopicPartition("orders", n) for n in range(3)]
@@ -528,3 +532,59 @@ async def test_a_leader_that_the_answer_names(
             assert (await anext(consumer)).value == b"moved"
         gate.release()
         cluster.reset(ApiKey.METADATA)
+
+
+#: The end of a fetch or look-up mostly wakes who began it twice.
+LAST_LOOK = 2
+
+
+@pytest.mark.parametrize("what", ["fetch", "reset"])
+async def test_a_retry_that_becomes_due_right_after_a_look_is_not_missed(
+    what: str,
+    cluster: FakeCluster,
+    logs: FakeLogs,
+    make: MakeConsumer,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    # A loaded machine takes the processor away after the look.
+    part: type = FetchTargets if what == "fetch" else Positions
+    look = "from_broker" if what == "fetch" else "resetting"
+    loop, usual = asyncio.get_running_loop(), getattr(part, look)
+    assert isinstance(loop, VirtualClockLoop)
+    looks: list[float] = []
+
+    def slow(*arguments: object) -> object:
+        found = usual(*arguments)
+        due = consumer._core.reader.positions.next_retry(loop.time())
+        if due is not None:
+            looks.append(due)
+            if len(looks) == LAST_LOOK:
+                loop.pass_time(due - loop.time())
+        return found
+
+    async with make(auto_offset_reset="earliest") as consumer:
+        consumer.assign([ONE])
+        await cluster.received(ApiKey.FETCH, 1)
+        monkeypatch.setattr(part, look, slow)
+        if what == "fetch":
+            cluster.hold(ApiKey.METADATA)  # an answer would be a reason to look again
+            logs.fail(*ONE, ErrorCode.OFFSET_NOT_AVAILABLE)
+        else:
+            cluster.on(ApiKey.LIST_OFFSETS, ListOffsetsResponse(), times=1)
+            consumer.seek_to_beginning(ONE)
+        fill(logs)
+        async with asyncio.timeout(20):
+            assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
+        assert looks
+
+
+async def test_who_leads_after_a_refusal_is_fetched_from(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    # Nothing was read, so the position needs no validation.
+    async with make(**FIRST) as consumer:
+        await cluster.received(ApiKey.FETCH, 1)
+        cluster.move_leader(*ONE, (cluster.partition(*ONE).leader + 1) % 3)
+        fill(logs)
+        async with asyncio.timeout(60):
+            assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]

@@ -22,13 +22,13 @@ from kafkaio._machines.transaction import (
     Ended,
     Event,
     Initialise,
-    Outcome,
     Probe,
     Protocol,
     Send,
     Started,
     State,
     TransactionMachine,
+    TransactionOutcome,
 )
 from kafkaio.errors import InternalError, KafkaError
 from kafkaio.protocol.error_codes import ErrorCode
@@ -226,7 +226,7 @@ def test_a_transaction_of_tv1() -> None:
     end = End(FIRST, TV1, is_commit=True)
     assert machine.added(105.0) == (NOWHERE, Send(end))
     assert machine.has_group("g")
-    assert answer(machine, 0) == (Ended(Outcome.COMMITTED),)
+    assert answer(machine, 0) == (Ended(TransactionOutcome.COMMITTED),)
     assert (machine.state, machine.identity) == (State.READY, FIRST)
 
 
@@ -241,7 +241,7 @@ def test_a_transaction_of_tv2() -> None:
     end = End(FIRST, TV2, is_commit=True)
     assert machine.drained(101.0) == (NOWHERE, Send(end))
     effects = answer(machine, 0, NEXT)
-    assert effects == (Adopt(NEXT, TV2), Ended(Outcome.COMMITTED))
+    assert effects == (Adopt(NEXT, TV2), Ended(TransactionOutcome.COMMITTED))
     assert machine.identity == NEXT
 
 
@@ -251,7 +251,7 @@ def test_an_empty_transaction_costs_no_request(
     protocol: Protocol, is_commit: bool
 ) -> None:
     machine = opened(protocol)
-    outcome = Outcome.COMMITTED if is_commit else Outcome.ABORTED
+    outcome = TransactionOutcome.COMMITTED if is_commit else TransactionOutcome.ABORTED
     if is_commit:
         machine.commit()
     else:
@@ -266,7 +266,10 @@ def test_harm_in_tv1_takes_a_new_epoch_after_the_abort() -> None:
     machine.abort()
     machine.drained(101.0)
     assert machine.request == End(FIRST, TV1, is_commit=False)
-    assert answer(machine, 0) == (Ended(Outcome.ABORTED), Send(Initialise(FIRST)))
+    assert answer(machine, 0) == (
+        Ended(TransactionOutcome.ABORTED),
+        Send(Initialise(FIRST)),
+    )
     assert machine.state is State.BUMPING
     assert machine.initialised(NEXT, TV1) == (Adopt(NEXT, TV1),)
 
@@ -276,7 +279,10 @@ def test_harm_in_tv2_needs_no_bump() -> None:
     machine.doom(100.0, ERROR, has_harm=True)
     machine.abort()
     machine.drained(101.0)
-    assert answer(machine, 0, NEXT) == (Adopt(NEXT, TV2), Ended(Outcome.ABORTED))
+    assert answer(machine, 0, NEXT) == (
+        Adopt(NEXT, TV2),
+        Ended(TransactionOutcome.ABORTED),
+    )
 
 
 def test_a_lost_end_in_tv1_takes_a_new_epoch() -> None:
@@ -284,7 +290,10 @@ def test_a_lost_end_in_tv1_takes_a_new_epoch() -> None:
     request = machine.request
     machine.end_lost()
     assert (machine.request, machine.is_end_uncertain) == (request, True)
-    assert answer(machine, 0) == (Ended(Outcome.COMMITTED), Send(Initialise(FIRST)))
+    assert answer(machine, 0) == (
+        Ended(TransactionOutcome.COMMITTED),
+        Send(Initialise(FIRST)),
+    )
 
 
 def test_a_refused_commit_of_tv2_asks_by_an_abort() -> None:
@@ -292,12 +301,12 @@ def test_a_refused_commit_of_tv2_asks_by_an_abort() -> None:
     effects = answer(machine, 48)
     assert effects == (NOWHERE, Send(End(FIRST, TV2, is_commit=False)))
     assert machine.cause is not None
-    assert answer(machine, 0, NEXT)[-1] == Ended(Outcome.ABORTED)
+    assert answer(machine, 0, NEXT)[-1] == Ended(TransactionOutcome.ABORTED)
 
 
 def test_a_refused_commit_of_tv1_fails() -> None:
     machine = ending(TV1)
-    assert Ended(Outcome.ABORTED) in answer(machine, 48)
+    assert Ended(TransactionOutcome.ABORTED) in answer(machine, 48)
     assert machine.state is State.FAILED
 
 
@@ -311,7 +320,7 @@ def test_an_old_epoch_at_the_end_is_a_fence(
     assert answer(machine, code) == (
         NOWHERE,
         DropUnsent(),
-        Ended(Outcome.ABORTED),
+        Ended(TransactionOutcome.ABORTED),
     )
     assert (machine.state, machine.request) == (State.FENCED, None)
 
@@ -323,7 +332,7 @@ def test_an_abortable_code_aborts_a_commit_and_fails_an_abort(
 ) -> None:
     machine = ending(protocol)
     assert answer(machine, code)[-1] == Send(End(FIRST, protocol, is_commit=False))
-    assert Ended(Outcome.ABORTED) in answer(machine, code)
+    assert Ended(TransactionOutcome.ABORTED) in answer(machine, code)
     assert machine.state is State.FAILED
 
 
@@ -359,7 +368,7 @@ def again() -> TransactionMachine:
 def test_an_empty_transaction_sends_no_probe() -> None:
     machine = again()
     machine.commit()
-    assert machine.drained(102.1) == (NOWHERE, Ended(Outcome.COMMITTED))
+    assert machine.drained(102.1) == (NOWHERE, Ended(TransactionOutcome.COMMITTED))
 
 
 def test_the_first_record_soon_after_an_end_waits_for_a_probe() -> None:
@@ -433,7 +442,10 @@ def test_a_coordinator_without_tv2_is_asked_for_an_abort_in_tv1() -> None:
     effects = machine.end_unsupported(ERROR)
     assert effects == (NOWHERE, Send(End(FIRST, TV1, is_commit=False)))
     assert machine.cause is ERROR
-    assert answer(machine, 0) == (Ended(Outcome.ABORTED), Send(Initialise(FIRST)))
+    assert answer(machine, 0) == (
+        Ended(TransactionOutcome.ABORTED),
+        Send(Initialise(FIRST)),
+    )
     machine = committing()
     machine.doom(100.0, OTHER)
     machine.abort()
@@ -456,7 +468,7 @@ def test_a_commit_without_an_answer_has_an_unknown_outcome(
     protocol: Protocol, over: str, is_commit: bool
 ) -> None:
     machine = ending(protocol, is_commit=is_commit)
-    outcome = Outcome.UNKNOWN if is_commit else Outcome.ABORTED
+    outcome = TransactionOutcome.UNKNOWN if is_commit else TransactionOutcome.ABORTED
     effects = getattr(machine, over)(ERROR)
     assert effects == (NOWHERE, DropUnsent(), Ended(outcome))
     assert getattr(machine, over)(OTHER) == ()
@@ -471,7 +483,10 @@ def test_a_lost_add_may_have_started_nothing() -> None:
     assert machine.want_partitions(101.0, [B]) == machine.want_offsets(101.0, "g") == ()
     machine.abort()
     machine.drained(101.0)
-    assert answer(machine, 48) == (Ended(Outcome.ABORTED), Send(Initialise(FIRST)))
+    assert answer(machine, 48) == (
+        Ended(TransactionOutcome.ABORTED),
+        Send(Initialise(FIRST)),
+    )
 
 
 def test_time_runs_from_the_first_write() -> None:
@@ -522,6 +537,9 @@ def test_nothing_ends_before_it_is_drained(is_commit: bool) -> None:
 def test_numbers_left_out_in_tv1_take_a_new_epoch_after_the_end() -> None:
     machine = written(TV1)
     assert machine.abort() == (DropUnsent(),)
-    machine.skipped()
+    machine.harmed()
     machine.drained(101.0)
-    assert answer(machine, 0) == (Ended(Outcome.ABORTED), Send(Initialise(FIRST)))
+    assert answer(machine, 0) == (
+        Ended(TransactionOutcome.ABORTED),
+        Send(Initialise(FIRST)),
+    )

@@ -174,6 +174,10 @@ async def test_markers_wait_for_a_leader() -> None:
         broker.control.write_markers()
         assert broker.control.last_stable_offset(("t", 0)) == 0
         broker.control.resume(1)
+        broker.control.pause(0)  # the coordinator's node
+        await asyncio.sleep(1.0)
+        assert broker.control.last_stable_offset(("t", 0)) == 0
+        broker.control.resume(0)
         await asyncio.sleep(0.1)
         assert broker.control.last_stable_offset(("t", 0)) == 2
         # A topic that is gone needs no marker.

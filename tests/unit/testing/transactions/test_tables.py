@@ -11,6 +11,12 @@ import pytest
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
 from kafkaio.testing import Broker
+from kafkaio.testing.broker.faults import (
+    delay,
+    disconnect_after_write,
+    duplicate,
+    error,
+)
 from tests.unit.testing.broker.calls import (
     Caller,
     batch,
@@ -218,6 +224,12 @@ async def test_partitions_are_added_all_or_none() -> None:
         assert await stranger.add_offsets("g") == 49
         assert await stranger.end(commit=True) == 49
         assert await stranger.write(0) == 49
+        nobody = Speaker(caller, "", bumps=False)
+        nobody.who = tx.who
+        assert await nobody.add(("t", 0)) == [42]
+        assert await nobody.add_offsets("g") == 42
+        assert await nobody.end(commit=True) == 42
+        assert await nobody.write(0, index=2) == 42
 
 
 @pytest.mark.parametrize(("version", "code"), [(3, 48), (10, 48), (11, 120)])
@@ -355,6 +367,19 @@ async def test_a_transaction_that_timed_out(bumps: bool) -> None:
             assert await tx.init(before) == 90
 
 
+async def test_time_outs_are_checked_every_ten_seconds() -> None:
+    async with speaking(bumps=True) as (broker, _caller, tx):
+        await asyncio.sleep(3_601)  # ids are checked for expiry
+        assert await tx.send(0) == 0
+        await asyncio.sleep(59)
+        assert len(broker.control.open_transactions()) == 1
+        await asyncio.sleep(11)
+        assert broker.control.open_transactions() == []
+        assert await tx.end(commit=False) == 0
+        assert await tx.send(0) == 0
+        assert await tx.end(commit=True) == 0
+
+
 async def test_an_old_client_that_timed_out_in_a_new_cluster() -> None:
     async with started(topics={"t": 1}) as (broker, caller):
         tx = Speaker(caller, bumps=False)
@@ -442,17 +467,22 @@ async def test_level_and_version_are_not_compared() -> None:
         assert await tx.end(commit=False) == 0
 
 
-async def test_a_duplicate_of_an_end_commits_the_next_transaction_half_way() -> None:
-    async with speaking(bumps=False) as (_, caller, tx):
+@BOTH
+async def test_an_end_that_is_delivered_again_in_the_next_transaction(
+    bumps: bool,
+) -> None:
+    async with speaking(bumps=bumps) as (broker, caller, tx):
+        broker.faults.on("EndTxn", duplicate(times=1, seconds=1.0))
         assert await tx.send(0) == 0
         assert await tx.end(commit=True) == 0
         await asyncio.sleep(MARKERS)
-        assert await tx.send(1) == 0
-        assert await tx.end(commit=True) == 0  # the late duplicate
+        assert await tx.send(0 if bumps else 1) == 0
+        await asyncio.sleep(1.0 + MARKERS)
+        # In the old protocol it has committed the half of the next transaction.
+        assert await tx.write(1 if bumps else 2) == (0 if bumps else 120)
+        assert await tx.end(commit=False) == (0 if bumps else 48)
         await asyncio.sleep(MARKERS)
-        assert await tx.write(2) == 120
-        assert await tx.end(commit=False) == 48
-        assert await visible(caller) == [b"v", b"v"]
+        assert await visible(caller) == [b"v"] * (1 if bumps else 2)
 
 
 @BOTH
@@ -478,13 +508,6 @@ async def test_offsets_are_pending_until_the_markers(bumps: bool) -> None:
 
 
 async def test_the_faults_act_on_these_apis() -> None:
-    from kafkaio.testing.broker.faults import (
-        delay,
-        disconnect_after_write,
-        duplicate,
-        error,
-    )
-
     async with speaking(bumps=True) as (broker, _caller, tx):
         broker.faults.on("InitProducerId", error(ErrorCode.NOT_COORDINATOR, times=1))
         assert await tx.init() == 16
