@@ -69,3 +69,19 @@ async def test_batches_behind_one_that_failed_do_not_wait_for_their_time(
         assert loop.time() - began < 5
         async with producer.transaction() as tx:
             await tx.send("t", b"second")
+
+
+@BOTH
+async def test_deliveries_behind_one_that_failed_end_inside_the_block(
+    level: int,
+) -> None:
+    async with transactional(level) as (broker, producer):
+        loop = asyncio.get_running_loop()
+        broker.faults.on("Produce", error(ErrorCode.INVALID_RECORD, times=1))
+        tx = producer.transaction()
+        await tx.begin()
+        deliveries = [await tx.enqueue("t", b"%d" % i) for i in range(5)]
+        results = await asyncio.gather(*deliveries, return_exceptions=True)
+        assert all(isinstance(result, KafkaError) for result in results)
+        assert loop.time() < 5
+        await tx.abort()
