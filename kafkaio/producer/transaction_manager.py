@@ -569,8 +569,11 @@ class TransactionManager:
         if self._first_sent_at is not None:
             self._machine.first_answered(now() - self._first_sent_at)
             self._first_sent_at = None
-        if self._machine.state is State.ABORTING and not self._accumulator.is_drained:
-            self._drop_unsent()  # what was refused need not be sent again
+        has_left = not self._accumulator.is_drained or self._identity.has_gap
+        if has_left and self._machine.state in {State.DOOMED, State.ABORTING}:
+            # What was refused in the meantime is not sent again, and what follows a
+            # gap in the sequence cannot be.
+            self._drop_unsent()
         self._look()
 
     def failed(self, error: Exception, *, harm: Harm) -> None:
@@ -663,6 +666,10 @@ class TransactionManager:
             error = self._aborted(run)
         else:
             error = ClosedError("the producer has no open transaction")
+
+        if self._identity.has_gap:
+            self._identity.has_gap = False
+            self._machine.harmed()
 
         def not_sent(batch: ProduceBatch | None) -> Exception:
             if batch is not None and batch.identity is not None:
