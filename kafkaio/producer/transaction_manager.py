@@ -929,7 +929,10 @@ class TransactionManager:
                 return  # the producer is over
             if isinstance(answer, Exception):
                 self._start(partial(self._end, request, is_sent=True), "EndTxn")
-            elif reaction(ApiKey.END_TXN, answer.error_code).retry:
+            elif (
+                reaction(ApiKey.END_TXN, answer.error_code).retry
+                or answer.error_code in _FENCING  # perhaps it came too early
+            ):
                 self._start(partial(self._end, request, is_sent=False), "EndTxn")
             else:
                 self._end_answered(request, answer)

@@ -275,9 +275,7 @@ async def test_aborted_and_the_producer_lives(
 ) -> None:
     async with world(level) as there, there.producer() as producer:
         await begin_anew(there, producer)
-        # EndTxn is asked twice: by the quick way, and by the one that can repeat it.
-        times = 2 if api == "EndTxn" else 1
-        there.broker.faults.on(api, error(code, times=times))
+        there.broker.faults.on(api, error(code, times=1))
         inits = there.count(ApiKey.INIT_PRODUCER_ID)
         tx = producer.transaction()
         with pytest.raises(KafkaError) as raised:  # noqa: PT012
