@@ -126,7 +126,7 @@ def transactional(request: pytest.FixtureRequest) -> Kafka:
 
 @pytest.fixture
 def switchable(_leveled: tuple[Kafka, Callable[[int], None]]) -> Iterator[Kafka]:
-    """A Kafka whose level of ``transaction.version`` the test changes; it begins at 1."""
+    """A Kafka at level 1 of ``transaction.version``, for a test that changes it."""
     kafka, choose = _leveled
     choose(1)
     yield kafka

@@ -247,7 +247,7 @@ class _Link:
     async def _answer(self, frame: bytes) -> bool:
         awaited = self._awaited[0]
         rule = awaited.rule
-        if rule is not None:
+        if rule is not None and rule.what != "hold-request":
             rule.tell()
             if rule.what == "lose":
                 self.cut()
