@@ -19,8 +19,12 @@ from kafkaio._machines.transaction import TransactionMachine
 from kafkaio.consumer.transactions import JoinedTransaction
 from kafkaio.producer.transaction import Transaction
 from kafkaio.producer.transaction_manager import TransactionManager
+from tests.sim.scenario import exactly_once
+from tests.sim.world import run
 
-__all__ = ["MUTANTS", "Mutant"]
+__all__ = ["MUTANTS", "Mutant", "find"]
+
+_HOUR: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,3 +244,26 @@ MUTANTS: Final = (
         "pass",
     ),
 )
+
+
+def find(mutant: Mutant, seed: int, hours: float) -> tuple[str, float, int]:
+    """Simulate with a bug until a law is broken.
+
+    Args:
+        mutant: the bug.
+        seed: the first seed.
+        hours: the most simulated hours.
+
+    Returns:
+        The law, "" for none; the simulated seconds it took; and the last seed.
+    """
+    spent = 0.0
+    with mutant.planted():
+        while True:
+            outcome = run(exactly_once(seed))
+            spent += outcome.seconds
+            if outcome.violations:
+                return outcome.violations[0].law, spent, seed
+            if spent > hours * _HOUR:
+                return "", spent, seed
+            seed += 1
