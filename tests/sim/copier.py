@@ -246,7 +246,9 @@ class _Process:
         mine = numbers(partitions)
         self._environment.say(f"{self.life.name} revoked {mine}")
         # Who is cancelled, or closes the consumer, waits for an abort a second only.
-        is_closing = self.scope.cancel_called or self.leaving.is_set() or self.life.is_closing
+        is_closing = (
+            self.scope.cancel_called or self.leaving.is_set() or self.life.is_closing
+        )
         is_open = not is_closing and self._environment.is_open(self.life.name)
         self._checker.revoked(self.life, mine, is_open=is_open)
 
