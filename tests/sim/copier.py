@@ -39,7 +39,7 @@ from tests.sim.members import HEARTBEAT_SECONDS, OF_PROTOCOL
 from tests.sim.scenario import COPIES, Scenario
 from tests.sim.user import GROUP, TOPIC, background, numbers
 
-__all__ = ["TIMEOUT", "CopyEnvironment", "Copier"]
+__all__ = ["TIMEOUT", "Copier", "CopyEnvironment"]
 
 #: ``transaction_timeout_ms``, in seconds.
 TIMEOUT: Final = 20.0

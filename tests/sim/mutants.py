@@ -67,8 +67,8 @@ class Mutant:
             raise ValueError(f"{self.name}: {self.old!r} is not there once")
         scope = dict(vars(sys.modules[function.__module__]))
         code = compile(source.replace(self.old, self.new), self.name, "exec")
-        exec("from __future__ import annotations", scope)  # noqa: S102
-        exec(code, scope)  # noqa: S102
+        exec("from __future__ import annotations", scope)
+        exec(code, scope)
         setattr(self.owner, self.function, wrapper(scope[function.__name__]))
         try:
             yield

@@ -110,10 +110,16 @@ class Requests:
         found = self._clients.get(client)
         return found is not None and found.is_open and not found.is_fenced
 
-    def may_fence_itself(self, client: str) -> bool:
-        """Whether an InitProducerId of a client had no answer: it may be served late."""
-        found = self._clients.get(client)
-        return found is not None and len(found.initialising) > 0
+    def may_be_initialised_late(self, client: str) -> bool:
+        """Whether an InitProducerId of a client's id has no answer.
+
+        It may be served late, and fences whoever has the id by then.
+        """
+        found = self._clients.get(client, _Client())
+        return any(
+            one.initialising and one.transactional_id == found.transactional_id
+            for one in self._clients.values()
+        )
 
     def has_spoken_old(self, client: str) -> bool:
         """Whether a client has used the protocol in which a time-out fences."""
@@ -129,7 +135,7 @@ class Requests:
     # ---- requests ----------------------------------------------------------------
 
     def wrote(self, wire: Wire, frame: bytes) -> str:
-        """Look at a request; return the name of its API if it is watched, or ""."""
+        """Look at a request; return the name of its API, "" if it is not watched."""
         name = _NAMES.get(int.from_bytes(frame[:2], "big"), "")
         if not name:
             return ""
