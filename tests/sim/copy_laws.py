@@ -121,7 +121,7 @@ class CopyChecker:
         self._replays = replays
         self._seen = [0] * len(replays)
         self._decided = [0] * len(replays)
-        # Of each place that was committed: the transaction; of each key: the last place.
+        # Of each committed place: the transaction; of each key: the last place.
         self._copied: dict[Place, int] = {}
         # The same, also where an open transaction still hides it from readers.
         self._done: dict[Place, int] = {}

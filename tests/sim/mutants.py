@@ -98,11 +98,11 @@ MUTANTS: Final = (
         old="effects = self._identified(identity)",
         new="effects = self._identified(end.identity)",
     ),
-    _machine(
-        name="an unanswered EndTxn turns into an abort",
-        function="_can_ask_again",
-        old="if code == ErrorCode.INVALID_TXN_STATE:",
-        new="if True:",
+    _manager(
+        name="an EndTxn without an answer is repeated as an abort",
+        function="_end_request",
+        old="committed=request.is_commit",
+        new="committed=request.is_commit and not self._machine.is_end_uncertain",
     ),
     _machine(
         name="a doomed transaction is committed",
@@ -123,13 +123,7 @@ MUTANTS: Final = (
         new="if self._adds:\n        return (*adopted, Admit(None))",
     ),
     _machine(
-        name="records may be sent while EndTxn is",
-        function="_end",
-        old="Admit(_NOWHERE),\n        *self._send",
-        new="*self._send",
-    ),
-    _machine(
-        name="a partition counts as added as soon as it is wanted",
+        name="a refused addition does not doom the transaction",
         function="not_added",
         old="return (*started, *self.doom(now, error))",
         new="return started",

@@ -230,8 +230,16 @@ _SECONDS: Final[Mapping[Kind, tuple[float, float]]] = {
 #: The same for what transactions need besides.
 _OF_TRANSACTIONS: Final[Mapping[str, tuple[ErrorCode, ...]]] = {
     "InitProducerId": (*_RELOADING, ErrorCode.CONCURRENT_TRANSACTIONS),
-    "AddPartitionsToTxn": (*_RELOADING, ErrorCode.CONCURRENT_TRANSACTIONS),
-    "AddOffsetsToTxn": (*_RELOADING, ErrorCode.CONCURRENT_TRANSACTIONS),
+    "AddPartitionsToTxn": (
+        *_RELOADING,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.TRANSACTION_ABORTABLE,
+    ),
+    "AddOffsetsToTxn": (
+        *_RELOADING,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.TRANSACTION_ABORTABLE,
+    ),
     "TxnOffsetCommit": (
         *_RELOADING,
         ErrorCode.ILLEGAL_GENERATION,
