@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tests.sim.mutants import MUTANTS, find
 from tests.sim.report import simulate, simulate_all
 from tests.sim.scenario import Scenario, exactly_once, rebalancing
 from tests.sim.shrink import shrink
@@ -48,6 +49,12 @@ def _arguments(arguments: Sequence[str] | None) -> Namespace:
     add("--fault-every", type=float, help="seconds")
     add("--group-protocol", choices=("classic", "eager", "consumer"))
     add("--jobs", type=int, default=1, help="the number of processes")
+    add(
+        "--mutants",
+        action="store_true",
+        help="plant bugs of transactions, and find each within an hour",
+    )
+    add("--mutant", default="", help="plant only those with this in their names")
     add("--no-shrink", action="store_true", help="show a failing schedule as drawn")
     add("--verbose", action="store_true", help="report every run")
     asked = parser.parse_args(arguments)
@@ -80,6 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         1 if a law was broken, else 0.
     """
     asked = _arguments(arguments)
+    if asked.mutants:
+        return _find_mutants(asked.mutant, asked.seed, asked.hours or 1.0)
 
     def tell(outcome: Outcome) -> None:
         if asked.verbose:
@@ -108,6 +117,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _tell_failure(report.failure if asked.no_shrink else shrink(report.failure))
     print(f"\nagain: {_again(asked.scenario, failed)}")
     return 1
+
+
+def _find_mutants(part: str, seed: int, hours: float) -> int:
+    missed = 0
+    for mutant in MUTANTS:
+        if part in mutant.name:
+            law, spent, of_seed = find(mutant, seed, hours)
+            missed += not law
+            print(f"{mutant.name:60} {law or 'NOT FOUND':28} {spent / 60:5.1f} min")
+            print(f"{'':60} seed {of_seed}", flush=True)
+    print(f"not found: {missed}")
+    return 1 if missed else 0
 
 
 def _again(name: str, scenario: Scenario) -> str:

@@ -39,7 +39,7 @@ from tests.sim.members import HEARTBEAT_SECONDS, OF_PROTOCOL
 from tests.sim.scenario import COPIES, Scenario
 from tests.sim.user import GROUP, TOPIC, background, numbers
 
-__all__ = ["TIMEOUT", "CopyEnvironment", "Copier"]
+__all__ = ["TIMEOUT", "Copier", "CopyEnvironment"]
 
 #: ``transaction_timeout_ms``, in seconds.
 TIMEOUT: Final = 20.0
@@ -128,7 +128,6 @@ class _Process:
         self._work = work
         self._entry: Copied | None = None
         self._tx: Transaction | None = None
-        self._is_out = False
         self.leaving = anyio.Event()
         self.over = anyio.Event()
         self._reading: anyio.CancelScope | None = None
@@ -157,23 +156,29 @@ class _Process:
                 await consumer.start()
                 await self._copy(name, consumer, producer)
                 await consumer.close()
+                life.is_closing = True
                 await producer.close()
                 in_order = True
             except KafkaError as error:
                 self._raised(error)
             finally:
-                self._is_out = True
+                life.is_closing = True
                 life.to_be_revoked = tuple
                 if not in_order:
-                    # A cancelled task may still close, unless it is cancelled again.
-                    with anyio.CancelScope(shield=self._rng.random() < 1 / 2):
-                        await consumer.close(1.0)
-                    with anyio.CancelScope(shield=self._rng.random() < 1 / 2):
-                        await producer.close(1.0)
+                    await self._close(consumer, producer)
         life.to_be_revoked = tuple
         life.is_over = True
         say(f"{life.name} ended, in order: {in_order}")
         self.over.set()
+
+    async def _close(self, consumer: Consumer, producer: Producer) -> None:
+        """Close both; a cancelled task may do so, unless it is cancelled again."""
+        try:
+            with anyio.CancelScope(shield=self._rng.random() < 1 / 2):
+                await consumer.close(1.0)
+        finally:
+            with anyio.CancelScope(shield=self._rng.random() < 1 / 2):
+                await producer.close(1.0)
 
     async def _copy(self, name: str, consumer: Consumer, producer: Producer) -> None:
         copy = {"exactly once": self._loop, "run": self._run, "by hand": self._by_hand}
@@ -241,7 +246,9 @@ class _Process:
         mine = numbers(partitions)
         self._environment.say(f"{self.life.name} revoked {mine}")
         # Who is cancelled, or closes the consumer, waits for an abort a second only.
-        is_closing = self.scope.cancel_called or self.leaving.is_set() or self._is_out
+        is_closing = (
+            self.scope.cancel_called or self.leaving.is_set() or self.life.is_closing
+        )
         is_open = not is_closing and self._environment.is_open(self.life.name)
         self._checker.revoked(self.life, mine, is_open=is_open)
 

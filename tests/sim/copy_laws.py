@@ -45,6 +45,7 @@ class Life:
         transactional_id: of its producer; earlier lives of the id are fenced.
         number: its number among the lives of the transactional id.
         is_fenced_out: whether a later life of the id has begun.
+        is_closing: whether its producer is being closed, or will be at once.
         is_over: whether its process has ended.
         to_be_revoked: the partitions whose revocation is requested.
         asked: when the revocation of each was requested.
@@ -55,6 +56,7 @@ class Life:
     transactional_id: str
     number: int
     is_fenced_out: bool = False
+    is_closing: bool = False
     is_over: bool = False
     to_be_revoked: Callable[[], Collection[int]] = tuple
     asked: dict[int, float] = field(default_factory=dict)
@@ -119,8 +121,10 @@ class CopyChecker:
         self._replays = replays
         self._seen = [0] * len(replays)
         self._decided = [0] * len(replays)
-        # Of each place that was committed: the transaction; of each key: the last place.
+        # Of each committed place: the transaction; of each key: the last place.
         self._copied: dict[Place, int] = {}
+        # The same, also where an open transaction still hides it from readers.
+        self._done: dict[Place, int] = {}
         self._last: dict[bytes, tuple[int, int]] = {}
         self._prefix: dict[int, int] = {}
         self.transactions: list[Copied] = []
@@ -163,7 +167,7 @@ class CopyChecker:
             entry.outcome = await outcome
         except OutcomeUnknown:
             entry.is_unknown = True
-            if not entry.life.is_over and not entry.life.is_fenced_out:
+            if not entry.life.is_closing and not entry.life.is_fenced_out:
                 self.break_law("outcome not known", f"{_name(entry)}")
 
     def initialised(self, life: Life) -> None:
@@ -241,7 +245,9 @@ class CopyChecker:
         decided = list(replay.decided.items())[self._decided[partition] :]
         self._decided[partition] = len(replay.decided)
         for value, is_commit in decided:
-            _, _, number = _parse(value)
+            _, place, number = _parse(value)
+            if is_commit:
+                self._done[place] = number
             entry = self.transactions[number]
             before = self._verdicts.setdefault(number, is_commit)
             if before is not is_commit:
@@ -256,7 +262,7 @@ class CopyChecker:
     def _check_offsets(self) -> None:
         """Committed offsets and committed output agree."""
         copied: dict[int, int] = {}
-        for partition, offset in self._copied:
+        for partition, offset in self._done:
             copied[partition] = max(copied.get(partition, 0), offset + 1)
         for partition in range(len(self._inputs())):
             at = max(0, self._committed(partition))
@@ -268,7 +274,7 @@ class CopyChecker:
                 )
             start = self._prefix.get(partition, 0)
             for offset in range(start, at):
-                if (partition, offset) not in self._copied:
+                if (partition, offset) not in self._done:
                     self.break_law("lost", f"record {offset} of partition {partition}")
             self._prefix[partition] = at
 
@@ -279,7 +285,7 @@ class CopyChecker:
                 continue
             for value in entry.values:
                 _, place, number = _parse(value)
-                if self._copied.get(place) != number:
+                if self._done.get(place) != number:
                     self.break_law("half committed", f"{_name(entry)}: no {place}")
             entry.values.clear()
 

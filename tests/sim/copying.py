@@ -149,11 +149,11 @@ class CopyPlay:
     def may_be_fenced(self, client: str) -> bool:
         """Whether a client may be fenced without another one of its id.
 
-        The coordinator's time-out does that in the older protocol, and an InitProducerId
-        of its own that is served late.
+        The coordinator's time-out does that in the older protocol, and so does an
+        InitProducerId that is served late.
         """
         found = self._requests
-        return found.has_spoken_old(client) or found.may_fence_itself(client)
+        return found.has_spoken_old(client) or found.may_be_initialised_late(client)
 
     # ---- what is noticed -----------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""A producer and a consumer group: what happens in a run, and what it is checked for."""
+"""A producer and a consumer group: what happens in a run, and its checks."""
 
 from __future__ import annotations
 

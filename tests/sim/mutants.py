@@ -19,8 +19,12 @@ from kafkaio._machines.transaction import TransactionMachine
 from kafkaio.consumer.transactions import JoinedTransaction
 from kafkaio.producer.transaction import Transaction
 from kafkaio.producer.transaction_manager import TransactionManager
+from tests.sim.scenario import exactly_once
+from tests.sim.world import run
 
-__all__ = ["MUTANTS", "Mutant"]
+__all__ = ["MUTANTS", "Mutant", "find"]
+
+_HOUR: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +67,8 @@ class Mutant:
             raise ValueError(f"{self.name}: {self.old!r} is not there once")
         scope = dict(vars(sys.modules[function.__module__]))
         code = compile(source.replace(self.old, self.new), self.name, "exec")
-        exec("from __future__ import annotations", scope)  # noqa: S102
-        exec(code, scope)  # noqa: S102
+        exec("from __future__ import annotations", scope)
+        exec(code, scope)
         setattr(self.owner, self.function, wrapper(scope[function.__name__]))
         try:
             yield
@@ -94,11 +98,11 @@ MUTANTS: Final = (
         old="effects = self._identified(identity)",
         new="effects = self._identified(end.identity)",
     ),
-    _machine(
-        name="an unanswered EndTxn turns into an abort",
-        function="_can_ask_again",
-        old="if code == ErrorCode.INVALID_TXN_STATE:",
-        new="if True:",
+    _manager(
+        name="an EndTxn without an answer is repeated as an abort",
+        function="_end_request",
+        old="committed=request.is_commit",
+        new="committed=request.is_commit and not self._machine.is_end_uncertain",
     ),
     _machine(
         name="a doomed transaction is committed",
@@ -119,13 +123,7 @@ MUTANTS: Final = (
         new="if self._adds:\n        return (*adopted, Admit(None))",
     ),
     _machine(
-        name="records may be sent while EndTxn is",
-        function="_end",
-        old="Admit(_NOWHERE),\n        *self._send",
-        new="*self._send",
-    ),
-    _machine(
-        name="a partition counts as added as soon as it is wanted",
+        name="a refused addition does not doom the transaction",
         function="not_added",
         old="return (*started, *self.doom(now, error))",
         new="return started",
@@ -240,3 +238,26 @@ MUTANTS: Final = (
         "pass",
     ),
 )
+
+
+def find(mutant: Mutant, seed: int, hours: float) -> tuple[str, float, int]:
+    """Simulate with a bug until a law is broken.
+
+    Args:
+        mutant: the bug.
+        seed: the first seed.
+        hours: the most simulated hours.
+
+    Returns:
+        The law, "" for none; the simulated seconds it took; and the last seed.
+    """
+    spent = 0.0
+    with mutant.planted():
+        while True:
+            outcome = run(exactly_once(seed))
+            spent += outcome.seconds
+            if outcome.violations:
+                return outcome.violations[0].law, spent, seed
+            if spent > hours * _HOUR:
+                return "", spent, seed
+            seed += 1

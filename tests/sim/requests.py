@@ -2,6 +2,8 @@
 
 - EndTxn never leaves while a batch of its transaction is on the wire.
 - There is one verdict for a transaction, but for the abort after a refused commit.
+- In the older protocol, no batch leaves before its partition was added; and after an
+  EndTxn without an answer the epoch changes before the next transaction.
 - InitProducerId with an identity never leaves while the transaction is open, or after
   the producer was told that it is fenced.
 - Nothing is asked again and again, while the answer is "another transaction is being
@@ -81,6 +83,11 @@ class _Client:
     refused: set[Identity] = field(default_factory=set)
     ended: set[Identity] = field(default_factory=set)
     produced: dict[tuple[int, int], tuple[Wire, Identity]] = field(default_factory=dict)
+    # Of the older protocol: the partitions in the transaction, EndTxn without an
+    # answer, and the identities under which no other transaction may begin.
+    added: set[tuple[str, int]] = field(default_factory=set)
+    ends: dict[tuple[int, int], Identity] = field(default_factory=dict)
+    spent: set[Identity] = field(default_factory=set)
     # InitProducerId without an answer.
     initialising: set[tuple[int, int]] = field(default_factory=set)
     # By API: since when every answer says that another transaction is being ended.
@@ -110,10 +117,16 @@ class Requests:
         found = self._clients.get(client)
         return found is not None and found.is_open and not found.is_fenced
 
-    def may_fence_itself(self, client: str) -> bool:
-        """Whether an InitProducerId of a client had no answer: it may be served late."""
-        found = self._clients.get(client)
-        return found is not None and len(found.initialising) > 0
+    def may_be_initialised_late(self, client: str) -> bool:
+        """Whether an InitProducerId of a client's id has no answer.
+
+        It may be served late, and fences whoever has the id by then.
+        """
+        found = self._clients.get(client, _Client())
+        return any(
+            one.initialising and one.transactional_id == found.transactional_id
+            for one in self._clients.values()
+        )
 
     def has_spoken_old(self, client: str) -> bool:
         """Whether a client has used the protocol in which a time-out fences."""
@@ -129,7 +142,7 @@ class Requests:
     # ---- requests ----------------------------------------------------------------
 
     def wrote(self, wire: Wire, frame: bytes) -> str:
-        """Look at a request; return the name of its API if it is watched, or ""."""
+        """Look at a request; return the name of its API, "" if it is not watched."""
         name = _NAMES.get(int.from_bytes(frame[:2], "big"), "")
         if not name:
             return ""
@@ -138,35 +151,79 @@ class Requests:
         self._wires[id(wire)] = wire  # so that its id is not used again
         what = id(wire), header.correlation_id
         version = header.request_api_version
+        if isinstance(request, ProduceRequest | InitProducerIdRequest) and (
+            request.transactional_id is None
+        ):
+            return ""
+        self._note(wire, what, request, version)
+        self._asked[what] = request, version
+        return name
+
+    def _note(
+        self,
+        wire: Wire,
+        what: tuple[int, int],
+        request: Request[Response],
+        version: int,
+    ) -> None:
+        client = self._clients[wire.client]
         match request:
             case ProduceRequest():
-                if request.transactional_id is None:
-                    return ""
                 client.is_open = True
-                client.has_spoken_old |= version < _PRODUCE_TV2
+                if version < _PRODUCE_TV2:
+                    client.has_spoken_old = True
+                    self._check_added(wire.client, client, request)
                 client.produced[what] = wire, _identity_of(request)
             case AddPartitionsToTxnRequest() | AddOffsetsToTxnRequest():
+                self._check_spent(wire.client, client, request)
                 client.is_open = True
                 client.has_spoken_old = True
             case TxnOffsetCommitRequest():
                 client.is_open = True
             case EndTxnRequest():
-                self._ends(wire.client, client, request, version)
+                self._ends(wire.client, what, client, request, version)
             case InitProducerIdRequest():
-                if request.transactional_id is None:
-                    return ""
                 client.initialising.add(what)
-                client.transactional_id = request.transactional_id
+                client.transactional_id = request.transactional_id or ""
                 self._initialises(wire.client, client, request)
-        self._asked[what] = request, version
-        return name
+
+    def _check_added(self, name: str, client: _Client, request: ProduceRequest) -> None:
+        for topic in request.topic_data:
+            for part in topic.partition_data:
+                if (topic.name, part.index) not in client.added:
+                    what = f"{name}: {topic.name}-{part.index}"
+                    self._violated("produced before it was added", what)
+
+    def _check_spent(
+        self,
+        name: str,
+        client: _Client,
+        request: AddPartitionsToTxnRequest | AddOffsetsToTxnRequest,
+    ) -> None:
+        if isinstance(request, AddOffsetsToTxnRequest):
+            identity = request.producer_id, request.producer_epoch
+        else:
+            identity = (
+                request.v3_and_below_producer_id,
+                request.v3_and_below_producer_epoch,
+            )
+        if not client.is_open and identity in client.spent:
+            self._violated("no bump after a lost end", f"{name}: {identity}")
 
     def _ends(
-        self, name: str, client: _Client, request: EndTxnRequest, version: int
+        self,
+        name: str,
+        what: tuple[int, int],
+        client: _Client,
+        request: EndTxnRequest,
+        version: int,
     ) -> None:
         identity = request.producer_id, request.producer_epoch
         if version < _END_TV2:
             client.has_spoken_old = True
+            if identity in client.ends.values():
+                client.spent.add(identity)
+            client.ends[what] = identity
         for key, (wire, of) in list(client.produced.items()):
             if not wire.is_open:
                 del client.produced[key]
@@ -201,11 +258,18 @@ class Requests:
         client = self._clients[wire.client]
         client.produced.pop(what, None)
         client.initialising.discard(what)
+        client.ends.pop(what, None)
         kind = _RESPONSES[type(request).API_KEY]
         codes = _codes_of(decode_response(kind, version, frame))
         self._note_busy(client, _NAMES[ApiKey(type(request).API_KEY)], codes)
         if not isinstance(request, ProduceRequest | TxnOffsetCommitRequest):
             client.is_fenced |= any(code in _FENCED for code in codes)
+        if isinstance(request, AddPartitionsToTxnRequest) and not any(codes):
+            client.added |= {
+                (topic.name, index)
+                for topic in request.v3_and_below_topics
+                for index in topic.partitions
+            }
         if isinstance(request, EndTxnRequest):
             self._ended(client, request, version, codes[0])
 
@@ -219,6 +283,7 @@ class Requests:
             # An abort of what never reached the coordinator ends it, too.
             if not request.committed:
                 client.is_open = False
+                client.added.clear()
         if code:
             return
         if version >= _END_TV2:
@@ -229,6 +294,7 @@ class Requests:
             client.verdicts.pop(identity, None)
             client.refused.discard(identity)
         client.is_open = False
+        client.added.clear()
 
     def _note_busy(self, client: _Client, name: str, codes: Sequence[int]) -> None:
         if ErrorCode.CONCURRENT_TRANSACTIONS in codes:

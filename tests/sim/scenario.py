@@ -230,8 +230,16 @@ _SECONDS: Final[Mapping[Kind, tuple[float, float]]] = {
 #: The same for what transactions need besides.
 _OF_TRANSACTIONS: Final[Mapping[str, tuple[ErrorCode, ...]]] = {
     "InitProducerId": (*_RELOADING, ErrorCode.CONCURRENT_TRANSACTIONS),
-    "AddPartitionsToTxn": (*_RELOADING, ErrorCode.CONCURRENT_TRANSACTIONS),
-    "AddOffsetsToTxn": (*_RELOADING, ErrorCode.CONCURRENT_TRANSACTIONS),
+    "AddPartitionsToTxn": (
+        *_RELOADING,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.TRANSACTION_ABORTABLE,
+    ),
+    "AddOffsetsToTxn": (
+        *_RELOADING,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.TRANSACTION_ABORTABLE,
+    ),
     "TxnOffsetCommit": (
         *_RELOADING,
         ErrorCode.ILLEGAL_GENERATION,
@@ -239,7 +247,7 @@ _OF_TRANSACTIONS: Final[Mapping[str, tuple[ErrorCode, ...]]] = {
     ),
     "EndTxn": (*_RELOADING, ErrorCode.CONCURRENT_TRANSACTIONS),
 }
-#: At which request a process is frozen: before it leaves, or with its answer on the way.
+#: At which request a process is frozen: before it leaves, or while it is answered.
 ZOMBIE_STEPS: Final = (
     "InitProducerId",
     "AddPartitionsToTxn",
@@ -250,7 +258,7 @@ ZOMBIE_STEPS: Final = (
 )
 #: What goes wrong for members that copy.
 _OF_COPIES: Final[Mapping[Kind, int]] = {
-    **{kind: weight for kind, weight in _WEIGHTS.items() if kind not in {Kind.SEEK}},
+    **{kind: weight for kind, weight in _WEIGHTS.items() if kind is not Kind.SEEK},
     Kind.JOIN: 6,
     Kind.LEAVE: 6,
     Kind.FREEZE: 3,
