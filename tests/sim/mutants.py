@@ -100,9 +100,10 @@ MUTANTS: Final = (
     ),
     _manager(
         name="an EndTxn without an answer is repeated as an abort",
-        function="_end_request",
-        old="committed=request.is_commit",
-        new="committed=request.is_commit and not self._machine.is_end_uncertain",
+        function="_end",
+        old="self._end_request(request)",
+        new="self._end_request(End(request.identity, request.protocol,"
+        " request.is_commit and not is_sent))",
     ),
     _machine(
         name="a doomed transaction is committed",

@@ -147,7 +147,7 @@ class Requests:
         if not name:
             return ""
         header, request = decode_request(frame)
-        client = self._clients.setdefault(wire.client, _Client())
+        self._clients.setdefault(wire.client, _Client())
         self._wires[id(wire)] = wire  # so that its id is not used again
         what = id(wire), header.correlation_id
         version = header.request_api_version
