@@ -302,7 +302,7 @@ def _aborted(error: BrokerError) -> TransactionAborted:
     aborted = TransactionAborted(
         f"{error}: the coordinator has aborted the transaction, because its time ran "
         "out, or for another producer with this transactional id",
-        reason="refused by a leader",
+        reason="timed out or fenced",
     )
     aborted.__cause__ = error
     return aborted

@@ -700,6 +700,9 @@ class TransactionManager:
         if run.cause is None and outcome is not TransactionOutcome.COMMITTED:
             run.cause = self._machine.cause
             run.reason = run.reason or _reason_of(run.cause)
+        if _is_in_doubt(run.cause) and self._machine.state is not State.FENCED:
+            # The abort was accepted, so no other producer has the id.
+            run.reason = "timed out"
         consumer = run.consumer
         if outcome is TransactionOutcome.COMMITTED:
             for offsets in run.offsets:
@@ -1198,7 +1201,7 @@ class TransactionManager:
             await attempts.pause(error)
         if found == ErrorCode.INVALID_PRODUCER_EPOCH:
             # A time-out, or another producer: the end of the transaction tells which.
-            aborted = TransactionAborted(str(error), reason="refused by a leader")
+            aborted = TransactionAborted(str(error), reason="timed out or fenced")
             aborted.__cause__ = error
             raise aborted
         if reaction(ApiKey.TXN_OFFSET_COMMIT, found).step is Step.FATAL:
@@ -1348,6 +1351,12 @@ def _reason_of(error: KafkaError | None) -> str:
     # that it has aborted by itself.
     code = getattr(error, "code", None)
     return "timed out" if code == ErrorCode.INVALID_TXN_STATE else "refused"
+
+
+def _is_in_doubt(error: KafkaError | None) -> bool:
+    # A leader, or a group's coordinator, has refused the epoch.
+    cause = None if error is None else error.__cause__
+    return getattr(cause, "code", None) == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 def _wrapped(error: Exception) -> KafkaError:

@@ -394,8 +394,11 @@ class ClassicGroup:
             instance_id: None for none.
             generation: -1 for none.
             is_strict: whether a member and its generation have to be named together,
-                as since Kafka 3; before, each is checked only if it is named.
+                as since Kafka 3; before, each is checked only if it is named, and the
+                instance id never.
         """
+        if not is_strict:
+            instance_id = None
         names_member = bool(member_id) or instance_id is not None
         if not names_member and generation < 0:
             return ErrorCode.NONE
