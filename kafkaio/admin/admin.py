@@ -508,7 +508,7 @@ class Admin(Closeable):
         """End the producers of transactional ids, and abort what they have open.
 
         Each id gets a new epoch, as if another producer had started with it: the one
-        that has it now is `kafkaio.Fenced` with its next request. When the call
+        that has it now is ``Fenced`` with its next request. When the call
         returns, an open transaction was aborted. An id that is unknown is created.
 
         The call's timeout becomes the transaction timeout of the ids, until a producer

@@ -36,7 +36,7 @@ __all__ = [
 
 
 class DeliveriesFailed(ExceptionGroup[Exception]):
-    """Some of the records of one `send_many` or `send_table` failed.
+    """Some records of one ``send_many`` or ``send_table`` failed.
 
     As an exception group it holds each error once, also if several records failed with
     it; ``except*`` works on it.

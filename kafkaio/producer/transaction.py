@@ -397,7 +397,7 @@ class Transaction:
 
         Args:
             consumer: a consumer of the group, with ``enable_auto_commit=False``; or,
-                for a group without members, its `kafkaio.GroupMetadata`.
+                for a group without members, its ``GroupMetadata``.
             what: what `Consumer.commit` takes: partitions, a record, a batch, or a
                 mapping of partitions to offsets; None for all that was handed out. With
                 a `GroupMetadata`, the mapping.

@@ -8,9 +8,16 @@ life of the same id runs, and the frozen one is thawed later: a zombie.
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Mapping,
+    Sequence,
+)
 from itertools import count
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
@@ -87,7 +94,7 @@ class CopyEnvironment(Protocol):
     def vanished(self, client: str) -> None:
         """A process has crashed: nothing it sent later reaches the cluster."""
 
-    def in_background(self, step: Callable[[], Awaitable[None]]) -> None:
+    def in_background(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run something that outlives the process."""
 
     def age(self, transactional_id: str) -> None:
@@ -273,7 +280,7 @@ class _Process:
         if self._rng.random() < _SOMETIMES:
             await tx.send(COPIES, value, key=key)
         else:
-            await tx.enqueue(COPIES, value, key=key)
+            _ = await tx.enqueue(COPIES, value, key=key)
         entry.values.append(value)
 
     async def _send_all(self, tx: Transaction, records: Sequence[Record]) -> None:
@@ -307,8 +314,9 @@ class _Process:
 
     async def _by_hand(self, consumer: Consumer, producer: Producer) -> None:
         while True:
+            tx = producer.transaction(consumer)
             try:
-                async with producer.transaction(consumer) as tx:
+                async with tx:
                     await self._one_by_hand(consumer, tx)
             except _ABORTS as error:
                 self._environment.say(f"{self.life.name}: {error!r}"[:200])

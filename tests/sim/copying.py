@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -127,7 +127,7 @@ class CopyPlay:
         """A process has crashed: nothing it sent later reaches the cluster."""
         self._stage.vanished(client)
 
-    def in_background(self, step: Callable[[], Awaitable[None]]) -> None:
+    def in_background(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run something that outlives the process."""
         assert self._tasks is not None
         self._tasks.start_soon(step)
@@ -303,7 +303,10 @@ class CopyPlay:
         """Wait until every process has ended, and every outcome is known."""
         deadline = self._stage.now() + SETTLE_SECONDS / 2
         found = self.checker
-        while any(not one.is_over for one in (*found.lives, *found.transactions)):
+        while not (
+            all(life.is_over for life in found.lives)
+            and all(entry.is_over for entry in found.transactions)
+        ):
             if self._stage.now() > deadline:
                 found.check_end()
                 break

@@ -51,12 +51,13 @@ class Replay:
                 records = batch.decode(name, index, self._next)
                 pid = batch.producer_id
                 if batch.is_control:
-                    is_commit = records[0].key[3] == _COMMIT
-                    for values, verdict in self._open.pop(pid, ()):
-                        verdict.append(is_commit)
+                    is_commit = (records[0].key or bytes(4))[3] == _COMMIT
+                    for values, told in self._open.pop(pid, ()):
+                        told.append(is_commit)
                         self.decided.update(dict.fromkeys(values, is_commit))
                 elif batch.is_transactional:
-                    entry = ([record.value or b"" for record in records], [])
+                    verdict: list[bool] = []
+                    entry = ([record.value or b"" for record in records], verdict)
                     self._open.setdefault(pid, []).append(entry)
                     self._batches.append(entry)
                 else:

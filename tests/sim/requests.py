@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -46,7 +46,7 @@ from tests.sim.network import Wire
 
 __all__ = ["Requests"]
 
-_NAMES: Final = {
+_NAMES: Final[Mapping[int, str]] = {
     ApiKey.PRODUCE: "Produce",
     ApiKey.INIT_PRODUCER_ID: "InitProducerId",
     ApiKey.ADD_PARTITIONS_TO_TXN: "AddPartitionsToTxn",
@@ -186,6 +186,8 @@ class Requests:
                 client.initialising.add(what)
                 client.transactional_id = request.transactional_id or ""
                 self._initialises(wire.client, client, request)
+            case _:
+                pass
 
     def _check_added(self, name: str, client: _Client, request: ProduceRequest) -> None:
         for topic in request.topic_data:
@@ -326,7 +328,8 @@ _RESPONSES: Final[dict[int, type[Response]]] = {
 def _identity_of(request: ProduceRequest) -> Identity:
     for topic in request.topic_data:
         for part in topic.partition_data:
-            batch = bytes(part.records or b"")
+            assert isinstance(part.records, bytes | bytearray | memoryview)
+            batch = bytes(part.records)
             return (
                 int.from_bytes(batch[43:51], "big", signed=True),
                 int.from_bytes(batch[51:53], "big", signed=True),
@@ -354,4 +357,5 @@ def _codes_of(answer: Response) -> list[int]:
             ]
         case EndTxnResponse() | InitProducerIdResponse() | AddOffsetsToTxnResponse():
             return [answer.error_code]
-    return []
+        case _:
+            return []

@@ -117,7 +117,8 @@ def refusal(api_key: int, request: Any, code: int) -> Response:
                     for topic in request.topic_data
                 ]
             )
-    raise AssertionError(f"no refusal of {api_key} is known")
+        case _:
+            raise AssertionError(f"no refusal of {api_key} is known")
 
 
 @dataclass

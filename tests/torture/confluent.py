@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import threading
 import time
 from collections.abc import Callable
@@ -75,9 +76,8 @@ class _Life:
     def __init__(
         self, stopping: threading.Event, worker: Worker, protocol: str
     ) -> None:
-        import confluent_kafka
-
-        self._library: Any = confluent_kafka
+        # By name: it has no types, and is not installed where types are checked.
+        self._library: Any = importlib.import_module("confluent_kafka")
         self._stopping = stopping
         self._worker = worker
         self._job = worker.job
@@ -99,8 +99,8 @@ class _Life:
             consumer["partition.assignment.strategy"] = strategy
             consumer["session.timeout.ms"] = round(SESSION_SECONDS * 1000)
             consumer["heartbeat.interval.ms"] = 500
-        self._consumer = confluent_kafka.Consumer(consumer)
-        self._producer = confluent_kafka.Producer(
+        self._consumer = self._library.Consumer(consumer)
+        self._producer = self._library.Producer(
             {
                 "bootstrap.servers": settings.bootstrap,
                 "client.id": worker.name,

@@ -7,7 +7,7 @@ from kafkaio._net.memory import MemoryTransport
 from kafkaio._net.transport import DialOptions, Transport
 from kafkaio.errors import BrokerNotAvailable
 from kafkaio.protocol.message import Buffer
-from tests.sim.network import Latency, Network
+from tests.sim.network import Latency, Network, Wire
 
 OPTIONS = DialOptions(timeout=1.0, max_frame_size=1000)
 
@@ -30,17 +30,19 @@ class Sink:
 class World:
     def __init__(self, seed: int = 1) -> None:
         self.told: list[tuple[str, int]] = []
-        self.network = Network(seed, Latency(0.1, 0.2), self.hear)
+        self.network = Network(seed, Latency(0.1, 0.2), self.hear, self.ignore)
         self.server, self.client = Sink(), Sink()
         self.far: MemoryTransport
         self.network.listen("h", 1, self.accept)
 
-    def hear(
-        self, client: str, end: MemoryTransport, port: int, parts: Sequence[Buffer]
-    ) -> None:
+    def hear(self, wire: Wire, parts: Sequence[Buffer]) -> None:
         del parts
-        assert end.is_open
-        self.told.append((client, port))
+        assert wire.end is not None
+        assert wire.end.is_open
+        self.told.append((wire.client, wire.port))
+
+    def ignore(self, wire: Wire, frame: Buffer) -> None:
+        del wire, frame
 
     def accept(self, far: MemoryTransport) -> Sink:
         self.far = far
@@ -149,7 +151,8 @@ async def test_a_way_can_be_slowed_down() -> None:
 
 async def test_some_things_straggle() -> None:
     world = World()
-    world.network = Network(1, Latency(0.1, 0.2, stragglers=0.2), world.hear)
+    latency = Latency(0.1, 0.2, stragglers=0.2)
+    world.network = Network(1, latency, world.hear, world.ignore)
     world.network.listen("h", 1, world.accept)
     near = await world.dial()
     late = 0

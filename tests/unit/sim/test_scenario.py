@@ -11,6 +11,7 @@ from tests.sim import (
     draw_faults,
     rebalancing,
 )
+from tests.sim.scenario import exactly_once
 from tests.sim.shrink import smallest
 
 
@@ -30,7 +31,10 @@ def test_every_kind_is_drawn_for_both_protocols() -> None:
         scenario = Scenario(seconds=200_000, group_protocol=protocol)
         drawn = draw_faults(scenario)
         in_group = draw_faults(replace(rebalancing(1, protocol), seconds=20_000))
-        assert {fault.kind for fault in (*drawn, *in_group)} == set(Kind)
+        copies = replace(exactly_once(1, protocol), seconds=20_000)
+        in_copies = draw_faults(copies)
+        kinds = {fault.kind for fault in (*drawn, *in_group, *in_copies)}
+        assert kinds == set(Kind)
         assert any(api in fault.api for fault in drawn)
         assert all(fault.code for fault in drawn if fault.kind is Kind.ERROR)
 
