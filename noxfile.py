@@ -448,6 +448,16 @@ COPY_TORTURES = [
         )
     ),
 ]
+
+
+def simulate_copies(session: nox.Session) -> None:
+    """Copies in transactions: a hundred hours over three seeds, and planted bugs."""
+    what = ("--scenario", "exactly-once")
+    for seed in ("100", "1000", "10000"):
+        run_simulation(session, *what, "--seed", seed, "--seeds", "400", "--jobs", "2")
+    run_simulation(session, "--mutants")
+
+
 #: What runs at night, in parts of less than an hour.
 NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     **{
@@ -459,6 +469,7 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "simulation-rebalances": lambda s: run_simulation(
         s, "--scenario", "rebalance", "--seeds", "1000", "--jobs", "2"
     ),
+    "simulation-exactly-once": simulate_copies,
     "torture": lambda s: run_torture(s, *TORTURES),
     "torture-exactly-once": lambda s: run_torture(s, *COPY_TORTURES),
     "codec-python": lambda s: run_unit(s, "python", "tests/unit"),

@@ -427,6 +427,7 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
         **_TRANSACTION,
         # A successor or a time-out: the end of the transaction tells which.
         _E.INVALID_PRODUCER_EPOCH: _ABORT,
+        _E.UNSUPPORTED_FOR_MESSAGE_FORMAT: _FATAL,
         _E.OFFSET_METADATA_TOO_LARGE: _ABORT,
         _E.INVALID_COMMIT_OFFSET_SIZE: _ABORT,
         _E.REQUEST_TIMED_OUT: _REFIND,

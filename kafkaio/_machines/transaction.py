@@ -71,6 +71,12 @@ __all__ = [
 #: A transaction that begins so many seconds after the end of the one before asks first
 #: whether the markers of that one are written.
 PROBE_WITHIN: Final = 0.05
+#: After so many probes in a row that were answered at once, none is sent: the markers
+#: are written quickly enough.
+PROBES_FOR_TRUST: Final = 8
+#: Seconds for a first write that show that its leader waited for markers: it looks for
+#: them every 20 ms.
+_SLOW: Final = 0.015
 
 
 class Protocol(Enum):
@@ -82,6 +88,9 @@ class Protocol(Enum):
 
 class State(Enum):
     """Where a producer is with its transactions."""
+
+    # Each step of each transaction looks states up; Enum's own is a Python function.
+    __hash__ = object.__hash__
 
     UNINITIALISED = auto()  #: it has no identity
     INITIALISING = auto()  #: InitProducerId is under way
@@ -98,6 +107,8 @@ class State(Enum):
 
 class Event(Enum):
     """What leads from state to state."""
+
+    __hash__ = object.__hash__
 
     INITIALISE = auto()
     INITIALISED = auto()
@@ -279,6 +290,8 @@ class TransactionMachine:
         is_started: whether the coordinator may know the transaction.
         deadline: the time at which the coordinator may abort it; infinity before.
         is_end_uncertain: whether an EndTxn was sent and got no answer.
+        last_end: TV2's end of the transaction before; None if there was none under the
+            identity's predecessor.
     """
 
     __slots__ = (
@@ -292,8 +305,8 @@ class TransactionMachine:
         "_is_drained",
         "_is_probed",
         "_is_start_uncertain",
-        "_last_end",
         "_last_end_at",
+        "_quick_probes",
         "_timeout",
         "_verdict",
         "_wanted",
@@ -302,6 +315,7 @@ class TransactionMachine:
         "identity",
         "is_end_uncertain",
         "is_started",
+        "last_end",
         "protocol",
         "request",
         "state",
@@ -316,7 +330,9 @@ class TransactionMachine:
         self.request: Request | None = None
         # Whether a transaction was begun under the epoch that InitProducerId gave.
         self._has_run = False
-        self._last_end: End | None = None
+        # Probes that were answered at once, since one was not, or a write was slow.
+        self._quick_probes = 0
+        self.last_end: End | None = None
         self._last_end_at = -inf
         self._reset()
 
@@ -377,7 +393,7 @@ class TransactionMachine:
         self.request = None
         self.identity = identity
         self._has_run = False
-        self._last_end = None
+        self.last_end = None
         return (Adopt(identity, self.protocol),)
 
     def not_initialised(self) -> None:
@@ -413,8 +429,10 @@ class TransactionMachine:
         self._has_run = True
         if self._adds:
             return (*adopted, Admit(_NOWHERE))
-        self._is_probed = not (
-            self._last_end is not None and now - self._last_end_at < PROBE_WITHIN
+        self._is_probed = (
+            self.last_end is None
+            or now - self._last_end_at >= PROBE_WITHIN
+            or self._quick_probes >= PROBES_FOR_TRUST
         )
         return (*adopted, Admit(None if self._is_probed else _NOWHERE))
 
@@ -497,6 +515,21 @@ class TransactionMachine:
         self.request = None
         return (*effects, *self._next(now))
 
+    def probed(self, now: float, *, is_at_once: bool) -> Effects:
+        """Note that the markers of the transaction before are written, or may be.
+
+        Args:
+            now: the time.
+            is_at_once: whether the first probe said so.
+        """
+        self._quick_probes = self._quick_probes + 1 if is_at_once else 0
+        return self.added(now)
+
+    def first_answered(self, seconds: float) -> None:
+        """Note how long the first write of the transaction took."""
+        if seconds >= _SLOW:
+            self._quick_probes = 0
+
     def not_added(self, now: float, error: KafkaError, *, is_lost: bool) -> Effects:
         """Note that the coordinator did not add what the request named.
 
@@ -541,6 +574,10 @@ class TransactionMachine:
         drop = (DropUnsent(),) if before is not self.state else ()
         return (*drop, *self._next(now))
 
+    def harmed(self) -> None:
+        """Note that sequence numbers have a gap: the next one needs another epoch."""
+        self._has_harm = True
+
     def expired(self, now: float) -> bool:
         """Whether the coordinator may abort the transaction from now on."""
         return now >= self.deadline and self._may_add
@@ -575,9 +612,9 @@ class TransactionMachine:
         assert identity is not None
         self._asked_at = now
         if self._may_add:
-            if self._wanted and not self._is_probed and self._last_end is not None:
+            if self._wanted and not self._is_probed and self.last_end is not None:
                 self._wanted.clear()
-                return self._send(Probe(self._last_end))
+                return self._send(Probe(self.last_end))
             if self._wanted and self._adds:
                 partitions = tuple(self._wanted)
                 self._wanted.clear()
@@ -696,7 +733,7 @@ class TransactionMachine:
             return (Ended(outcome),)
         assert identity is not None
         effects = self._identified(identity)
-        self._last_end, self._last_end_at = end, now
+        self.last_end, self._last_end_at = end, now
         return (*effects, Ended(outcome))
 
     # ---- the end of the producer -----------------------------------------------------

@@ -361,6 +361,12 @@ class ProducerConfig(ClientConfig):
         "by default).",
         bounds=_FROM_1,
     )
+    transaction_adds_explicitly: bool = option(
+        False,  # noqa: FBT003
+        "Add all partitions of a transaction by one request of the producer, also "
+        "where the leader of each partition would add it (KIP-890). Quicker where many "
+        "leaders share a transaction; no other client does it.",
+    )
     compression_gzip_level: int | None = option(
         None, "1 to 9. None for 6.", bounds=(1, 9)
     )

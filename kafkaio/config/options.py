@@ -60,6 +60,7 @@ class ProducerOptions(ClientOptions, total=False):
     compression_type: Literal["none", "gzip", "snappy", "lz4", "zstd"]
     transactional_id: str | None
     transaction_timeout_ms: int
+    transaction_adds_explicitly: bool
     compression_gzip_level: int | None
     compression_lz4_level: int | None
     compression_zstd_level: int | None

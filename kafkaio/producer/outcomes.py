@@ -19,7 +19,13 @@ from kafkaio._machines.reactions import Harm, Reaction, Step, known_code, reacti
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
 from kafkaio.config import ProducerConfig
-from kafkaio.errors import BrokerError, KafkaError, ProtocolError, RecordTooLarge
+from kafkaio.errors import (
+    BrokerError,
+    KafkaError,
+    ProtocolError,
+    RecordTooLarge,
+    TransactionAborted,
+)
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
@@ -173,6 +179,9 @@ class Outcomes:
         topic, partition = batch.partition
         detail = f": {answer.error_message}" if answer.error_message else ""
         error = broker_error(answer.error_code, f"{topic}-{partition}{detail}")
+        if code is ErrorCode.INVALID_PRODUCER_EPOCH and self._transaction is not None:
+            self._fail(batch, _aborted(error))
+            return
         if code in _LEADS_ELSEWHERE and answer.current_leader.leader_id >= 0:
             self._leaders.apply_leader_hint(
                 batch.partition,
@@ -285,3 +294,15 @@ class Outcomes:
             # A batch that was sent and failed leaves a gap in the sequence.
             harm = Harm.FATAL if is_fatal else Harm.BUMP
             self._transaction.failed(error, harm=harm)
+
+
+def _aborted(error: BrokerError) -> TransactionAborted:
+    # A leader says the same of a time-out and of another producer with the id. Which it
+    # was, the end of the transaction tells.
+    aborted = TransactionAborted(
+        f"{error}: the coordinator has aborted the transaction, because its time ran "
+        "out, or for another producer with this transactional id",
+        reason="refused by a leader",
+    )
+    aborted.__cause__ = error
+    return aborted

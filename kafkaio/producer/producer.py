@@ -637,8 +637,7 @@ class Producer(Closeable):
             )
         from kafkaio.producer.transaction import Transaction
 
-        intake = self._intake.checked_by(self._life.check)
-        return Transaction(self._transactions, intake, self._life, consumer)
+        return Transaction(self._transactions, self._intake, self._life, consumer)
 
     # ---- the end ---------------------------------------------------------------------
 

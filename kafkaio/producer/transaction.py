@@ -72,6 +72,8 @@ class Transaction:
         # The open batches, while records may go into them past the accumulator.
         self._direct: OpenBatches | None = None
         self._is_begun = False
+        # Whether its owner has asked for its end.
+        self._is_end_asked = False
 
     def __repr__(self) -> str:
         run = self._run
@@ -142,6 +144,7 @@ class Transaction:
         """
         run, manager = self._run, self._manager
         self._check_begun()
+        self._is_end_asked = True
         manager.begin_commit(run)
         try:
             if run.consumer is not None and manager.is_committable(run):
@@ -167,6 +170,7 @@ class Transaction:
             UsageError: the transaction is not open.
         """
         self._check_begun()
+        self._is_end_asked = True
         await self._manager.abort(self._run)
 
     async def __aenter__(self) -> Self:
@@ -179,12 +183,15 @@ class Transaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._run.is_ending:
+        if self._is_end_asked:
             return  # the body has committed or aborted by itself
-        if error is None:
-            await self.commit()
-        else:
+        if error is not None:
             await self._abort_after(error)
+        elif self._run.is_ending:
+            # Nobody asked for its end: the producer is over, or was closed.
+            await self._manager.commit(self._run)
+        else:
+            await self.commit()
 
     async def _abort_after(self, error: BaseException) -> None:
         # The exception of the body is raised, whatever becomes of the abort.

@@ -222,7 +222,10 @@ class TransactionManager:
         self._identity = identity
         self._space = space
         self._sender: Sender | None = None
-        self._machine = TransactionMachine(config.transaction_timeout_ms / 1000)
+        self._machine = TransactionMachine(
+            config.transaction_timeout_ms / 1000,
+            adds_explicitly=config.transaction_adds_explicitly,
+        )
         self._rpc = CoordinatorRpc(
             cluster, CoordinatorKind.TRANSACTION, self.transactional_id
         )
@@ -234,6 +237,9 @@ class TransactionManager:
         self._waiters: deque[asyncio.Future[None]] = deque()
         # Told whenever the state has changed, or a group was added.
         self._changed = Broadcast()
+        # When the first write of the run was sent, until it is answered.
+        self._first_sent_at: float | None = None
+        self._is_closing = False
         # Why the first InitProducerId was refused.
         self._refusal: KafkaError | None = None
         accumulator.gate.raise_barrier(Barrier.NO_TRANSACTION)
@@ -267,7 +273,14 @@ class TransactionManager:
             raise self._refusal or self._why_over()
 
     async def close(self, deadline: float) -> None:
-        """Abort what is open, and wait for the end until ``deadline``."""
+        """Abort what is open, and wait for the end until ``deadline``.
+
+        No other run begins.
+        """
+        self._is_closing = True
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_exception(ClosedError("the producer was closed"))
         run = self._run
         if run is None:
             return
@@ -280,6 +293,9 @@ class TransactionManager:
         machine = self._machine
         if machine.state not in {State.FENCED, State.FAILED}:
             self._perform(machine.fail(error))
+        if self._run is not None and self._run.outcome is not None:
+            # A rewind may be cut short before its first step, with the cluster.
+            self._done(self._run)
 
     # ---- runs ------------------------------------------------------------------------
 
@@ -343,6 +359,8 @@ class TransactionManager:
     async def _until_ready(self) -> None:
         machine = self._machine
         deadline = now() + self._max_block
+        if self._is_closing:  # since the turn was given to it
+            raise ClosedError("the producer was closed")
         while machine.state is not State.READY:
             self._check_over()
             with anyio.move_on_after(deadline - now()) as waiting:
@@ -540,12 +558,22 @@ class TransactionManager:
 
     def sending(self, partitions: Collection[TopicPartition]) -> None:
         """Note that a Produce request with these partitions is sent now."""
-        effects = self._machine.sending(now(), partitions)
+        at = now()
+        effects = self._machine.sending(at, partitions)
         if effects:
+            self._first_sent_at = at
             self._perform(effects)
 
     def landed(self) -> None:
         """Note that batches were answered, or have failed."""
+        if self._first_sent_at is not None:
+            self._machine.first_answered(now() - self._first_sent_at)
+            self._first_sent_at = None
+        has_left = not self._accumulator.is_drained or self._identity.has_gap
+        if has_left and self._machine.state in {State.DOOMED, State.ABORTING}:
+            # What was refused in the meantime is not sent again, and what follows a
+            # gap in the sequence cannot be.
+            self._drop_unsent()
         self._look()
 
     def failed(self, error: Exception, *, harm: Harm) -> None:
@@ -639,8 +667,14 @@ class TransactionManager:
         else:
             error = ClosedError("the producer has no open transaction")
 
+        if self._identity.has_gap:
+            self._identity.has_gap = False
+            self._machine.harmed()
+
         def not_sent(batch: ProduceBatch | None) -> Exception:
-            del batch
+            if batch is not None and batch.identity is not None:
+                # It was numbered and refused: there is a gap before what follows it.
+                self._machine.harmed()
             return error
 
         for receipt in self._accumulator.drop_unsent(not_sent):
@@ -696,6 +730,8 @@ class TransactionManager:
             self._done(run)
 
     def _done(self, run: Run) -> None:
+        if run.is_done:
+            return
         run.is_done = True
         if run is self._run:
             self._next_turn()
@@ -857,13 +893,16 @@ class TransactionManager:
             return  # the producer is over
         found = code_of(answer)
         if not found:
-            self._added()
+            self._after_adding(machine.added(now()))
             return
         error = self._error(found, f"{what} was refused")
+        refused = reaction(message.API_KEY, found)
         if found in _FENCING:
             self._perform(machine.fence(error))
-        elif reaction(message.API_KEY, found).step is Step.ABORT:
-            self._not_added(error, is_lost=False)
+        elif refused.retry or refused.step is Step.ABORT:
+            # A forgotten producer needs another epoch, as after a lost request.
+            is_forgotten = found == ErrorCode.UNKNOWN_PRODUCER_ID
+            self._not_added(error, is_lost=is_forgotten)
         else:
             self._perform(machine.fail(error))
 
@@ -876,8 +915,8 @@ class TransactionManager:
     def _send_end(self, request: End) -> None:
         """Send EndTxn at once if the coordinator's connection is open.
 
-        That is the usual case, and costs no task. What it cannot decide is left to
-        `_end`, as is every answer but success.
+        That is the usual case, and costs no task. An EndTxn that has to be sent again
+        is left to `_end`.
         """
         self._call_at(now() + self._max_block, self._end_late)
         connection = self._ready()
@@ -888,9 +927,13 @@ class TransactionManager:
         def answered(answer: EndTxnResponse | Exception) -> None:
             if self._machine.request is not request:
                 return  # the producer is over
-            if isinstance(answer, Exception) or answer.error_code:
-                is_sent = isinstance(answer, Exception)
-                self._start(partial(self._end, request, is_sent=is_sent), "EndTxn")
+            if isinstance(answer, Exception):
+                self._start(partial(self._end, request, is_sent=True), "EndTxn")
+            elif (
+                reaction(ApiKey.END_TXN, answer.error_code).retry
+                or answer.error_code in _FENCING  # perhaps it came too early
+            ):
+                self._start(partial(self._end, request, is_sent=False), "EndTxn")
             else:
                 self._end_answered(request, answer)
 
@@ -917,7 +960,7 @@ class TransactionManager:
         versions = connection.versions
         return (versions.max_version(ApiKey.END_TXN) or 0) >= _END_TV2
 
-    async def _end(self, request: End, *, is_sent: bool) -> None:
+    async def _end(self, request: End, *, is_sent: bool, is_first: bool = True) -> None:
         machine = self._machine
         is_tv2 = request.protocol is Protocol.TV2
         unanswered = _Unanswered(machine.end_lost)
@@ -949,8 +992,38 @@ class TransactionManager:
             else:
                 self._perform(machine.fail(failure))
             return
-        if machine.request is request:
+        is_fenced = is_first and answer.error_code in _FENCING
+        is_early = is_fenced and await self._await_markers(request)
+        if is_early and machine.request is request:
+            await self._end(request, is_sent=False, is_first=False)
+        elif machine.request is request:
             self._end_answered(request, answer)
+
+    async def _await_markers(self, request: End) -> bool:
+        """Wait until the end of the transaction before is complete.
+
+        Until then TV2's coordinator may refuse the new epoch as if it were fenced. That
+        is met by a transaction of which no record was accepted.
+
+        Returns:
+            Whether it was found complete; not so if another producer has the id.
+        """
+        last = self._machine.last_end
+        if request.protocol is Protocol.TV1 or last is None:
+            return False
+        try:
+            answer = await self._rpc.repeat(
+                self._end_request(last),
+                self._attempts(_what(last), None),
+                timeout=self._request_timeout,
+                code=lambda answer: answer.error_code,
+                min_version=_END_TV2,
+                pace=_busy,
+                check=partial(self._check_asked, request),
+            )
+        except KafkaError:
+            return False
+        return answer.error_code == ErrorCode.NONE
 
     def _check_asked(self, request: Request) -> None:
         if self._machine.request is not request:
@@ -978,8 +1051,9 @@ class TransactionManager:
         # Whatever it leads to, the transaction goes on: a probe can only save time.
         connection = self._ready()
         if connection is None or now() >= until:
-            self._probed(request)
+            self._probed(request, is_at_once=False)
             return
+        is_first = until - now() > _PROBE_LIMIT - _MARKER_PACE / 2
 
         def answered(answer: EndTxnResponse | Exception) -> None:
             is_busy = (
@@ -990,7 +1064,7 @@ class TransactionManager:
                 loop = asyncio.get_running_loop()
                 loop.call_later(_MARKER_PACE, self._probe, request, until)
             else:
-                self._probed(request)
+                self._probed(request, is_at_once=is_first)
 
         connection.submit_to(
             _InFlight(answered, self._crash),
@@ -998,12 +1072,13 @@ class TransactionManager:
             timeout=self._request_timeout,
         )
 
-    def _probed(self, request: Probe) -> None:
-        if self._machine.request is request:
-            self._added()
+    def _probed(self, request: Probe, *, is_at_once: bool) -> None:
+        machine = self._machine
+        if machine.request is request:
+            self._after_adding(machine.probed(now(), is_at_once=is_at_once))
 
-    def _added(self) -> None:
-        self._perform(self._machine.added(now()))
+    def _after_adding(self, effects: Effects) -> None:
+        self._perform(effects)
         if self._sender is not None:
             self._sender.look()
         self._look()
@@ -1121,6 +1196,11 @@ class TransactionManager:
                 failed.__cause__ = error
                 raise failed
             await attempts.pause(error)
+        if found == ErrorCode.INVALID_PRODUCER_EPOCH:
+            # A time-out, or another producer: the end of the transaction tells which.
+            aborted = TransactionAborted(str(error), reason="refused by a leader")
+            aborted.__cause__ = error
+            raise aborted
         if reaction(ApiKey.TXN_OFFSET_COMMIT, found).step is Step.FATAL:
             self._perform(machine.fail(error))
         raise error

@@ -9,7 +9,9 @@ beside the newest one only. ``every_change.py`` says what else runs when.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import pytest_asyncio
@@ -18,6 +20,7 @@ from kafkaio.testing import Broker
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka.releases import DEFAULT_VERSION
 from kafkaio.testing.pytest_plugin import TopicFactory, topic_factory
+from tests.integration.committed import set_level
 from tests.integration.differential import brokers
 from tests.integration.every_change import ON_THE_NEWEST, ON_THE_OLDEST
 
@@ -80,3 +83,58 @@ async def embedded(kafka: Kafka) -> AsyncIterator[Broker]:
     """Run the embedded broker that is compared with `kafka`."""
     async with brokers.beside(kafka.bootstrap_servers) as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def _leveled(kafka_version: str) -> Iterator[tuple[Kafka, Callable[[int], None]]]:
+    """A Kafka whose level of ``transaction.version`` tests choose."""
+    levels: list[int] = []
+
+    def choose(level: int) -> None:
+        if levels[-1:] == [level]:
+            return
+        # In a thread: the event loop of this one is the test's.
+        change = set_level(kafka.bootstrap_servers, level)
+        with ThreadPoolExecutor(1) as threads:
+            threads.submit(asyncio.run, change).result()
+        levels.append(level)
+
+    with Kafka(brokers=1, version=kafka_version) as kafka:
+        yield kafka, choose
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(None, id="stock"),
+        pytest.param(1, id="level-1", marks=pytest.mark.kafka_versions("4.3")),
+        pytest.param(0, id="level-0", marks=pytest.mark.kafka_versions("4.3")),
+    ]
+)
+def transactional(request: pytest.FixtureRequest) -> Kafka:
+    """Kafkas with their own level of ``transaction.version``, and with lower ones.
+
+    The highest level means TV2: 4.x has that of its own accord. All else means TV1.
+    """
+    kafka: Kafka
+    if request.param is None:
+        kafka = request.getfixturevalue("real_kafka")
+        return kafka
+    kafka, choose = request.getfixturevalue("_leveled")
+    choose(request.param)
+    return kafka
+
+
+@pytest.fixture
+def switchable(_leveled: tuple[Kafka, Callable[[int], None]]) -> Iterator[Kafka]:
+    """A Kafka at level 1 of ``transaction.version``, for a test that changes it."""
+    kafka, choose = _leveled
+    choose(1)
+    yield kafka
+    choose(2)
+    choose(1)
+
+
+@pytest.fixture
+def tx_topic(transactional: Kafka, request: pytest.FixtureRequest) -> TopicFactory:
+    """Make topics with new names on `transactional`."""
+    return topic_factory(transactional, request)

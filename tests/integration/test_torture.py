@@ -8,8 +8,11 @@ from typing import Final
 
 import pytest
 
-from kafkaio.testing.kafka import Kafka
+from kafkaio.testing.kafka import ClusterOptions, Kafka
+from kafkaio.testing.kafka.properties import Value
+from tests.torture.chaos import ProxiedCluster
 from tests.torture.director import Director
+from tests.torture.exactly_once import CopyDirector
 from tests.torture.plan import Plan
 
 pytestmark = [
@@ -17,6 +20,10 @@ pytestmark = [
     pytest.mark.not_embedded("kills nodes of a real Kafka"),
 ]
 
+#: A transaction that is left open ends soon.
+BROKERS: Final[dict[str, Value]] = {
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
+}
 PLAN: Final = Plan(members=6, partitions=12, seconds=10, pace=0.8, processes=3)
 
 
@@ -35,4 +42,14 @@ async def test_nothing_is_left_out_whoever_dies(
 ) -> None:
     plan = replace(PLAN, protocol="classic", deaths=True)
     verdict = await Director(plan, real_kafka_cluster, tmp_path).run()
+    assert not verdict.wrong, str(verdict)
+
+
+@pytest.mark.kafka_versions("4.3")
+async def test_what_is_copied_in_transactions_is_there_once(tmp_path: Path) -> None:
+    options = ClusterOptions(brokers=3, config=BROKERS)
+    cluster = ProxiedCluster(options)
+    plan = Plan(members=3, partitions=12, seconds=10)
+    async with Kafka.on(cluster, options) as kafka:
+        verdict = await CopyDirector(plan, kafka, cluster, tmp_path).run()
     assert not verdict.wrong, str(verdict)

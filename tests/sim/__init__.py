@@ -25,6 +25,7 @@ from tests.sim.scenario import (
     Kind,
     Scenario,
     draw_faults,
+    exactly_once,
     rebalancing,
 )
 from tests.sim.shrink import shrink
@@ -40,6 +41,7 @@ __all__ = [
     "Violation",
     "VirtualClockLoop",
     "draw_faults",
+    "exactly_once",
     "rebalancing",
     "run",
     "shrink",

@@ -7,8 +7,9 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tests.sim.mutants import MUTANTS, find
 from tests.sim.report import simulate, simulate_all
-from tests.sim.scenario import Scenario, rebalancing
+from tests.sim.scenario import Scenario, exactly_once, rebalancing
 from tests.sim.shrink import shrink
 from tests.sim.world import Outcome
 
@@ -24,10 +25,11 @@ def _arguments(arguments: Sequence[str] | None) -> Namespace:
     add = parser.add_argument
     add(
         "--scenario",
-        choices=("faults", "rebalance"),
+        choices=("faults", "rebalance", "exactly-once"),
         default="faults",
         help="faults of every kind; or a group that rebalances all the time, whose"
-        " members hold partitions that are to be revoked",
+        " members hold partitions that are to be revoked; or members that copy in"
+        " transactions",
     )
     add("--hours", type=float, help="simulated hours in all; one by default")
     add(
@@ -47,6 +49,12 @@ def _arguments(arguments: Sequence[str] | None) -> Namespace:
     add("--fault-every", type=float, help="seconds")
     add("--group-protocol", choices=("classic", "eager", "consumer"))
     add("--jobs", type=int, default=1, help="the number of processes")
+    add(
+        "--mutants",
+        action="store_true",
+        help="plant bugs of transactions, and find each within an hour",
+    )
+    add("--mutant", default="", help="plant only those with this in their names")
     add("--no-shrink", action="store_true", help="show a failing schedule as drawn")
     add("--verbose", action="store_true", help="report every run")
     asked = parser.parse_args(arguments)
@@ -58,6 +66,8 @@ def _arguments(arguments: Sequence[str] | None) -> Namespace:
 def _scenario(asked: Namespace, seed: int) -> Scenario:
     if asked.scenario == "rebalance":
         scenario = rebalancing(seed, asked.group_protocol)
+    elif asked.scenario == "exactly-once":
+        scenario = exactly_once(seed, asked.group_protocol)
     else:
         protocol = asked.group_protocol or "classic"
         scenario = Scenario(seed=seed, group_protocol=protocol)
@@ -77,6 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         1 if a law was broken, else 0.
     """
     asked = _arguments(arguments)
+    if asked.mutants:
+        return _find_mutants(asked.mutant, asked.seed, asked.hours or 1.0)
 
     def tell(outcome: Outcome) -> None:
         if asked.verbose:
@@ -105,6 +117,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _tell_failure(report.failure if asked.no_shrink else shrink(report.failure))
     print(f"\nagain: {_again(asked.scenario, failed)}")
     return 1
+
+
+def _find_mutants(part: str, seed: int, hours: float) -> int:
+    missed = 0
+    for mutant in MUTANTS:
+        if part in mutant.name:
+            law, spent, of_seed = find(mutant, seed, hours)
+            missed += not law
+            print(f"{mutant.name:60} {law or 'NOT FOUND':28} {spent / 60:5.1f} min")
+            print(f"{'':60} seed {of_seed}", flush=True)
+    print(f"not found: {missed}")
+    return 1 if missed else 0
 
 
 def _again(name: str, scenario: Scenario) -> str:

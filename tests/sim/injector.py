@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from typing import Final, Protocol, TypeAlias
 
 import anyio
 
 from kafkaio.testing.broker import faults as broken
 from kafkaio.testing.embedded import Broker
-from tests.sim.members import Member
+from tests.sim.checker import Session
 from tests.sim.network import Network
 from tests.sim.scenario import Fault, Kind
 from tests.sim.user import GROUP, TOPIC
 from tests.sim.writer import WRITER
 
-__all__ = ["OTHER", "FaultInjector"]
+__all__ = ["OTHER", "Action", "FaultInjector", "Subject"]
 
 #: Seconds after which a fault of requests ends, whether or not it took effect.
 _RULE_ENDS: Final = 40.0
 #: Injects one fault, and returns when it has ended.
-_Action: TypeAlias = Callable[[Fault], Coroutine[object, object, None]]
+Action: TypeAlias = Callable[[Fault], Coroutine[object, object, None]]
 #: The most additional seconds on a slow connection.
 _SLOWNESS: Final = 2.0
 #: Seconds between two seeks, and the most records of a seek back.
@@ -47,6 +47,40 @@ _HARMLESS: Final = {
 _RECOVERS: Final = 40.0
 
 
+class Subject(Protocol):
+    """A process that faults befall."""
+
+    @property
+    def client_id(self) -> str:
+        """The name of its connections."""
+
+    @property
+    def session(self) -> Session | None:
+        """Its consumer, where it can seek."""
+
+    @property
+    def seeks_due(self) -> list[tuple[int, int]]:
+        """Seeks to do: the partition, and the number of records to go back by."""
+
+    def crash(self, seconds: float) -> None:
+        """End the process at once, and start another after a while."""
+
+    def cancel(self, seconds: float) -> None:
+        """Cancel the task, and start another after a while."""
+
+    def leave(self, seconds: float | None) -> None:
+        """End normally, and start another after a while; None for never."""
+
+    def stall(self, seconds: float) -> None:
+        """Make the user's code take that long for the next record."""
+
+    def end_stall(self) -> None:
+        """End a stall of the user's code."""
+
+    def subscribe(self, topics: Collection[str]) -> None:
+        """Change the subscription; no topics means to unsubscribe."""
+
+
 class FaultInjector:
     """Injects faults into the cluster, the network and the members.
 
@@ -57,16 +91,19 @@ class FaultInjector:
         enter: starts another member, and returns it.
         grow: adds partitions.
         say: writes a line to the trace.
+        more: further actions by their kinds; each returns when its fault has ended, or
+            gets how long it may last from `lasts`.
     """
 
     def __init__(
         self,
         broker: Broker,
         network: Network,
-        members: Sequence[Member],
-        enter: Callable[[], Member],
+        members: Sequence[Subject],
+        enter: Callable[[], Subject],
         grow: Callable[[int], None],
         say: Callable[[str], None],
+        more: Mapping[Kind, Action] | None = None,
     ) -> None:
         self._broker = broker
         self._control = broker.control
@@ -77,9 +114,8 @@ class FaultInjector:
         self._say = say
         self._node_ids = sorted(broker.nodes)
         self._healing = anyio.Event()
-        self._actions: Mapping[
-            Kind, Callable[[Fault], Coroutine[object, object, None]]
-        ] = {
+        self._actions: Mapping[Kind, Action] = {
+            **(more or {}),
             Kind.KILL: self._take_down,
             Kind.STOP: self._take_down,
             Kind.PAUSE: self._pause,
@@ -91,6 +127,8 @@ class FaultInjector:
             Kind.DISCONNECT_BEFORE: self._break_requests,
             Kind.DISCONNECT_AFTER: self._break_requests,
             Kind.HALF_FRAME: self._break_requests,
+            Kind.DUPLICATE: self._break_requests,
+            Kind.DROP: self._break_requests,
             Kind.CRASH: self._befall_member,
             Kind.CANCEL: self._befall_member,
             Kind.LEAVE: self._befall_member,
@@ -134,7 +172,8 @@ class FaultInjector:
             self._harmful -= 1
             self._calm_at = anyio.current_time() + _RECOVERS
 
-    async def _lasts(self, seconds: float) -> None:
+    async def lasts(self, seconds: float) -> None:
+        """Wait so long, or until all faults end."""
         with anyio.move_on_after(seconds):
             await self._healing.wait()
 
@@ -149,25 +188,25 @@ class FaultInjector:
             await self._control.kill(node_id)
         else:
             await self._control.stop(node_id)
-        await self._lasts(fault.seconds)
+        await self.lasts(fault.seconds)
         await self._control.restart(node_id)
 
     async def _pause(self, fault: Fault) -> None:
         port = self._broker.nodes[self._node_ids[fault.target]].port
         self._network.cut(_ALL, port)
-        await self._lasts(fault.seconds)
+        await self.lasts(fault.seconds)
         self._network.heal(_ALL, port)
 
     async def _cut(self, fault: Fault) -> None:
         who, port = self._pair(fault)
         self._network.cut(who, port)
-        await self._lasts(fault.seconds)
+        await self.lasts(fault.seconds)
         self._network.heal(who, port)
 
     async def _slow_down(self, fault: Fault) -> None:
         who, port = self._pair(fault)
         self._network.slow_down(who, port, _SLOWNESS)
-        await self._lasts(fault.seconds)
+        await self.lasts(fault.seconds)
         self._network.slow_down(who, port, 0.0)
 
     def _pair(self, fault: Fault) -> tuple[str, int]:
@@ -193,7 +232,7 @@ class FaultInjector:
 
     async def _break_requests(self, fault: Fault) -> None:
         rule = self._broker.faults.on(fault.api, _broken(fault))
-        await self._lasts(_RULE_ENDS)
+        await self.lasts(_RULE_ENDS)
         self._broker.faults.remove(rule)
 
     # ---- members -----------------------------------------------------------------
@@ -217,7 +256,7 @@ class FaultInjector:
         ports = [node.port for node in self._broker.nodes.values()]
         for port in ports:
             self._network.cut(who, port)
-        await self._lasts(fault.seconds)
+        await self.lasts(fault.seconds)
         for port in ports:
             self._network.heal(who, port)
 
@@ -225,7 +264,7 @@ class FaultInjector:
         member = self._members[fault.target]
         # Half of the time it unsubscribes.
         member.subscribe([TOPIC, OTHER] if int(fault.at) % 2 else [])
-        await self._lasts(fault.seconds)
+        await self.lasts(fault.seconds)
         member.subscribe([TOPIC])
 
     async def _grow(self, fault: Fault) -> None:
@@ -238,11 +277,11 @@ class FaultInjector:
             for member in self._members:
                 if member.session is not None and partition in member.session.held:
                     member.seeks_due.append((partition, number % _SEEK_BACK))
-            await self._lasts(_SEEK_EVERY)
+            await self.lasts(_SEEK_EVERY)
 
     async def _join(self, fault: Fault) -> None:
         member = self._enter()
-        await self._lasts(fault.seconds)
+        await self.lasts(fault.seconds)
         member.leave(None)
 
     async def _disturb_group(self, fault: Fault) -> None:
@@ -265,5 +304,9 @@ def _broken(fault: Fault) -> broken.Fault:
             return broken.disconnect_before_write(fault.times)
         case Kind.DISCONNECT_AFTER:
             return broken.disconnect_after_write(fault.times)
+        case Kind.DUPLICATE:
+            return broken.duplicate(fault.times)
+        case Kind.DROP:
+            return broken.drop(fault.times)
         case _:
             return broken.half_frame(fault.times)

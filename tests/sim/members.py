@@ -29,7 +29,13 @@ from tests.sim.user import (
     numbers,
 )
 
-__all__ = ["HEARTBEAT_SECONDS", "SESSION_SECONDS", "Environment", "Member"]
+__all__ = [
+    "HEARTBEAT_SECONDS",
+    "OF_PROTOCOL",
+    "SESSION_SECONDS",
+    "Environment",
+    "Member",
+]
 
 HEARTBEAT_SECONDS: Final = 5.0
 SESSION_SECONDS: Final = 20.0
@@ -47,7 +53,7 @@ _CLASSIC: Final[Mapping[str, object]] = {
     "session_timeout_ms": round(SESSION_SECONDS * 1000),
 }
 #: Options by group protocol; with KIP-848 the broker sets session and heartbeat.
-_OF_PROTOCOL: Final[Mapping[str, Mapping[str, object]]] = {
+OF_PROTOCOL: Final[Mapping[str, Mapping[str, object]]] = {
     "classic": _CLASSIC,
     "eager": {**_CLASSIC, "partition_assignment_strategy": ["range"]},
     "consumer": {"group_protocol": "consumer"},
@@ -290,7 +296,7 @@ class Member:
         scenario = self._environment.scenario
         options = {
             **_OPTIONS,
-            **_OF_PROTOCOL[scenario.group_protocol],
+            **OF_PROTOCOL[scenario.group_protocol],
             "client_id": self.client_id,
             "group_id": GROUP,
             "group_instance_id": self.name if self._is_static else None,

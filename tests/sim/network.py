@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Final
 
@@ -14,11 +15,12 @@ from kafkaio._net.transport import Dial, DialOptions, FrameSink, Transport
 from kafkaio.errors import BrokerNotAvailable
 from kafkaio.protocol.message import Buffer
 
-__all__ = ["Latency", "Network", "OnWrite"]
+__all__ = ["Latency", "Network", "OnFrame", "OnWrite", "Wire"]
 
-#: Called when a client writes a frame, with the client's name, its end of the
-#: connection, the node's port and the bytes.
-OnWrite = Callable[[str, MemoryTransport, int, Sequence[Buffer]], None]
+#: Called when a client writes a frame, with the connection and the bytes.
+OnWrite = Callable[["Wire", Sequence[Buffer]], None]
+#: Called when a client receives a frame, with the connection and its bytes.
+OnFrame = Callable[["Wire", Buffer], None]
 
 #: Seconds between two arrivals on one connection: equal timers have no order.
 _TICK: Final = 1e-6
@@ -95,6 +97,42 @@ class _ClientEnd(MemoryTransport):
         super().write(parts)
 
 
+class Wire:
+    """One connection, as its client knows it.
+
+    Attributes:
+        client: the client's name.
+        port: the node's port.
+        end: the client's end.
+    """
+
+    __slots__ = ("client", "end", "port")
+
+    def __init__(self, client: str, port: int) -> None:
+        self.client = client
+        self.port = port
+        self.end: MemoryTransport | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client's end is open."""
+        return self.end is not None and self.end.is_open
+
+
+class _Sink:
+    """Receives a client's frames, and reports them first."""
+
+    def __init__(self, sink: FrameSink, told: Callable[[Buffer], None]) -> None:
+        self._sink = sink
+        self._told = told
+        self.connection_lost = sink.connection_lost
+
+    def frame_received(self, frame: Buffer) -> None:
+        """Take one frame."""
+        self._told(frame)
+        self._sink.frame_received(frame)
+
+
 class _Link:
     """One connection between a client and a node."""
 
@@ -122,13 +160,17 @@ class Network(MemoryNetwork):
         seed: seeds the random numbers.
         latency: how long bytes are in flight.
         on_write: called with every frame that a client writes.
+        on_frame: called with every frame that a client receives.
     """
 
-    def __init__(self, seed: int, latency: Latency, on_write: OnWrite) -> None:
+    def __init__(
+        self, seed: int, latency: Latency, on_write: OnWrite, on_frame: OnFrame
+    ) -> None:
         super().__init__()
         self._seed = seed
         self._latency = latency
         self._on_write = on_write
+        self._on_frame = on_frame
         self._links: list[_Link] = []
         self._numbers: dict[tuple[str, int], count[int]] = {}
         # The most additional seconds between a client and a port.
@@ -173,12 +215,11 @@ class Network(MemoryNetwork):
         rng = random.Random(f"{self._seed} {client} {port} {number}")
         there, back = _Way(rng, self._latency), _Way(rng, self._latency)
 
-        def told(parts: Sequence[Buffer]) -> None:
-            self._on_write(client, near, port, parts)
-
-        near = _ClientEnd(options.max_frame_size, there, told)
+        wire = Wire(client, port)
+        near = _ClientEnd(options.max_frame_size, there, partial(self._on_write, wire))
+        wire.end = near
         far = MemoryTransport(options.max_frame_size, back.carry)
-        self.join(host, port, near, far, sink)
+        self.join(host, port, near, far, _Sink(sink, partial(self._on_frame, wire)))
         self._sweep()
         link = _Link(client, port, (near, far))
         link.ways = there, back

@@ -12,7 +12,19 @@ from typing import Final
 from kafkaio.protocol.error_codes import ErrorCode
 from tests.sim.network import Latency
 
-__all__ = ["Fault", "Kind", "Scenario", "draw_faults", "rebalancing"]
+__all__ = [
+    "COPIES",
+    "ZOMBIE_STEPS",
+    "Fault",
+    "Kind",
+    "Scenario",
+    "draw_faults",
+    "exactly_once",
+    "rebalancing",
+]
+
+#: The topic that members copy to.
+COPIES: Final = "copies"
 
 
 class Kind(Enum):
@@ -42,6 +54,14 @@ class Kind(Enum):
     FREEZE = "cut off every node member"
     SUBSCRIBE = "change the subscription of member"
     GROW = "add a partition, and more:"
+    DUPLICATE = "serve twice"
+    DROP = "never answer"
+    MOVE_TRANSACTIONS = "move the coordinator of transactions of member, and more:"
+    MARKERS = "delay markers"
+    ZOMBIE = "freeze, and replace, member at its next"
+    LEVEL = "set transaction.version to"
+    AGE = "bring near the last epoch the next life of member"
+    TIME_OUT = "abort by time-out the transaction of member"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +205,8 @@ _OF_REQUESTS: Final = {
     Kind.DISCONNECT_BEFORE,
     Kind.DISCONNECT_AFTER,
     Kind.HALF_FRAME,
+    Kind.DUPLICATE,
+    Kind.DROP,
 }
 #: The shortest and the longest duration of each kind, in seconds.
 _SECONDS: Final[Mapping[Kind, tuple[float, float]]] = {
@@ -202,6 +224,54 @@ _SECONDS: Final[Mapping[Kind, tuple[float, float]]] = {
     Kind.SEEK: (1.0, 60.0),
     Kind.FREEZE: (1.0, 60.0),
     Kind.SUBSCRIBE: (1.0, 60.0),
+    Kind.MARKERS: (2.0, 40.0),
+    Kind.ZOMBIE: (0.5, 60.0),
+}
+#: The same for what transactions need besides.
+_OF_TRANSACTIONS: Final[Mapping[str, tuple[ErrorCode, ...]]] = {
+    "InitProducerId": (*_RELOADING, ErrorCode.CONCURRENT_TRANSACTIONS),
+    "AddPartitionsToTxn": (
+        *_RELOADING,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.TRANSACTION_ABORTABLE,
+    ),
+    "AddOffsetsToTxn": (
+        *_RELOADING,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.TRANSACTION_ABORTABLE,
+    ),
+    "TxnOffsetCommit": (
+        *_RELOADING,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ),
+    "EndTxn": (*_RELOADING, ErrorCode.CONCURRENT_TRANSACTIONS),
+}
+#: At which request a process is frozen: before it leaves, or while it is answered.
+ZOMBIE_STEPS: Final = (
+    "InitProducerId",
+    "AddPartitionsToTxn",
+    "AddOffsetsToTxn",
+    "Produce",
+    "TxnOffsetCommit",
+    "EndTxn",
+)
+#: What goes wrong for members that copy.
+_OF_COPIES: Final[Mapping[Kind, int]] = {
+    **{kind: weight for kind, weight in _WEIGHTS.items() if kind is not Kind.SEEK},
+    Kind.JOIN: 6,
+    Kind.LEAVE: 6,
+    Kind.FREEZE: 3,
+    Kind.DUPLICATE: 3,
+    Kind.DROP: 4,
+    Kind.MOVE_TRANSACTIONS: 6,
+    Kind.MARKERS: 6,
+    Kind.ZOMBIE: 14,
+    Kind.LEVEL: 2,
+    Kind.AGE: 3,
+    Kind.TIME_OUT: 3,
+    Kind.ERROR: 16,
+    Kind.DISCONNECT_AFTER: 8,
 }
 #: Every way to read; see `tests.sim.styles`.
 _STYLES: Final = ("iterate", "poll", "batches", "delay", "hold", "wait", "lanes", "run")
@@ -248,6 +318,9 @@ class Scenario:
     latency: Latency = field(default_factory=partial(Latency, stragglers=0.03))
     consumer_options: Mapping[str, object] = field(default_factory=dict)
     producer_options: Mapping[str, object] = field(default_factory=dict)
+    copies: bool = False
+    topics: Mapping[str, int] = field(default_factory=dict)
+    features: Mapping[str, int] | None = None
 
     def rng(self, purpose: str) -> random.Random:
         """Return random numbers for one purpose, independent of all others."""
@@ -284,6 +357,37 @@ def rebalancing(seed: int, group_protocol: str | None = None) -> Scenario:
     )
 
 
+def exactly_once(seed: int, group_protocol: str | None = None) -> Scenario:
+    """Return five minutes of members that copy a topic in transactions.
+
+    Seeds take turns with the group protocols and the transaction versions.
+
+    Args:
+        seed: everything random is drawn from it.
+        group_protocol: that of `Scenario`; None draws one.
+    """
+    return Scenario(
+        seed=seed,
+        seconds=300.0,
+        partitions=4,
+        keys=12,
+        period=0.5,
+        fault_every=6.0,
+        group_protocol=group_protocol or _PROTOCOLS[seed % len(_PROTOCOLS)],
+        styles=("exactly once", "run", "by hand"),
+        weights=dict(_OF_COPIES),
+        consumer_options={
+            "fetch_max_wait_ms": 5_000,
+            "max_poll_interval_ms": 40_000,
+            "metadata_max_age_ms": 30_000,
+        },
+        producer_options={"metadata_max_age_ms": 30_000},
+        copies=True,
+        topics={COPIES: 4},
+        features={"transaction.version": (2, 1)[seed // 3 % 2]},
+    )
+
+
 def draw_faults(scenario: Scenario) -> tuple[Fault, ...]:
     """Draw the schedule of a scenario, in order of time.
 
@@ -306,13 +410,24 @@ def _draw(scenario: Scenario, at: float, kind: Kind, rng: random.Random) -> Faul
     least, most = _SECONDS.get(kind, (0.0, 0.0))
     # Log-uniform: short faults are as likely as long ones.
     seconds = round(least * (most / least) ** rng.random(), 3) if least else 0.0
+    if kind is Kind.ZOMBIE:
+        member = rng.randrange(scenario.members)
+        step = rng.choice(ZOMBIE_STEPS)
+        return Fault(at, kind, member, seconds, api=step, times=rng.randint(1, 4))
     if kind not in _OF_REQUESTS:
         return Fault(at, kind, rng.randrange(_targets(scenario, kind)), seconds)
     errors = {**_ERRORS, **_OF_PROTOCOL[scenario.group_protocol]}
+    if scenario.copies:
+        del errors["OffsetCommit"]
+        errors |= _OF_TRANSACTIONS
     code = ErrorCode.NONE
     if kind is Kind.ERROR:
         api = rng.choice(sorted(errors))
         code = rng.choice(errors[api])
+    elif kind is Kind.DUPLICATE:
+        api = "EndTxn"
+    elif scenario.copies:
+        api = rng.choice([*_REQUESTS, *sorted(errors), *sorted(_OF_TRANSACTIONS)])
     else:
         of_group = sorted(_OF_PROTOCOL[scenario.group_protocol])
         api = rng.choice([*_REQUESTS, *of_group])
@@ -325,6 +440,10 @@ def _targets(scenario: Scenario, kind: Kind) -> int:
         return scenario.nodes
     if kind is Kind.GROW:
         return 2
+    if kind is Kind.LEVEL:
+        return 3
+    if kind is Kind.MOVE_TRANSACTIONS:
+        return scenario.members * scenario.nodes
     if kind in {Kind.MOVE_LEADER, Kind.SEEK}:
         return scenario.partitions * scenario.nodes
     if kind in {Kind.CUT, Kind.SLOW}:

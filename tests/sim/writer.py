@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Protocol
 
 import anyio
 
+from kafkaio._net.transport import Dial
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.config import ProducerConfig
 from kafkaio.errors import KafkaError
 from kafkaio.producer import Producer
 from kafkaio.producer.delivery import Delivery
-from tests.sim.members import Environment
+from tests.sim.scenario import Scenario
 from tests.sim.user import TOPIC
 
 __all__ = ["WRITER", "Writer"]
@@ -23,6 +25,45 @@ WRITER: Final = "writer"
 _BURSTS: Final = 0.3
 _LARGEST_BURST: Final = 12
 _BREATH: Final = 0.02
+
+
+class Checks(Protocol):
+    """What the writer tells the checker."""
+
+    def sent(self) -> int:
+        """A record is about to be enqueued; return its number."""
+
+    def acked(self, number: int, place: tuple[int, int]) -> None:
+        """A record was acknowledged, at a partition and offset."""
+
+    def failed_to_send(self, number: int) -> None:
+        """A delivery failed: the record may have been written or not."""
+
+    @property
+    def break_law(self) -> Callable[[str, str], None]:
+        """Report that a law was broken."""
+
+
+class Environment(Protocol):
+    """What the writer needs of the run it is part of."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario."""
+
+    @property
+    def checker(self) -> Checks:
+        """Told of every record."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The addresses of the cluster."""
+
+    def dial_of(self, client: str) -> Dial:
+        """Return how a client connects to the cluster."""
+
+    def say(self, what: str) -> None:
+        """Write a line to the trace."""
 
 
 class Writer:

@@ -83,7 +83,8 @@ async def torture_copies(
     kafka = Kafka.on(cluster, options)
     async with kafka, _logs_kept(kafka, directory):
         verdict = await CopyDirector(plan, kafka, cluster, directory, _say).run()
-    _say(f"Kafka {version}, transaction.version {level or 'as released'}, {plan}")
+    released = "as released" if level is None else level
+    _say(f"Kafka {version}, transaction.version {released}, {plan}")
     _say(str(verdict))
     return not verdict.wrong
 

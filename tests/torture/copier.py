@@ -68,8 +68,11 @@ class Copier:
         """The value of the copy of a record."""
         return b"%s %s" % (value, self.name.encode())
 
-    def draw_pause(self) -> float:
+    def draw_pause(self, share: float = 1.0) -> float:
         """Draw how long the work takes.
+
+        Args:
+            share: the part of a transaction that this work is.
 
         Raises:
             Hiccup: it fails.
@@ -78,12 +81,12 @@ class Copier:
         if stall:
             self.tell("stalling", f"{stall:.1f}")
         hiccups = _MISTAKEN_HICCUPS if self.job.sabotage else _HICCUPS
-        if self._rng.random() < hiccups:
+        if self._rng.random() < hiccups * share:
             raise Hiccup
         return stall or self._rng.choice((0, 0, 0, 0.001, 0.01))
 
-    async def work(self) -> None:
-        await asyncio.sleep(self.draw_pause())
+    async def work(self, share: float = 1.0) -> None:
+        await asyncio.sleep(self.draw_pause(share))
 
     def copy(self, tx: Transaction, record: Record) -> Awaitable[object]:
         assert record.key is not None

@@ -47,8 +47,12 @@ class Worker(Protocol):
         """Enqueue the copy of one record."""
         ...
 
-    async def work(self) -> None:
-        """Take a moment; now and then raise `Hiccup`."""
+    async def work(self, share: float = 1.0) -> None:
+        """Take a moment; now and then raise `Hiccup`.
+
+        Args:
+            share: the part of a transaction that this work is.
+        """
         ...
 
     def tell(self, word: str, *details: object) -> None: ...
@@ -131,7 +135,8 @@ async def handler(worker: Worker, consumer: Consumer, producer: Producer) -> Non
 
     async def copy_one(tx: Transaction, record: Record) -> None:
         await worker.copy(tx, record)
-        await worker.work()
+        # One that fails aborts the whole transaction: else none would ever end.
+        await worker.work(1 / _MAX_RECORDS)
 
     async with _beside(_close_when_stopping(worker, consumer)):
         while not worker.stopping.is_set():

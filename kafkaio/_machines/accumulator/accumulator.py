@@ -191,7 +191,7 @@ class Accumulator:
         Args:
             deadline: the end of the transaction; infinity for no such end.
         """
-        self.landing.deadline = deadline
+        self.backlog.deadline = deadline
         self.backlog.expires_at = min(self.backlog.expires_at, deadline)
         self.backlog.has_news = True
 

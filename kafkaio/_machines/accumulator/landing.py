@@ -37,10 +37,6 @@ class Landing:
         budget: gets the charges back.
         new_builder: makes the builder of a batch of the given target size.
         new_receipt: makes the receipt of a topic, partition and number of records.
-
-    Attributes:
-        deadline: when every batch expires, whatever its age: the end of a transaction.
-            Infinity for never.
     """
 
     def __init__(
@@ -57,7 +53,6 @@ class Landing:
         self._budget = budget
         self._new_builder = new_builder
         self._new_receipt = new_receipt
-        self.deadline: float = _FOREVER
 
     def acknowledged(
         self, batch: ProduceBatch, base_offset: int, log_append_time: int
@@ -246,13 +241,14 @@ class Landing:
                     break
         if earliest == _FOREVER:
             return closes_at
-        expires_at = min(earliest + self._limits.delivery_timeout, self.deadline)
+        timeout = self._limits.delivery_timeout
+        expires_at = min(earliest + timeout, self._backlog.deadline)
         return min(expires_at, closes_at)
 
     def expire(self, now: float) -> list[Receipt]:
         """Fail the batches that were not acknowledged within ``delivery_timeout``.
 
-        After the `deadline`, fail all of them.
+        After the deadline of the backlog, fail all of them.
 
         A batch that has been open for a good while takes no more records: the timeout
         runs from its first record, and the last one would fail with it.
@@ -264,7 +260,7 @@ class Landing:
         # The same sum as in next_expiry. With another one, rounding could wake the
         # sender for something that does not happen yet.
         patience = self._limits.delivery_timeout
-        if now >= self.deadline:
+        if now >= self._backlog.deadline:
             patience = -_FOREVER
         for queue in list(self._backlog.active.values()):
             while queue.waiting and queue.waiting[0].created + patience <= now:

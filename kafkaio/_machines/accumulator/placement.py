@@ -158,7 +158,8 @@ class Placement:
 
     Attributes:
         wait: makes the iterator that awaits a delivery; set before the first record.
-        on_failed: called with the error of records that cannot get a partition.
+        on_failed: called with the error of records that cannot get a partition, once
+            the others have theirs.
     """
 
     def __init__(  # noqa: PLR0913 - the parts that it needs
@@ -334,8 +335,11 @@ class Placement:
         builder.try_append(*record)
         receipt = self.new_receipt(*queue.partition, 1)
         closes_at = created + self._open_for
-        if closes_at < self._backlog.expires_at:
-            self._backlog.expires_at = closes_at
+        backlog = self._backlog
+        if backlog.deadline < closes_at:
+            closes_at = backlog.deadline
+        if closes_at < backlog.expires_at:
+            backlog.expires_at = closes_at
         rank = queue.new_rank()
         return ProduceBatch(queue.partition, rank, builder, receipt, created)
 
@@ -351,22 +355,28 @@ class Placement:
         for topic in topics:
             topic.sticky.left -= self._open_batches.unstick(topic.name)
         self._open_batches.clear()
+        errors: list[Exception] = []
         for topic in topics:
             topic.learn(view)
             if topic.undesignated:
-                self._designate_waiting(topic)
+                errors += self._designate_waiting(topic)
+        # Last: whoever is told may drop records that were just given a partition.
+        if self.on_failed is not None:
+            for error in errors:
+                self.on_failed(error)
 
-    def _designate_waiting(self, topic: TopicQueues) -> None:
+    def _designate_waiting(self, topic: TopicQueues) -> list[Exception]:
+        """Designate what can be; return the errors of records that failed."""
         code = self._view.topic_error(topic.name)
         if code and not reaction(ApiKey.METADATA, code).retry:
             error = broker_error(code, f"topic {topic.name!r} cannot be written")
             self._fail_undesignated(topic, error)
-            self._failed(error)
-            return
+            return [error]
         # A record for a partition that does not exist (yet) stays and does not hold up
         # the others: order is guaranteed within a partition only.
         waiting, still = topic.undesignated, topic.undesignated.__class__()
         topic.undesignated = still
+        errors: list[Exception] = []
         for entry in waiting:
             if topic.partition_count <= (entry.partition or 0):
                 still.append(entry)
@@ -382,15 +392,12 @@ class Placement:
                 )
             except Exception as error:  # noqa: BLE001 - the user's partitioner
                 entry.receipt.fail(error)
-                self._failed(error)
+                errors.append(error)
             else:
                 entry.receipt.move([(receipt, receipt.count - 1)])
+        return errors
 
     # Failures
-
-    def _failed(self, error: Exception) -> None:
-        if self.on_failed is not None:
-            self.on_failed(error)
 
     def expire(self, now: float) -> list[Receipt]:
         """Fail the records that waited ``max_block`` for metadata; return receipts."""

@@ -299,11 +299,14 @@ class Backlog:
             it.
         expires_at: before this time nothing expires. It is not postponed when what
             would have expired is acknowledged: that would cost a look at every batch.
+        deadline: when every batch expires, whatever its age: the end of a transaction.
+            Infinity for never.
     """
 
     __slots__ = (
         "_unknown",
         "active",
+        "deadline",
         "expires_at",
         "has_new_topic",
         "has_news",
@@ -319,6 +322,7 @@ class Backlog:
         self.has_news: bool = False
         self.has_new_topic: bool = False
         self.expires_at: float = _FOREVER
+        self.deadline: float = _FOREVER
 
     @property
     def is_empty(self) -> bool:

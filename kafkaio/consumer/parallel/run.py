@@ -359,17 +359,22 @@ class Runner:
     async def _fill_transaction(self, tx: Transacting, how: Transactions) -> None:
         consumer, schedule = self._consumer, self._schedule
         until = now() + how.max_wait
-        left = how.max_records - schedule.go_on()
-        while not (self._is_draining or tx.is_ending or now() >= until):
+        taken = schedule.go_on()
+        while not (self._is_draining or tx.is_ending):
             consumer.check()
             self._reader.look()
-            if left > 0:
-                left -= self._take_in(left)
-            if left <= 0:
+            if taken < how.max_records:
+                taken += self._take_in(how.max_records - taken)
+            is_late = now() >= until
+            if is_late and (schedule.running or schedule.in_hand < taken):
+                break
+            # Nothing was begun yet: without that, one transaction after another would
+            # end as it began.
+            if is_late or taken >= how.max_records:
                 schedule.stop_adding()
                 if not schedule.in_hand:
                     break
-            await self._wait_for_workers(until)
+            await self._wait_for_workers(None if is_late else until)
         schedule.hold_back()
         while schedule.in_hand:
             await self._wait_for_workers(None)

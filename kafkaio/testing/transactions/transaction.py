@@ -170,10 +170,16 @@ class Transaction:
         self.epoch = 0
         self.last_epoch = last_epoch
 
+    def _is_early(self, producer_id: int) -> bool:
+        """Whether the producer uses its next id while the markers are written."""
+        return self.state.is_prepared and producer_id == self.next_producer_id
+
     # ---- what a transaction takes in ---------------------------------------------
 
     def check(self, producer_id: int, epoch: int) -> ErrorCode:
         """Check who asks, and that no transaction is being ended."""
+        if self._is_early(producer_id):
+            return ErrorCode.CONCURRENT_TRANSACTIONS
         if producer_id != self.producer_id:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         if epoch != self.epoch:
@@ -222,7 +228,10 @@ class Transaction:
             None if the transaction is prepared now: then it has to be written, and its
             markers. NONE if it had ended in the same way before. Else the error.
         """
-        if client_version >= BUMPING:
+        error: ErrorCode | None
+        if self._is_early(producer[0]):
+            error = ErrorCode.CONCURRENT_TRANSACTIONS
+        elif client_version >= BUMPING:
             error = self._check_end(producer, commit=commit)
         else:
             error = self._check_old_end(producer, commit=commit)

@@ -350,6 +350,10 @@ class MigrationScript:
         elif kind == 2:
             request = self._beat(other, max(other.epoch, 1))
             request.instance_id = actor.instance
+            # It makes a classic member one of the other protocol. If that is the only
+            # one left, and names no assignor, the group falls back to the uniform one,
+            # whose choice depends on the ids that each broker drew.
+            request.server_assignor = "range"
             if other.speaks != _CONSUMER and other.member_id:
                 await self.pair.ask(request, 1)
 
@@ -374,7 +378,8 @@ class MigrationScript:
         describe = ConsumerGroupDescribeRequest(group_ids=[self.group])
         await self.pair.ask(describe, 1)
         version = self.dice.randint(0, 6)
-        await self.pair.ask(DescribeGroupsRequest(groups=[self.group]), version)
+        groups = DescribeGroupsRequest(groups=[self.group])
+        await self.pair.ask(groups, version, pick=_each_by_topic)
         await self.pair.ask(ListGroupsRequest(), 5, pick=self._ours)
 
     def _ours(self, answer: Plain) -> Plain:
@@ -443,10 +448,22 @@ async def late_members(pair: Pair, group: str) -> None:
 
 def _by_topic(answer: Plain) -> Plain:
     """Order an assignment by topic: the broker's own comes in that of a Java map."""
-    blob = bytes(answer["assignment"])
+    return {**answer, "assignment": _ordered(bytes(answer["assignment"]))}
+
+
+def _each_by_topic(answer: Plain) -> Plain:
+    """Order the assignment of every member by topic."""
+    for group in answer["groups"]:
+        for member in group["members"]:
+            blob = bytes(member["member_assignment"])
+            member["member_assignment"] = _ordered(blob)
+    return answer
+
+
+def _ordered(blob: bytes) -> bytes:
     if not blob:
-        return answer
+        return blob
     assigned = read_assignment(blob)
     assigned.assigned_partitions.sort(key=lambda one: one.topic)
     version = int.from_bytes(blob[:2])
-    return {**answer, "assignment": blob[:2] + encode(assigned, version)}
+    return blob[:2] + encode(assigned, version)

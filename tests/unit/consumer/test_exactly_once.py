@@ -243,6 +243,18 @@ async def test_what_was_taken_is_finished_when_the_consumer_closes(loop: Loop) -
 
 @virtual
 @LOOPS
+async def test_without_a_wait_each_transaction_gets_on(loop: Loop) -> None:
+    async with world("kip848") as there, await there.consumer() as one:
+        await there.write(*VALUES)
+        producer = FakeProducer(committing(one))
+        async with running(loop(one, producer, copy, max_wait=0)):
+            await eventually(lambda: len(producer.committed) == len(VALUES))
+        assert sorted(producer.committed) == VALUES  # type: ignore[type-var]
+        assert len(producer.all) <= len(VALUES) + 1
+
+
+@virtual
+@LOOPS
 async def test_fenced_ends_it(loop: Loop) -> None:
     async with world("kip848") as there, await there.consumer() as one:
         await there.write(*VALUES)

@@ -33,9 +33,11 @@ from kafkaio.errors import (
     BufferFull,
     DeliveryTimeout,
     RecordTooLarge,
+    TransactionAborted,
     UnknownTopicOrPartition,
 )
 from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.types import TopicPartition
 
 LIMITS = Limits(
     batch_size=200,
@@ -1281,3 +1283,125 @@ def test_leases_lose_no_byte_and_no_record(script: list[tuple]) -> None:
     assert sorted(written) == sorted(taken)
     assert all(b.receipt.count == b.builder.count for b in batches)
     assert h.used() == 0
+
+
+# ---- transactions
+
+
+T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
+
+
+def aborted(batch: ProduceBatch | None) -> Exception:
+    del batch
+    return TransactionAborted("aborted")
+
+
+def test_only_partitions_of_the_transaction_are_sent_to() -> None:
+    h = Harness(is_idempotent=True)
+    assert h.acc.outbox.partitions_to_add() == []
+    h.acc.gate.admitted = frozenset()
+    h.put(0)
+    h.put(1)
+    h.put(2)
+    assert h.acc.outbox.outlook(0.0).nodes == ()
+    assert h.acc.outbox.drain(0, 0.0) == []
+    assert h.acc.outbox.partitions_to_add() == [T0, T1, T2]
+    h.acc.gate.admitted = frozenset({T1})
+    assert h.take().partition == T1
+    assert h.acc.outbox.partitions_to_add() == [T0, T2]
+    h.acc.gate.admitted = None
+    assert h.acc.outbox.partitions_to_add() == []
+    assert h.take().partition == T0
+
+
+def test_what_was_sent_goes_on_whatever_is_admitted() -> None:
+    h = Harness(is_idempotent=True)
+    h.put(0)
+    batch = h.take()
+    h.acc.gate.admitted = frozenset()
+    (queue,) = h.acc.backlog.active.values()
+    assert not h.acc.gate.must_wait(queue)
+    h.acc.landing.lost(batch, ValueError(), 0.0)
+    assert not h.acc.gate.must_wait(queue)
+    assert h.take() is batch
+
+
+def test_an_abort_drops_what_cannot_be_in_the_log() -> None:
+    h = Harness({"t": [0, 0, 0]}, is_idempotent=True)
+    on_wire, lost, refused = h.put(0), h.put(1), h.put(2)
+    batches = {batch.partition: batch for batch in h.acc.outbox.drain(0, 0.0)}
+    h.acc.landing.lost(batches[T1], ValueError(), 5.0)
+    h.acc.landing.refused(batches[T2], ValueError(), 5.0)
+    waiting, unknown = h.put(0), h.put(0, topic="unknown")
+    dropped = h.acc.drop_unsent(aborted)
+    assert set(map(id, dropped)) == {id(refused), id(waiting), id(unknown)}
+    for receipt in dropped:
+        assert isinstance(receipt.error, TransactionAborted)
+    assert on_wire.error is None
+    assert lost.error is None
+    assert not h.acc.is_drained
+    h.acc.landing.acknowledged(batches[T0], 0, -1)
+    again = h.take(now=5.0)
+    assert again is batches[T1]
+    h.acc.landing.acknowledged(again, 0, -1)
+    assert h.acc.is_drained
+    assert h.used() == 0
+    assert h.acc.drop_unsent(aborted) == []
+
+
+def test_batches_expire_at_the_end_of_the_transaction() -> None:
+    h = Harness(is_idempotent=True)
+    receipt = h.put(0, now=0.0)
+    h.acc.expire_at(10.0)
+    assert h.acc.backlog.expires_at <= 10.0
+    h.acc.expire(9.9)
+    assert receipt.error is None
+    assert h.acc.expire(10.0) == [receipt]
+    assert isinstance(receipt.error, DeliveryTimeout)
+    h.acc.expire_at(float("inf"))
+    later = h.put(0, now=11.0)
+    h.acc.expire(50.0)
+    assert later.error is None
+    assert h.acc.expire(111.0) == [later]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["put", "send", "admit", "abort"]), st.integers(0, 2))
+    )
+)
+def test_what_is_not_admitted_never_leaves(steps: list[tuple[str, int]]) -> None:
+    h = Harness({"t": [0, 0, 0]}, is_idempotent=True)
+    admitted: set[TopicPartition] = set()
+    h.acc.gate.admitted = frozenset()
+    taken = 0
+    for step, number in steps:
+        if step == "put":
+            with contextlib.suppress(BufferFull):
+                h.put(number)
+        elif step == "admit":
+            admitted.add(TopicPartition("t", number))
+            h.acc.gate.admitted = frozenset(admitted)
+        elif step == "send":
+            for batch in h.acc.outbox.drain(0, 0.0):
+                taken += 1
+                assert batch.partition in admitted
+                h.acc.landing.acknowledged(batch, taken, -1)
+                h.acc.outbox.node(0).answered()
+        else:
+            h.acc.drop_unsent(aborted)
+            assert h.acc.is_drained
+            assert h.used() == 0
+        wanted = set(h.acc.outbox.partitions_to_add())
+        assert not wanted & admitted
+
+
+def test_a_transaction_learns_of_a_topic_that_cannot_be_written() -> None:
+    h = Harness()
+    seen: list[Exception] = []
+    h.acc.placement.on_failed = seen.append
+    receipt = h.put(None, topic="secret")
+    refused = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    h.acc.placement.learn(view({"t": [0]}, secret=refused))
+    assert seen == [receipt.error]
+    assert isinstance(seen[0], AuthorizationError)

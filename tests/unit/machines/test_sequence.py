@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -452,3 +452,85 @@ def test_an_early_answer_to_a_later_batch_is_not_taken_back() -> None:
     sequence.acked(first)
     assert sequence.expected == 15
     assert not sequence.under_way
+
+
+# ---- the identity of a transactional producer
+
+
+def transactional() -> tuple[ProducerIdentity, PartitionSequence[Batch]]:
+    producer = ProducerIdentity(is_transactional=True)
+    producer.obtained(Identity(7, 0))
+    return producer, PartitionSequence(producer)
+
+
+def test_a_transactional_producer_reports_a_gap_and_takes_no_epoch() -> None:
+    producer, sequence = transactional()
+    lost, behind = Batch(label=1), Batch(label=2)
+    send_new(sequence, lost)
+    sequence.failed(lost)
+    assert not producer.has_gap
+    assert sequence.sendable(behind) is None
+    assert producer.has_gap
+    assert producer.current == Identity(7, 0)
+    assert behind.identity is None
+    producer.obtained(Identity(7, 1))  # from the coordinator
+    assert not producer.has_gap
+    send_new(sequence, behind)
+    assert behind.numbers == (1, 0)
+
+
+def test_a_gap_that_closes_is_not_reported() -> None:
+    producer, sequence = transactional()
+    batch = Batch()
+    send_new(sequence, batch)
+    sequence.expired(batch)
+    sequence.acked(batch)
+    assert sequence.sendable(None) is None
+    assert not producer.has_gap
+    assert not sequence.is_settling
+
+
+def test_several_go_from_the_beginning_where_the_first_number_is_checked() -> None:
+    producer, sequence = transactional()
+    producer.is_first_checked = True
+    send_new(sequence, *(Batch() for _ in range(MAX_UNDER_WAY)))
+    assert sequence.sendable(Batch()) is None
+    for batch in list(sequence.under_way):
+        sequence.acked(batch)
+    producer.obtained(Identity(7, 1))
+    again = [Batch() for _ in range(MAX_UNDER_WAY)]
+    send_new(sequence, *again)
+    assert [batch.numbers for batch in again] == [(1, n) for n in range(5)]
+
+
+@given(
+    st.lists(st.sampled_from(["send", "ack", "fail", "refuse", "next"]), max_size=60),
+    st.booleans(),
+)
+def test_epochs_of_a_transactional_producer_are_the_coordinators(
+    steps: list[str], is_first_checked: bool
+) -> None:
+    """No batch has another identity, and in each epoch numbers begin at 0."""
+    producer, sequence = transactional()
+    producer.is_first_checked = is_first_checked
+    given_out, numbers = {Identity(7, 0)}, dict[Identity, list[int]]()
+    for step in steps:
+        head = next((b for b in sequence.under_way if not b.is_on_wire), None)
+        if step == "send":
+            batch = sequence.sendable(head or Batch())
+            if batch is not None:
+                sequence.sent(batch)
+                assert batch.identity in given_out
+                numbers.setdefault(batch.identity, []).append(batch.base_sequence)
+        elif step == "next" and not sequence.under_way:
+            producer.obtained(Identity(7, len(given_out)))
+            given_out.add(Identity(7, len(given_out)))
+        elif sequence.under_way and sequence.under_way[0].is_on_wire:
+            first = sequence.under_way[0]
+            {"ack": sequence.acked, "fail": sequence.failed}.get(
+                step, sequence.refused
+            )(first)
+        assert producer.current is not None
+        assert producer.current.epoch == len(given_out) - 1
+    for seen in numbers.values():
+        assert sorted(set(seen)) == list(range(len(set(seen))))

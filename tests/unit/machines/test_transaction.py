@@ -532,3 +532,14 @@ def test_nothing_ends_before_it_is_drained(is_commit: bool) -> None:
         machine.abort()
     assert NOWHERE not in machine.added(101.0)
     assert machine.request is None
+
+
+def test_numbers_left_out_in_tv1_take_a_new_epoch_after_the_end() -> None:
+    machine = written(TV1)
+    assert machine.abort() == (DropUnsent(),)
+    machine.harmed()
+    machine.drained(101.0)
+    assert answer(machine, 0) == (
+        Ended(TransactionOutcome.ABORTED),
+        Send(Initialise(FIRST)),
+    )

@@ -81,10 +81,12 @@ class Coordinator:
             return self._reply(shows=True)
         if not self.is_known:
             return ConsumerGroupHeartbeatResponse(error_code=E.UNKNOWN_MEMBER_ID)
-        is_old = beat.member_epoch == self.previous and beat.owned is not None
-        if beat.member_epoch != self.epoch and not (
-            is_old and beat.owned <= self.assigned
-        ):  # type: ignore[operator]
+        is_old = (
+            beat.member_epoch == self.previous
+            and beat.owned is not None
+            and beat.owned <= self.assigned
+        )
+        if beat.member_epoch != self.epoch and not is_old:
             self.fenced.append(E.FENCED_MEMBER_EPOCH)
             self.forget()
             return ConsumerGroupHeartbeatResponse(error_code=E.FENCED_MEMBER_EPOCH)
@@ -99,7 +101,10 @@ class Coordinator:
             if not self.revoking and self.epoch == self.group:
                 self.assigned = self.target
             return
-        if gone := self.assigned - self.target:
+        gone = self.assigned - self.target
+        # What the member does not report to own, it need not revoke: the answer that
+        # assigned it may have been lost.
+        if gone and (owned is None or owned & gone):
             self.assigned, self.revoking = self.assigned - gone, gone
             return
         self.assigned = self.target
@@ -302,6 +307,21 @@ class Laws(RuleBasedStateMachine):
         assert not self.broker.revoking
         stages = {self.machine.ledger.stage(tp) for tp in self.owned}
         assert stages <= {Stage.ASSIGNED}
+
+
+def test_what_a_lost_answer_gave_and_the_next_takes_is_not_revoked() -> None:
+    """The coordinator waits for nothing, so the member has nothing to acknowledge."""
+    first, second = frozenset({(UUID(int=1), 0)}), frozenset({(UUID(int=1), 1)})
+    laws = Laws()
+    laws.begin(first)
+    laws.converse("fine")
+    laws.divide_anew(["fine"], second)
+    laws.converse("lost")
+    assert laws.broker.assigned == second
+    laws.divide_anew(["fine"], NONE)
+    assert laws.broker.assigned == laws.broker.revoking == NONE
+    assert laws.machine.member_epoch == laws.broker.group
+    laws.teardown()
 
 
 TestLaws = Laws.TestCase

@@ -181,6 +181,22 @@ def test_the_previous_epoch_is_good_with_nothing_owned_that_is_not_assigned() ->
     assert fenced.error == ErrorCode.FENCED_MEMBER_EPOCH
 
 
+def test_what_a_member_does_not_own_it_need_not_revoke() -> None:
+    driver = Driver()
+    driver.group.manual = {"a": driver.slots({0})}
+    driver.join("a")
+    driver.group.manual = {"a": driver.slots({1})}
+    driver.group.rebalance()
+    assert driver.beat("a").assignment == frozenset()
+    old = driver.epochs["a"]
+    driver.beat("a", owned=frozenset())  # the answer, which assigns 1, is lost
+    driver.group.manual = {"a": frozenset()}
+    driver.group.rebalance()
+    reply = driver.send("a", old, owned=frozenset())
+    assert (reply.epoch, reply.assignment) == (driver.group.epoch, frozenset())
+    assert driver.group.state == "Stable"
+
+
 def test_the_previous_epoch_is_forgotten_while_a_member_waits_for_others() -> None:
     driver = Driver()
     driver.join("a")
