@@ -100,6 +100,21 @@ OLDER: Final = (TV1, TV0, V3_9, V2_8)
 #: Those the embedded broker stands for, where it takes the place of a real Kafka.
 EMBEDDED: Final = ALL
 
+#: Rows that it answers otherwise than the Kafka it stands for, and the reason.
+DIFFERS: Final[Mapping[str, str]] = {
+    "2.8-txnoffsetcommit-classic-member-of-another-instance": (
+        "it compares the instance id, as newer releases do"
+    ),
+    "4.3-tv0-the-new-protocol-at-any-level": "it takes it at level 0, too",
+    "4.0-sequences-begin-above-0-new": "it wants 0, as 4.3 does",
+    "4.0-txnoffsetcommit-consumer-epoch-before": "it takes that epoch, as 4.3 does",
+    "4.0-epochs-end-new": "it compares the epoch first, as 4.3 does",
+}
+WAITING_DIFFERS: Final = pytest.mark.xfail(
+    is_embedded(),
+    reason="it looks at verdict and epoch before it says that markers wait",
+)
+
 #: The embedded broker is told here what is set for real ones (``properties.FAST``).
 _QUICK: Final = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 200}
 
@@ -202,8 +217,25 @@ class Row:
         return self.but.get(server, self.answer)
 
 
-def rows(table: list[Row]) -> pytest.MarkDecorator:
-    """Run a test for each row on each server that it is true of."""
+def marks_of(server: Server, row: Row) -> Iterator[pytest.MarkDecorator]:
+    if not is_embedded():
+        yield pytest.mark.kafka_versions(server.version)
+    elif reason := DIFFERS.get(f"{server.name}-{row.name}"):
+        yield pytest.mark.xfail(reason=reason)
+
+
+#: Of the rows of the newest Kafka, some that take a few seconds together.
+_SHORT: Final = ("endtxn", "init", "produce", "trap", "txnoffsetcommit-consumer")
+
+
+def with_every_change(server: Server, row: Row) -> bool:
+    return server is TV2 and row.name.startswith(_SHORT)
+
+
+def rows(
+    table: list[Row], wanted: Callable[[Server, Row], bool] = lambda _server, _row: True
+) -> pytest.MarkDecorator:
+    """Run a test for each row that is wanted, on each server that it is true of."""
     return pytest.mark.parametrize(
         ("running", "row"),
         [
@@ -211,13 +243,11 @@ def rows(table: list[Row]) -> pytest.MarkDecorator:
                 server,
                 row,
                 id=f"{server.name}-{row.name}",
-                marks=()
-                if is_embedded()
-                else pytest.mark.kafka_versions(server.version),
+                marks=tuple(marks_of(server, row)),
             )
             for server in (EMBEDDED if is_embedded() else ALL)
             for row in table
-            if server in row.on
+            if server in row.on and wanted(server, row)
         ],
         indirect=["running"],
     )
@@ -229,6 +259,7 @@ def both(
     old: Any,
     new: Any = None,
     but: Mapping[Server, Any] | None = None,
+    new_but: Mapping[Server, Any] | None = None,
 ) -> list[Row]:
     """The rows of the old protocol, on all servers, and of the new one.
 
@@ -237,7 +268,11 @@ def both(
     return [
         Row(f"{name}-old", partial(do, versions=OLD), old, ALL, but or {}),
         Row(
-            f"{name}-new", partial(do, versions=NEW), old if new is None else new, NEWER
+            f"{name}-new",
+            partial(do, versions=NEW),
+            old if new is None else new,
+            NEWER,
+            new_but or {},
         ),
     ]
 
@@ -603,6 +638,7 @@ MEMBERS = [
         partial(sequences_of, sequences=(5,)),
         [E.NONE],
         [GAP],
+        new_but={V4_0: [E.NONE]},
     ),
     *both(
         "sequences-that-go-on",
@@ -813,6 +849,8 @@ ENDS = [
         the_new_protocol,
         ([E.NONE, E.NONE, E.NONE], 1),
         on=SINCE_4_0,
+        # The log of level 0 has no place for it; nothing but 51 is answered from then on.
+        but={TV0: ([E.UNSUPPORTED_VERSION, BUSY, BUSY], 0)},
     ),
 ]
 
@@ -1139,6 +1177,7 @@ OFFSETS = [
         committing_under_the_epoch_before,
         ([E.NONE], [ILLEGAL], [ILLEGAL, ILLEGAL], [E.NONE]),
         on=SINCE_4_0,
+        but={V4_0: ([ILLEGAL], [ILLEGAL], [ILLEGAL, ILLEGAL], [E.NONE])},
     ),
     Row(
         "txnoffsetcommit-v4-never-added",
@@ -1422,7 +1461,15 @@ READERS = [
 ]
 
 
-@rows([*INITS, *MEMBERS, *ENDS, *ZOMBIES, *OFFSETS, *OPERATORS, *READERS])
+AT_ONCE = [*INITS, *MEMBERS, *ENDS, *ZOMBIES, *OFFSETS, *OPERATORS, *READERS]
+
+
+@rows(AT_ONCE, with_every_change)
+async def test_a_row_with_every_change(stage: Stage, row: Row) -> None:
+    assert await row.do(stage) == row.answer_of(stage.server)
+
+
+@rows(AT_ONCE, lambda server, row: not with_every_change(server, row))
 async def test_a_row(stage: Stage, row: Row) -> None:
     assert await row.do(stage) == row.answer_of(stage.server)
 
@@ -1621,6 +1668,7 @@ async def waiting(
 @pytest.mark.kafka_versions("2.8", "3.9", "4.0", "4.3")
 @pytest.mark.parametrize("versions", [OLD], ids=["old"])
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
+@WAITING_DIFFERS
 async def test_markers_that_wait_in_the_old_protocol(
     waiting: Waiting, commit: bool, kafka_version: str
 ) -> None:
@@ -1641,6 +1689,7 @@ async def test_markers_that_wait_in_the_old_protocol(
 @pytest.mark.kafka_versions("4.0", "4.3")
 @pytest.mark.parametrize("versions", [NEW], ids=["new"])
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
+@WAITING_DIFFERS
 async def test_markers_that_wait_in_the_new_protocol(
     waiting: Waiting, commit: bool
 ) -> None:
@@ -1720,6 +1769,12 @@ EPOCHS = [
         an_end_of_epochs,
         ([E.NONE, E.NONE, OLD_EPOCH, E.NONE, E.NONE], 0, True, True),
         on=NEWER,
+        but={
+            V4_0: (
+                [E.NONE, E.NONE, E.INVALID_PRODUCER_ID_MAPPING, E.NONE, E.NONE],
+                *(0, True, True),
+            )
+        },
     ),
     Row(
         "epochs-end-old",
