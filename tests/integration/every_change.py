@@ -116,6 +116,7 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_where_the_brokers_divide_each_moves_its_own",
     ),
     "test_tls.py": ("test_tls",),
+    "test_transaction_tables.py": ("test_a_row_with_every_change",),
     "test_transaction_codes.py": ("test_an_abort_whose_answer_is_lost",),
     "test_transactions.py": ("test_readers_see_what_was_committed",),
 }

@@ -59,6 +59,7 @@ from kafkaio.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kafkaio.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -216,6 +217,12 @@ class Cluster:
         view = await self._cluster.wait_for_topics([topic])
         count = view.partition_count(topic) or 0
         return [TopicPartition(topic, index) for index in range(count)]
+
+    async def replicas_of(self, tp: TopicPartition) -> list[int]:
+        """The node ids of a partition's replicas."""
+        view = await self._cluster.wait_for_topics([tp.topic])
+        (found,) = (one for one in view.partitions(tp.topic) if one.partition == tp[1])
+        return list(found.replicas)
 
     async def topic_id(self, topic: str) -> object:
         """The id of a topic."""
@@ -476,6 +483,21 @@ async def loaded(cluster: Cluster, groups: Sequence[str]) -> None:
         await until(answers)
 
 
+async def in_sync(cluster: Cluster, *topics: str) -> None:
+    """Wait until all replicas of all partitions of some topics are in sync."""
+
+    async def are_in_sync() -> bool:
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=n) for n in topics])
+        answer = await cluster.any(request, 9)
+        return all(
+            sorted(one.isr_nodes) == sorted(one.replica_nodes)
+            for topic in answer.topics
+            for one in topic.partitions
+        )
+
+    await until(are_in_sync)
+
+
 # ---- members of groups ---------------------------------------------------------------
 
 
@@ -645,6 +667,21 @@ async def ends(cluster: Cluster, tp: TopicPartition) -> Ends:
     return Ends(*found)
 
 
+async def led(cluster: Cluster, tp: TopicPartition) -> None:
+    """Wait until the leader of a new partition acts, which is after it is known."""
+
+    async def is_led() -> bool:
+        partition = ListOffsetsPartition(partition_index=tp.partition, timestamp=-2)
+        topic = ListOffsetsTopic(name=tp.topic, partitions=[partition])
+        request = ListOffsetsRequest(replica_id=_CONSUMER, topics=[topic])
+        answer = await cluster.leader(tp, request, 5)
+        (found,) = answer.topics[0].partitions
+        assert found.error_code in {E.NONE, E.NOT_LEADER_OR_FOLLOWER}
+        return found.error_code == E.NONE
+
+    await until(is_led)
+
+
 async def stable(cluster: Cluster, tp: TopicPartition) -> None:
     """Wait until no transaction is open in a partition."""
 
@@ -762,8 +799,10 @@ __all__ = [
     "ends",
     "fetch",
     "fetch_offset",
+    "in_sync",
     "join_classic",
     "leave_classic",
+    "led",
     "loaded",
     "producers",
     "stable",
