@@ -102,9 +102,6 @@ EMBEDDED: Final = ALL
 
 #: Rows that it answers otherwise than the Kafka it stands for, and the reason.
 DIFFERS: Final[Mapping[str, str]] = {
-    "2.8-txnoffsetcommit-classic-member-of-another-instance": (
-        "it compares the instance id, as newer releases do"
-    ),
     "4.3-tv0-the-new-protocol-at-any-level": "it takes it at level 0, too",
     "4.0-sequences-begin-above-0-new": "it wants 0, as 4.3 does",
     "4.0-txnoffsetcommit-consumer-epoch-before": "it takes that epoch, as 4.3 does",
@@ -849,7 +846,7 @@ ENDS = [
         the_new_protocol,
         ([E.NONE, E.NONE, E.NONE], 1),
         on=SINCE_4_0,
-        # The log of level 0 has no place for it; nothing but 51 is answered from then on.
+        # The log of level 0 has no place for it; from then on only 51 is answered.
         but={TV0: ([E.UNSUPPORTED_VERSION, BUSY, BUSY], 0)},
     ),
 ]

@@ -86,8 +86,7 @@ class _Call:
         speaker = Speaker(
             request.transactional_id,
             self.version >= _FIRST_WITH_BUMP,
-            # Kafka 3.9 knows that version already, and does not answer so.
-            self.version >= _FIRST_TO_ABORT and self.node.broker.release >= "4.0",
+            self.version >= _FIRST_TO_ABORT,
         )
         self.refused = await admit(self.node.cluster, speaker, batches)
 
