@@ -137,7 +137,7 @@ class Cluster:
         self.paused: set[int] = set()
         #: Finalized levels of features, and an epoch that grows with each change.
         self.features: dict[str, int] = {}
-        self.features_epoch = 1
+        self.features_epoch: int = 1
         #: Whether leaders ask the coordinator before the first batch of a transaction.
         self.release_verifies = True
         #: Called after every change of the configs of brokers or groups.

@@ -69,7 +69,7 @@ class TransactionCoordinator:
         self._now = cluster.clock.now
         self._wall_ms = cluster.clock.wall_ms
         self.transactions: dict[str, Transaction] = {}
-        self.markers = MarkerWriter(cluster)
+        self.markers: MarkerWriter = MarkerWriter(cluster)
         self._ready_at: dict[int, float] = {}
         self._loaded: set[int] = set()
         self._loads: dict[int, asyncio.TimerHandle] = {}
