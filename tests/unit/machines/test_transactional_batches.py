@@ -244,8 +244,9 @@ class World:
         self.number += 1
 
     def admit(self, number: int) -> None:
-        if self.is_open and not self.is_tv2:
-            wanted = self.acc.outbox.partitions_to_add()
+        wanted = self.acc.outbox.partitions_to_add()
+        assert not (self.is_tv2 and wanted)
+        if self.is_open:
             self.admitted.update(wanted[: 1 + number % 2])
 
     def drain(self, number: int) -> None:
