@@ -156,37 +156,62 @@ class Stage:
         return producer
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def running(request: pytest.FixtureRequest) -> AsyncIterator[Stage]:
-    """A server that all its rows share."""
-    server: Server = request.param
-    async with AsyncExitStack() as stack:
-        kafka: Kafka | Broker
+class Servers:
+    """Runs one server at a time: the one that the rows have come to.
+
+    A module's fixture with a parameter would be set up for each row anew: pytest takes
+    the place of a value in the table for the value.
+
+    Args:
+        shared: returns the session's Kafka.
+    """
+
+    def __init__(self, shared: Callable[[], Kafka]) -> None:
+        self._shared = shared
+        self._stack = AsyncExitStack()
+        self._stage: Stage | None = None
+
+    async def on(self, server: Server) -> Stage:
+        """A stage on a server, which is started unless it runs."""
+        if self._stage is None or self._stage.server != server:
+            await self.close()
+            kafka = await self._start(server)
+            client = Client(kafka.bootstrap_servers)
+            cluster = Cluster(await self._stack.enter_async_context(client))
+            await loaded(cluster, [f"g-{number}" for number in range(_GROUPS)])
+            self._stage = Stage(server, kafka, cluster)
+        return Stage(server, self._stage.kafka, self._stage.cluster)
+
+    async def _start(self, server: Server) -> Kafka | Broker:
         if is_embedded():
-            kafka = await stack.enter_async_context(
-                Broker(
-                    as_version=server.version,
-                    features=server.features,
-                    first_node_id=1,
-                    config=_QUICK,
-                )
+            broker = Broker(
+                as_version=server.version,
+                features=server.features,
+                first_node_id=1,
+                config=_QUICK,
             )
-        elif server in {TV2, V4_0, V3_9, V2_8}:
-            kafka = request.getfixturevalue("real_kafka")
-        else:
-            kafka = stack.enter_context(
-                Kafka(version=server.version, features=server.features)
-            )
-        client = Client(kafka.bootstrap_servers)
-        await stack.enter_async_context(client)
-        cluster = Cluster(client)
-        await loaded(cluster, [f"g-{number}" for number in range(_GROUPS)])
-        yield Stage(server, kafka, cluster)
+            return await self._stack.enter_async_context(broker)
+        if server in {TV2, V4_0, V3_9, V2_8}:
+            return self._shared()
+        kafka = Kafka(version=server.version, features=server.features)
+        return await self._stack.enter_async_context(kafka)
+
+    async def close(self) -> None:
+        """End the server, unless the session goes on with it."""
+        self._stage = None
+        await self._stack.aclose()
 
 
-@pytest.fixture
-def stage(running: Stage) -> Stage:
-    return Stage(running.server, running.kafka, running.cluster)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def servers(request: pytest.FixtureRequest) -> AsyncIterator[Servers]:
+    found = Servers(lambda: request.getfixturevalue("real_kafka"))
+    yield found
+    await found.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def stage(servers: Servers, server: Server) -> Stage:
+    return await servers.on(server)
 
 
 # ---- rows ----------------------------------------------------------------------------
@@ -234,7 +259,7 @@ def rows(
 ) -> pytest.MarkDecorator:
     """Run a test for each row that is wanted, on each server that it is true of."""
     return pytest.mark.parametrize(
-        ("running", "row"),
+        ("server", "row"),
         [
             pytest.param(
                 server,
@@ -246,7 +271,6 @@ def rows(
             for row in table
             if server in row.on and wanted(server, row)
         ],
-        indirect=["running"],
     )
 
 
