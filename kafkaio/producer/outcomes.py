@@ -35,7 +35,7 @@ from kafkaio.protocol.messages.produce import (
 )
 from kafkaio.types import TopicPartition
 
-__all__ = ["Outcomes"]
+__all__ = ["Outcomes", "in_doubt"]
 
 #: Errors after which the batch may have been appended nevertheless.
 _MAY_BE_WRITTEN = frozenset(
@@ -180,7 +180,7 @@ class Outcomes:
         detail = f": {answer.error_message}" if answer.error_message else ""
         error = broker_error(answer.error_code, f"{topic}-{partition}{detail}")
         if code is ErrorCode.INVALID_PRODUCER_EPOCH and self._transaction is not None:
-            self._fail(batch, _aborted(error))
+            self._fail(batch, in_doubt(error))
             return
         if code in _LEADS_ELSEWHERE and answer.current_leader.leader_id >= 0:
             self._leaders.apply_leader_hint(
@@ -296,9 +296,12 @@ class Outcomes:
             self._transaction.failed(error, harm=harm)
 
 
-def _aborted(error: BrokerError) -> TransactionAborted:
-    # A leader says the same of a time-out and of another producer with the id. Which it
-    # was, the end of the transaction tells.
+def in_doubt(error: KafkaError) -> TransactionAborted:
+    """Return the error of a transaction whose epoch a broker has refused.
+
+    Leaders and group coordinators say the same of a time-out and of another producer
+    with the id. Which it was, the end of the transaction tells.
+    """
     aborted = TransactionAborted(
         f"{error}: the coordinator has aborted the transaction, because its time ran "
         "out, or for another producer with this transactional id",

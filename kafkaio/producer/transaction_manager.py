@@ -73,6 +73,7 @@ from kafkaio.errors import (
     UsageError,
 )
 from kafkaio.producer.backpressure import BufferSpace
+from kafkaio.producer.outcomes import in_doubt
 from kafkaio.producer.ports import ConsumerInTransaction, GroupOffsets
 from kafkaio.producer.sender import Sender
 from kafkaio.protocol.api_keys import ApiKey
@@ -132,6 +133,8 @@ _STALE: Final = frozenset(
         ErrorCode.STALE_MEMBER_EPOCH,
     }
 )
+#: Why a run is aborted whose offsets were refused, or whose commit was cut short.
+_NOT_COMMITTED: Final = "offsets were not committed"
 #: States in which an abort can be asked for.
 _ABORTABLE: Final = frozenset({State.OPEN, State.COMMITTING, State.DOOMED})
 #: States in which the transaction may still turn out not to be committed.
@@ -476,11 +479,20 @@ class TransactionManager:
             raise self._unknown()
         return run.outcome
 
-    def doom(self, run: Run, error: KafkaError, reason: str) -> None:
-        """Note that a run cannot be committed, for a reason outside the producer."""
+    def doom(
+        self, run: Run, error: KafkaError, reason: str, *, has_harm: bool = False
+    ) -> None:
+        """Note that a run cannot be committed, for a reason that no record gave.
+
+        Args:
+            run: the run; nothing changes if it has ended, or EndTxn was sent.
+            error: why; the first one counts.
+            reason: the same in a few words.
+            has_harm: whether a request of it may still take effect after its end.
+        """
         # Once EndTxn is sent, a partition may go: its offsets are in the transaction.
         if self._has_turn(run) and self._machine.state in _DOOMABLE:
-            self._doom(error, reason, has_harm=False)
+            self._doom(error, reason, has_harm=has_harm)
 
     def _close_run(self, run: Run) -> None:
         if run.is_ending:
@@ -1124,21 +1136,17 @@ class TransactionManager:
         except UnsupportedVersion:
             raise
         except KafkaError as error:
-            self._doom_for_offsets(run, error, has_harm=unanswered.is_pending)
+            self.doom(run, error, _NOT_COMMITTED, has_harm=unanswered.is_pending)
             raise
         except BaseException:
             if unanswered.is_pending:
                 cancelled = KafkaTimeout("the commit of offsets was cancelled")
-                self._doom_for_offsets(run, cancelled, has_harm=True)
+                self.doom(run, cancelled, _NOT_COMMITTED, has_harm=True)
             raise
         finally:
             run.commits -= 1
             self._look()
         run.offsets.append(offsets)
-
-    def _doom_for_offsets(self, run: Run, error: KafkaError, *, has_harm: bool) -> None:
-        if self._has_turn(run) and self._machine.state in _DOOMABLE:
-            self._doom(error, "offsets were not committed", has_harm=has_harm)
 
     async def _check_fencing(self, rpc: CoordinatorRpc, offsets: GroupOffsets) -> None:
         if not offsets.is_fenced:
@@ -1200,10 +1208,7 @@ class TransactionManager:
                 raise failed
             await attempts.pause(error)
         if found == ErrorCode.INVALID_PRODUCER_EPOCH:
-            # A time-out, or another producer: the end of the transaction tells which.
-            aborted = TransactionAborted(str(error), reason="timed out or fenced")
-            aborted.__cause__ = error
-            raise aborted
+            raise in_doubt(error)
         if reaction(ApiKey.TXN_OFFSET_COMMIT, found).step is Step.FATAL:
             self._perform(machine.fail(error))
         raise error
