@@ -172,6 +172,12 @@ async def test_arrow_tables_and_serializers() -> None:
         async with there.producer() as producer, producer.transaction() as tx:
             table = pa.table({"value": [b"one", b"two"]})
             written = await tx.send_table("t", table)
+            rows = {"value": [b"a", b"b"], "to": ["t", "t"], "p": [0, None]}
+            columns = {"topic_column": "to", "partition_column": "p"}
+            nobody = await tx.enqueue_table(None, pa.table(rows), **columns)
+            awaited = await tx.enqueue_table("t", table)
+            assert (await awaited)["offset"].to_pylist() == [4, 5]
+        assert nobody.is_done
         assert written.column("offset").to_pylist() == [0, 1]
         async with there.producer(**options) as producer:
             async with producer.transaction() as tx:
@@ -182,7 +188,8 @@ async def test_arrow_tables_and_serializers() -> None:
             with pytest.raises(UsageError):
                 tx.enqueue_nowait("t", 7)
         await there.settle()
-        assert there.committed() == [b"one", b"two", b"<3>", b"<4>", b"<5>", b"<6>"]
+        one = [b"one", b"two", b"a", b"b", b"one", b"two"]
+        assert there.committed() == [*one, b"<3>", b"<4>", b"<5>", b"<6>"]
 
 
 # ---- outside of a transaction
@@ -199,6 +206,7 @@ async def test_nothing_slips_in_from_outside(level: int) -> None:
                 lambda: producer.enqueue("t", b"stranger"),
                 lambda: producer.send_many("t", [b"stranger"]),
                 lambda: producer.send_table("t", table),
+                lambda: producer.enqueue_table("t", table),
             ):
                 with pytest.raises(UsageError, match="transaction"):
                     await call()
@@ -223,6 +231,8 @@ async def test_nothing_slips_in_from_outside(level: int) -> None:
             await tx.send_many("t", [b"late"])
         with pytest.raises(UsageError, match="has ended"):
             await tx.send_table("t", table)
+        with pytest.raises(UsageError, match="has ended"):
+            await tx.enqueue_table("t", table)
         await commit_one(producer)
         await there.settle()
         assert len(there.committed()) == 42
