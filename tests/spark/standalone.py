@@ -75,7 +75,7 @@ class Standalone:
             "PYSPARK_PYTHON": sys.executable,
         }
         with self._log(name).open("wb") as log:
-            process = subprocess.Popen(  # noqa: S603
+            process = subprocess.Popen(
                 [home / "bin/spark-class", main, "--host", "127.0.0.1", *arguments],
                 env=environment,
                 stdin=subprocess.DEVNULL,

@@ -31,5 +31,5 @@ def test_executors_have_kafkaio(standalone: Standalone, tmp_path: Path) -> None:
     job = tmp_path / "job.py"
     job.write_text(JOB)
     command = [sys.executable, str(job), standalone.url]
-    out = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
+    out = subprocess.run(command, check=True, capture_output=True, text=True)
     assert out.stdout.strip() == str({kafkaio.__version__})
