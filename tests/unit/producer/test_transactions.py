@@ -834,6 +834,36 @@ async def test_a_second_producer_fences_the_first(level: int) -> None:
 
 
 @BOTH
+@pytest.mark.parametrize("own", [False, True])
+async def test_a_block_that_an_abort_finds_fenced(level: int, own: bool) -> None:
+    """A leader cannot tell it from a time-out; the abort does, and the block raises."""
+    inside: list[KafkaError] = []
+    raised = ValueError if own else Fenced
+    async with world(level) as there, there.producer() as first:
+        with pytest.raises(raised) as caught:  # noqa: PT012
+            async with first.transaction() as tx:
+                await tx.send("t", b"zombie")
+                async with there.producer() as second:
+                    await commit_one(second, b"good")
+                try:
+                    await tx.send("t", b"zombie 2")
+                except TransactionAborted as error:
+                    inside.append(error)
+                    if own:
+                        raise ValueError("mine") from None
+                    raise
+        assert inside
+        if own:  # what is not kafkaio's is raised unchanged
+            assert "Fenced" in caught.value.__notes__[0]
+        else:
+            assert caught.value.__context__ is inside[0]
+        with pytest.raises(Fenced):
+            await first.transaction().begin()
+        await there.settle()
+        assert there.committed() == [b"good"]
+
+
+@BOTH
 async def test_the_fenced_one_never_touches_its_successor(level: int) -> None:
     """Fenced at each step: it asks for no epoch, and the successor commits."""
     for step in ("begin", "send", "commit", "abort", "close"):
