@@ -50,12 +50,7 @@ E = ErrorCode
 def virtual(
     test: Callable[..., Coroutine[Any, Any, None]],
 ) -> Callable[..., None]:
-    """Run a test on a loop whose clock jumps.
-
-    Never in asyncio's debug mode, which writes a stack down for each callback: that
-    takes three times as long as the tests, and tells slow callbacks, which are those of
-    the real clock. Nor does pytest-asyncio use it.
-    """
+    """Run a test on a loop whose clock jumps."""
 
     @wraps(test)
     def run(*args: object, **kwargs: object) -> None:
@@ -63,8 +58,7 @@ def virtual(
             async with asyncio.timeout(100_000):
                 await test(*args, **kwargs)
 
-        factory = VirtualClockLoop
-        with asyncio.Runner(debug=False, loop_factory=factory) as runner:
+        with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
             runner.run(bounded())
 
     return run
