@@ -597,7 +597,12 @@ class TransactionManager:
 
     def _doom(self, error: KafkaError, reason: str, *, has_harm: bool) -> None:
         self._note_cause(error, reason)
-        self._perform(self._machine.doom(now(), error, has_harm=has_harm))
+        refusal = None
+        if _is_in_doubt(error):
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
+            refusal = self._error(code, "a broker has refused the epoch")
+        machine = self._machine
+        self._perform(machine.doom(now(), error, has_harm=has_harm, refusal=refusal))
         self._abort_if_ending()
 
     def _note_cause(self, error: KafkaError, reason: str) -> None:
