@@ -239,7 +239,6 @@ class Adopt:
     """Number what comes next under this identity."""
 
     identity: Identity
-    protocol: Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,7 +397,7 @@ class TransactionMachine:
         self.identity = identity
         self._has_run = False
         self.last_end = None
-        return (Adopt(identity, self.protocol),)
+        return (Adopt(identity),)
 
     def not_initialised(self) -> None:
         """Note that the first `Initialise` was refused; it may be tried again."""
@@ -425,20 +424,16 @@ class TransactionMachine:
         """Begin a transaction; nothing is sent for it yet."""
         self._go(Event.BEGIN)
         self._reset()
-        adopted: Effects = ()
-        if protocol is not self.protocol:
-            assert self.identity is not None
-            adopted = (Adopt(self.identity, protocol),)
         self.protocol = protocol
         self._has_run = True
         if self._adds:
-            return (*adopted, Admit(_NOWHERE))
+            return (Admit(_NOWHERE),)
         self._is_probed = (
             self.last_end is None
             or now - self._last_end_at >= PROBE_WITHIN
             or self._quick_probes >= PROBES_FOR_TRUST
         )
-        return (*adopted, Admit(None if self._is_probed else _NOWHERE))
+        return (Admit(None if self._is_probed else _NOWHERE),)
 
     @property
     def _adds(self) -> bool:

@@ -115,6 +115,9 @@ _OFFSETS_FENCED: Final = 3
 _INIT_BUMP: Final = 3
 #: Produce means TV2 from version 12 on.
 _PRODUCE_VERSIONS: Final = {Protocol.TV1: (0, 11), Protocol.TV2: (12, 2**15 - 1)}
+#: Leaders that know this version of Produce (Kafka 4.1) want a sequence to begin at 0
+#: under a new epoch of TV2. Those of 4.0 take any number if they have no state of it.
+_PRODUCE_CHECKED: Final = 13
 #: Seconds between two looks whether the markers of a transaction are written.
 _MARKER_PACE: Final = 0.001
 #: Seconds between two attempts while another transaction of the id is being ended.
@@ -562,6 +565,17 @@ class TransactionManager:
         """The lowest and the highest version of Produce that means the protocol."""
         return _PRODUCE_VERSIONS[self._machine.protocol]
 
+    @property
+    def is_first_checked(self) -> bool:
+        """Whether every leader wants the sequence of the transaction to begin at 0.
+
+        A batch is sent on an open connection, so the version of its leader is known.
+        """
+        return (
+            self._machine.protocol is Protocol.TV2
+            and self._cluster.lowest_version(ApiKey.PRODUCE) >= _PRODUCE_CHECKED
+        )
+
     def partitions_wanted(self, partitions: Collection[TopicPartition]) -> None:
         """Note that batches wait for partitions that are not admitted."""
         if self._machine.request is None:
@@ -639,8 +653,7 @@ class TransactionManager:
             match effect:
                 case Send(request=request):
                     self._send(request)
-                case Adopt(identity=identity, protocol=protocol):
-                    self._identity.is_first_checked = protocol is Protocol.TV2
+                case Adopt(identity=identity):
                     self._identity.obtained(identity)
                 case Admit(partitions=partitions):
                     accumulator.gate.admitted = partitions
