@@ -24,7 +24,8 @@ request. Invariants:
   exception: a commit that was refused, and so was not written, turns into an abort.
 - InitProducerId with an identity (a *bump*) is never sent while a transaction may be
   open, and never once another producer may have the transactional id: it would abort
-  the transaction of that producer.
+  the transaction of that producer. So a TV1 producer whose epoch a broker has refused
+  is over if it needs another epoch, although its abort was accepted.
 - Where a write of an ended transaction may still arrive, the epoch must change before
   the next one begins. TV2 changes it with each end; TV1 needs a bump, for example when
   a batch expired on the wire, or an EndTxn got no answer.
@@ -307,6 +308,7 @@ class TransactionMachine:
         "_is_start_uncertain",
         "_last_end_at",
         "_quick_probes",
+        "_refusal",
         "_timeout",
         "_verdict",
         "_wanted",
@@ -348,6 +350,8 @@ class TransactionMachine:
         self._groups_added: set[str] = set()
         # Whether a write, or a request, of this transaction may still arrive after it.
         self._has_harm = False
+        # Why a broker has refused the epoch: perhaps another producer has the id.
+        self._refusal: KafkaError | None = None
         # Whether the coordinator may know nothing of it although is_started is set.
         self._is_start_uncertain = False
         # When the request to add something was sent: the coordinator's time begins.
@@ -551,7 +555,14 @@ class TransactionMachine:
             started = self._start(self._asked_at)
         return (*started, *self.doom(now, error))
 
-    def doom(self, now: float, error: KafkaError, *, has_harm: bool = False) -> Effects:
+    def doom(
+        self,
+        now: float,
+        error: KafkaError,
+        *,
+        has_harm: bool = False,
+        refusal: KafkaError | None = None,
+    ) -> Effects:
         """Note that the transaction cannot be committed any more.
 
         Args:
@@ -559,12 +570,15 @@ class TransactionMachine:
             error: why; the first one counts.
             has_harm: whether a write of it may arrive after its end, or its sequence
                 numbers have a gap: the next one needs another epoch.
+            refusal: the error of a producer that is over, if a broker has refused the
+                epoch: another producer may have the transactional id.
         """
         before = self.state
         self._go(Event.DOOM)
         if before in _OVER:
             return ()
         self._has_harm |= has_harm
+        self._refusal = self._refusal or refusal
         if self.cause is None:
             self.cause = error
         self._wanted.clear()
@@ -728,6 +742,8 @@ class TransactionMachine:
         )
         is_bumped = self.protocol is Protocol.TV2 and identity is not None
         if self._has_harm and not is_bumped:
+            if self._refusal is not None:
+                return self.fence(self._refusal)
             self._go(Event.ENDED_WITH_HARM)
             return (Ended(outcome), *self._send(Initialise(self.identity)))
         self._go(Event.ENDED)

@@ -51,13 +51,12 @@ from kafkaio._machines.transaction import (
     TransactionMachine,
     TransactionOutcome,
 )
-from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.supervisor import Child
 from kafkaio.client.cluster import Cluster
-from kafkaio.client.coordination import CoordinatorRpc
+from kafkaio.client.coordination import CoordinatorConnection, CoordinatorRpc
 from kafkaio.client.retry import Attempts
 from kafkaio.config import ProducerConfig
 from kafkaio.errors import (
@@ -598,7 +597,12 @@ class TransactionManager:
 
     def _doom(self, error: KafkaError, reason: str, *, has_harm: bool) -> None:
         self._note_cause(error, reason)
-        self._perform(self._machine.doom(now(), error, has_harm=has_harm))
+        refusal = None
+        if _is_in_doubt(error):
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
+            refusal = self._error(code, "a broker has refused the epoch")
+        machine = self._machine
+        self._perform(machine.doom(now(), error, has_harm=has_harm, refusal=refusal))
         self._abort_if_ending()
 
     def _note_cause(self, error: KafkaError, reason: str) -> None:
@@ -934,7 +938,7 @@ class TransactionManager:
         is left to `_end`.
         """
         self._call_at(now() + self._max_block, self._end_late)
-        connection = self._ready()
+        connection = self._rpc.ready(ConnectionClass.SHARED)
         if connection is None or not self._can_end(connection, request):
             self._start(partial(self._end, request, is_sent=False), "EndTxn")
             return
@@ -959,17 +963,11 @@ class TransactionManager:
             max_version=self._end_version(request),
         )
 
-    def _ready(self) -> Connection | None:
-        node_id = self._rpc.node_id
-        if node_id is None:
-            return None
-        return self._cluster.ready_connection(node_id, ConnectionClass.SHARED)
-
     @staticmethod
     def _end_version(request: End) -> int | None:
         return None if request.protocol is Protocol.TV2 else _END_TV2 - 1
 
-    def _can_end(self, connection: Connection, request: End) -> bool:
+    def _can_end(self, connection: CoordinatorConnection, request: End) -> bool:
         if request.protocol is Protocol.TV1:
             return True
         versions = connection.versions
@@ -1064,7 +1062,7 @@ class TransactionManager:
 
     def _probe(self, request: Probe, until: float) -> None:
         # Whatever it leads to, the transaction goes on: a probe can only save time.
-        connection = self._ready()
+        connection = self._rpc.ready(ConnectionClass.SHARED)
         if connection is None or now() >= until:
             self._probed(request, is_at_once=False)
             return

@@ -274,6 +274,27 @@ def test_harm_in_tv1_takes_a_new_epoch_after_the_abort() -> None:
     assert machine.initialised(NEXT, TV1) == (Adopt(NEXT, TV1),)
 
 
+def test_a_refused_epoch_in_tv1_is_never_raised() -> None:
+    """Another producer may have the id: a bump would abort its transaction."""
+    machine = written(TV1)
+    machine.doom(100.0, ERROR, has_harm=True, refusal=OTHER)
+    machine.abort()
+    machine.drained(101.0)
+    assert Ended(TransactionOutcome.ABORTED) in answer(machine, 0)
+    assert (machine.state, machine.request) == (State.FENCED, None)
+    assert machine.cause is OTHER
+
+
+def test_a_refused_epoch_without_harm_or_in_tv2_is_no_fence() -> None:
+    for machine, identity in ((written(TV1), None), (written(), NEXT)):
+        is_tv2 = identity is not None
+        machine.doom(100.0, ERROR, has_harm=is_tv2, refusal=OTHER)
+        machine.abort()
+        machine.drained(101.0)
+        assert answer(machine, 0, identity)[-1] == Ended(TransactionOutcome.ABORTED)
+        assert (machine.state, machine.request) == (State.READY, None)
+
+
 def test_harm_in_tv2_needs_no_bump() -> None:
     machine = written()
     machine.doom(100.0, ERROR, has_harm=True)
