@@ -723,6 +723,8 @@ class TransactionMachine:
             self.cause = error
         self.protocol = Protocol.TV1
         self._has_harm = True
+        # TV2's writes add their partitions; such a broker may have taken none.
+        self._is_start_uncertain = True
         self.request = None
         assert self.identity is not None
         return self._end(self.identity)

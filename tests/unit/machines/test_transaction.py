@@ -475,6 +475,15 @@ def test_a_coordinator_without_tv2_is_asked_for_an_abort_in_tv1() -> None:
     assert machine.cause is OTHER
 
 
+def test_a_coordinator_without_tv2_may_never_have_heard_of_it() -> None:
+    machine = ending()
+    machine.end_unsupported(ERROR)
+    assert answer(machine, ErrorCode.INVALID_TXN_STATE) == (
+        Ended(TransactionOutcome.ABORTED),
+        Send(Initialise(FIRST)),
+    )
+
+
 def test_a_cancelled_commit_is_an_abort_before_endtxn_is_sent() -> None:
     machine = committing()
     assert machine.abort() == (DropUnsent(),)
