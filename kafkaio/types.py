@@ -18,6 +18,7 @@ __all__ = [
     "NewRecord",
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
+    "OffsetRange",
     "OffsetStore",
     "Record",
     "RecordMetadata",
@@ -36,6 +37,14 @@ class TopicPartition(NamedTuple):
 
     topic: str
     partition: int
+
+
+class OffsetRange(NamedTuple):
+    """The offsets ``start <= offset < end`` of a partition."""
+
+    partition: TopicPartition
+    start: int
+    end: int
 
 
 class TimestampType(IntEnum):
