@@ -40,7 +40,13 @@ class TopicPartition(NamedTuple):
 
 
 class OffsetRange(NamedTuple):
-    """The offsets ``start <= offset < end`` of a partition."""
+    """The offsets of a partition from ``start`` up to, and not including, ``end``.
+
+    Attributes:
+        partition: the partition.
+        start: the first offset.
+        end: the offset after the last one.
+    """
 
     partition: TopicPartition
     start: int
