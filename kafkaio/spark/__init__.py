@@ -1,1 +1,0 @@
-"""Kafka as a data source of Spark, through PySpark."""
