@@ -28,7 +28,7 @@ the other (`docs/adr/0024-the-task-commits-and-not-the-driver.md`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterable, Awaitable, Callable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -170,10 +170,8 @@ class TaskAttempt:
         self._config = config
         self._on_mismatch = on_mismatch
 
-    async def run(self, batches: Iterable[pa.RecordBatch], put: Put) -> TaskResult:
+    async def run(self, batches: AsyncIterable[pa.RecordBatch], put: Put) -> TaskResult:
         """Write the rows, unless an earlier attempt has committed them.
-
-        The event loop stands while the next batch is waited for.
 
         Args:
             batches: the input; it is read to its end in any case.
@@ -191,7 +189,7 @@ class TaskAttempt:
             await self.start(producer)
             marker = await self.marker()
             if marker is not None and marker.offset > self.name.version:
-                result = self.skip(marker, batches)
+                result = await self.skip(marker, batches)
             else:
                 result = await self.write(producer, batches, put)
         except BaseException:
@@ -216,9 +214,12 @@ class TaskAttempt:
         """Fence all other attempts, and end what they have open.
 
         Raises:
+            UnknownTopicOrPartition: there is no such marker topic.
             KafkaError: what `Producer.start` raises.
         """
         await producer.start()
+        # A missing topic is an error here, or is created by this, as by a first record.
+        await producer.partitions_for(self._marker_at.topic)
         level = cluster_of(self.client).feature_level(_FEATURE)
         if level < _SAFE_LEVEL:
             _warn_of_level(level)
@@ -230,8 +231,8 @@ class TaskAttempt:
         )
         return found[self._marker_at]
 
-    def skip(
-        self, marker: OffsetAndMetadata, batches: Iterable[pa.RecordBatch]
+    async def skip(
+        self, marker: OffsetAndMetadata, batches: AsyncIterable[pa.RecordBatch]
     ) -> TaskResult:
         """Read the input, and compare it with the marker of this version.
 
@@ -241,11 +242,18 @@ class TaskAttempt:
             ReplayMismatch: it has other rows, and ``on_mismatch`` is ``fail``.
         """
         digest = RowDigest()
-        for batch in batches:
+        async for batch in batches:
             digest.add(batch)
-        _log.info("%s was committed by an earlier attempt: skipped", self.name)
         if marker.offset == self.name.version + 1:
             self._compare(marker.metadata, digest)
+            _log.info("%s was committed by an earlier attempt: skipped", self.name)
+        else:
+            _log.warning(
+                "%s was skipped: batch %d was committed already. A query with a new "
+                "checkpoint counts from 0 again and needs another txnAppId",
+                self.name,
+                marker.offset - 1,
+            )
         return TaskResult(rows=digest.rows, digest=str(digest), is_skipped=True)
 
     def _compare(self, metadata: str, digest: RowDigest) -> None:
@@ -262,7 +270,7 @@ class TaskAttempt:
         _log.warning("%s", error)
 
     async def write(
-        self, producer: Producer, batches: Iterable[pa.RecordBatch], put: Put
+        self, producer: Producer, batches: AsyncIterable[pa.RecordBatch], put: Put
     ) -> TaskResult:
         """Write all rows and the marker in one transaction.
 
@@ -273,7 +281,7 @@ class TaskAttempt:
         digest = RowDigest()
         try:
             async with producer.transaction() as tx:
-                for batch in batches:
+                async for batch in batches:
                     digest.add(batch)
                     await put(tx, batch)
                 await self.mark(tx, digest)

@@ -15,15 +15,15 @@ machines can do:
 What is drawn comes from a seed. How attempts interleave depends on the event loop; on
 virtual time, and with the embedded broker, it is the same in each run.
 
-`controls` has protocols that lack one thing each. They must show duplicates: else the
-simulation proves nothing.
+`WithoutMarker`, `OwnIds` and `MarkerFirst` are controls, which lack one thing each. They
+must show duplicates: else the simulation proves nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from uuid import uuid4
@@ -36,7 +36,7 @@ from kafkaio.admin import Admin
 from kafkaio.client import Client
 from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.consumer import Consumer
-from kafkaio.errors import BrokerNotAvailable
+from kafkaio.errors import BrokerNotAvailable, RequestTimeout
 from kafkaio.producer import Producer, Transaction
 from kafkaio.protocol.message import Buffer
 from kafkaio.spark.exactly_once import (
@@ -47,7 +47,17 @@ from kafkaio.spark.exactly_once import (
 )
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
-__all__ = ["CONTROLS", "Cluster", "OwnIds", "Plan", "Verdict", "WithoutMarker", "run"]
+__all__ = [
+    "Cluster",
+    "MarkerFirst",
+    "OwnIds",
+    "Plan",
+    "Verdict",
+    "WithoutMarker",
+    "batches_of",
+    "read",
+    "run",
+]
 
 
 @dataclass(frozen=True)
@@ -285,9 +295,6 @@ class MarkerFirst(TaskAttempt):
         return self._early
 
 
-CONTROLS = {"no marker": WithoutMarker, "an id per attempt": OwnIds}
-
-
 # ---- the scheduler -------------------------------------------------------------------
 
 
@@ -395,7 +402,7 @@ class _Scheduler:
             error = _Dead()
         elif work.exception() is not None:
             error = work.exception()
-            if not isinstance(error, AttemptFailed):
+            if not isinstance(error, AttemptFailed | RequestTimeout):
                 work.result()  # raises it
             self._count(error)
         elif loses:
@@ -423,7 +430,7 @@ class _Scheduler:
             config=ProducerConfig.of(self._cluster.bootstrap_servers, {"linger_ms": 0}),
         )
         rows = range(self._plan.rows)
-        batches = _batches([f"{version}-{number}-{row}" for row in rows])
+        batches = batches_of([f"{version}-{number}-{row}" for row in rows])
         result = await attempt.run(batches, self._put)
         self.events["skipped" if result.is_skipped else "committed"] += 1
 
@@ -435,7 +442,10 @@ class _Scheduler:
         await asyncio.sleep(self._rng.random() * self._plan.pause)
 
 
-def _batches(values: Sequence[str], size: int = 10) -> Iterator[pa.RecordBatch]:
+async def batches_of(
+    values: Sequence[str], size: int = 10
+) -> AsyncIterator[pa.RecordBatch]:
+    """The input of a task."""
     for start in range(0, len(values), size):
         yield pa.record_batch({"value": pa.array(values[start : start + size])})
 
