@@ -15,8 +15,8 @@ machines can do:
 What is drawn comes from a seed. How attempts interleave depends on the event loop; on
 virtual time, and with the embedded broker, it is the same in each run.
 
-`WithoutMarker`, `OwnIds` and `MarkerFirst` are controls, which lack one thing each. They
-must show duplicates: else the simulation proves nothing.
+`WithoutMarker`, `OwnIds` and `MarkerFirst` are controls, which lack one thing each.
+They must show duplicates: else the simulation proves nothing.
 """
 
 from __future__ import annotations

@@ -41,6 +41,7 @@ from tests.spark.torture_protocol import (
     read,
     run,
 )
+from tests.unit.producer.transactional import until
 from tests.virtual_loop import VirtualClockLoop
 
 T = TypeVar("T")
@@ -91,8 +92,7 @@ class World:
 
     async def seen(self, isolation: str = "read_committed") -> list[bytes | None]:
         """What readers see once no transaction is open."""
-        while self.broker.control.open_transactions():
-            await asyncio.sleep(0.01)
+        await until(lambda: not self.broker.control.open_transactions())
         return sorted(await read(self.cluster, "out", 2, isolation), key=str)
 
 
@@ -220,7 +220,7 @@ def test_an_input_that_fails_leaves_nothing() -> None:
 def test_rows_that_are_refused_leave_nothing() -> None:
     async def body(world: World) -> None:
         world.broker.faults.on("Produce", error(ErrorCode.INVALID_RECORD, 1))
-        with pytest.raises(AttemptFailed, match="committed nothing: .*INVALID_RECORD"):
+        with pytest.raises(AttemptFailed, match=r"committed nothing: .*INVALID_RECORD"):
             await world.write()
         assert await world.seen() == []
         assert not (await world.write()).is_skipped
@@ -326,7 +326,9 @@ def test_a_marker_of_somebody_else(metadata: str) -> None:
             return OffsetAndMetadata(8, metadata)
 
     async def body(world: World) -> None:
-        with pytest.raises(ReplayMismatch, match=re.escape(metadata or "nothing noted")):
+        with pytest.raises(
+            ReplayMismatch, match=re.escape(metadata or "nothing noted")
+        ):
             await world.write(kind=Foreign)
 
     in_world(body)
