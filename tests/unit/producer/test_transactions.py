@@ -946,3 +946,35 @@ async def test_request_timeout_of_start() -> None:
         producer = there.producer(max_block_ms=500)
         with pytest.raises(RequestTimeout):
             await producer.start()
+
+
+async def test_offsets_wait_until_records_were_written() -> None:
+    """The coordinator would turn one of the two away for 20 ms (TV2)."""
+    at = {TopicPartition("t", 0): 3}
+    async with world(2) as there, there.producer(linger_ms=10_000) as producer:
+        there.broker.faults.on("Produce", delay(0.01, times=1))
+        tx = producer.transaction()
+        await tx.begin()
+        first = asyncio.create_task(tx.send("t", b"v"))
+        await asyncio.sleep(0)
+        await tx.commit_offsets(GroupMetadata("g"), at)
+        assert first.done()
+        assert there.asked(ApiKey.PRODUCE, ApiKey.TXN_OFFSET_COMMIT) == [
+            "PRODUCE",
+            "TXN_OFFSET_COMMIT",
+        ]
+        await tx.commit()
+
+
+async def test_offsets_do_not_wait_for_a_slow_leader() -> None:
+    at = {TopicPartition("t", 0): 3}
+    async with world(2) as there, there.producer() as producer:
+        there.broker.faults.on("Produce", delay(5.0, times=1))
+        tx = producer.transaction()
+        await tx.begin()
+        first = asyncio.create_task(tx.send("t", b"v"))
+        await asyncio.sleep(0)
+        await tx.commit_offsets(GroupMetadata("g"), at)
+        assert not first.done()
+        await tx.commit()
+        assert first.done()
