@@ -109,6 +109,7 @@ if TYPE_CHECKING:
         DeliveriesFailed,
         Delivery,
         Producer,
+        TableDelivery,
         Transaction,
         TransactionOutcome,
     )
@@ -190,6 +191,7 @@ __all__ = [
     "RewindRefused",
     "SQLiteOffsetStore",
     "Subscription",
+    "TableDelivery",
     "TimestampType",
     "TopicPartition",
     "Transaction",
@@ -257,6 +259,7 @@ _HOMES = {
     "DeliveriesFailed": ("kafkaio.producer", "DeliveriesFailed"),
     "Delivery": ("kafkaio.producer", "Delivery"),
     "Producer": ("kafkaio.producer", "Producer"),
+    "TableDelivery": ("kafkaio.producer", "TableDelivery"),
     "Transaction": ("kafkaio.producer", "Transaction"),
     "TransactionOutcome": ("kafkaio.producer", "TransactionOutcome"),
     "exactly_once": ("kafkaio._exactly_once", "exactly_once"),

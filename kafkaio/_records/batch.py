@@ -28,6 +28,7 @@ from kafkaio._records._layout import (
     BinaryView,
     BytesLike,
     Columns,
+    Destinations,
     HeaderColumns,
     HeaderView,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "Compressor",
     "ControlType",
     "Decompressor",
+    "Destinations",
     "EndTxnMarker",
     "Handout",
     "HeaderColumns",

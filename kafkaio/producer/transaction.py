@@ -21,6 +21,7 @@ from kafkaio.errors import (
     PartitionLost,
     UsageError,
 )
+from kafkaio.producer.bulk import TableArguments, TableDelivery
 from kafkaio.producer.delivery import Delivery
 from kafkaio.producer.intake import TURN_BYTES, Intake
 from kafkaio.producer.ports import GroupOffsets, TransactionalConsumer
@@ -358,7 +359,7 @@ class Transaction:
 
     async def send_table(  # noqa: PLR0913 - the columns, by name
         self,
-        topic: str,
+        topic: str | None,
         table: pa.Table | pa.RecordBatch,
         *,
         key: str | None = None,
@@ -366,6 +367,8 @@ class Transaction:
         headers: str | None = None,
         timestamp: str | None = None,
         partition: int | None = None,
+        topic_column: str | None = None,
+        partition_column: str | None = None,
     ) -> pa.Table:
         """Write the rows of an Arrow table in the transaction, and wait.
 
@@ -377,10 +380,55 @@ class Transaction:
             UsageError: the transaction is not open.
             KafkaError: what `Producer.send_table` raises.
         """
-        columns = {"key": key, "value": value, "headers": headers}
-        return await self._intake.send_table(
-            topic, table, partition, timestamp, columns
+        arguments = TableArguments(
+            topic,
+            partition,
+            key,
+            value,
+            headers,
+            timestamp,
+            topic_column,
+            partition_column,
         )
+        return await self._intake.send_table(table, arguments)
+
+    async def enqueue_table(  # noqa: PLR0913 - the columns, by name
+        self,
+        topic: str | None,
+        table: pa.Table | pa.RecordBatch,
+        *,
+        key: str | None = None,
+        value: str | None = "value",
+        headers: str | None = None,
+        timestamp: str | None = None,
+        partition: int | None = None,
+        topic_column: str | None = None,
+        partition_column: str | None = None,
+    ) -> TableDelivery:
+        """Take the rows of an Arrow table into the transaction.
+
+        Waits for buffer memory only; the commit waits for the acknowledgement of the
+        rows. The arguments, and the rest, are as in `Producer.enqueue_table`.
+
+        Returns:
+            A handle to await the acknowledgement of all rows with; nobody has to.
+
+        Raises:
+            TransactionAborted: the transaction cannot be committed any more.
+            UsageError: the transaction is not open.
+            KafkaError: what `Producer.enqueue_table` raises.
+        """
+        arguments = TableArguments(
+            topic,
+            partition,
+            key,
+            value,
+            headers,
+            timestamp,
+            topic_column,
+            partition_column,
+        )
+        return await self._intake.enqueue_table(table, arguments)
 
     # ---- offsets ---------------------------------------------------------------------
 
