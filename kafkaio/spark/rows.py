@@ -7,19 +7,21 @@ whole columns at a time. Nothing here knows of Spark's classes.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
 
 import anyio.to_thread
 
 from kafkaio._dataclass import dataclass
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError
-from kafkaio.producer import DeliveriesFailed
+from kafkaio.producer import Producer, TableDelivery
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["RowColumns", "Target", "TargetTable", "pulled", "write_rows"]
+    from kafkaio.producer import Transaction
+
+__all__ = ["RowColumns", "pulled", "write_rows"]
 
 _HEADERS: Final = "array<struct<key:string,value:binary>>"
 #: The columns that are written, with the types that they may have in Spark.
@@ -31,33 +33,6 @@ _TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "partition": ("int",),
     "timestamp": ("timestamp",),
 }
-
-
-class TargetTable(Awaitable[object], Protocol):
-    """The rows of a table on their way; awaiting it raises what they failed with."""
-
-    def done(self) -> bool:
-        """Whether all rows are acknowledged, or have failed."""
-        ...
-
-
-class Target(Protocol):
-    """What takes rows in: a producer, or one of its transactions."""
-
-    async def enqueue_table(  # noqa: PLR0913 - the columns, by name
-        self,
-        topic: str | None,
-        table: pa.RecordBatch,
-        *,
-        key: str | None = None,
-        value: str | None = "value",
-        headers: str | None = None,
-        timestamp: str | None = None,
-        topic_column: str | None = None,
-        partition_column: str | None = None,
-    ) -> TargetTable:
-        """Take the rows of a table in."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +77,9 @@ class RowColumns:
             _check_type(name, types[name])
         return cls(topic, tuple(names))
 
-    async def enqueue(self, target: Target, batch: pa.RecordBatch) -> TargetTable:
+    async def enqueue(
+        self, target: Producer | Transaction, batch: pa.RecordBatch
+    ) -> TableDelivery:
         """Take the rows of a batch into a producer or a transaction.
 
         Raises:
@@ -154,32 +131,32 @@ async def pulled(batches: Iterator[pa.RecordBatch]) -> AsyncIterator[pa.RecordBa
 
 
 async def write_rows(
-    target: Target, columns: RowColumns, batches: AsyncIterable[pa.RecordBatch]
+    producer: Producer, columns: RowColumns, batches: AsyncIterable[pa.RecordBatch]
 ) -> int:
     """Write all rows, and wait until they are acknowledged; return their number.
 
     Rows of one partition keep their order.
 
     Raises:
-        KafkaError: the first row that failed did so with this error; others may have
-            been written.
+        KafkaError: the error of the first row that failed; others may have been
+            written.
     """
     rows = 0
-    pending: deque[TargetTable] = deque()
+    pending: deque[TableDelivery] = deque()
     async for batch in batches:
-        pending.append(await columns.enqueue(target, columns.chosen(batch)))
+        pending.append(await columns.enqueue(producer, columns.chosen(batch)))
         rows += batch.num_rows
-        while pending and pending[0].done():
-            await _acknowledged(pending.popleft())
-    for table in pending:
-        await _acknowledged(table)
+        while pending and pending[0].is_done:
+            _check(pending.popleft())
+    await producer.flush()
+    for delivery in pending:
+        _check(delivery)
     return rows
 
 
-async def _acknowledged(table: TargetTable) -> None:
-    try:
-        await table
-    except DeliveriesFailed as failed:
+def _check(delivery: TableDelivery) -> None:
+    failed = delivery.exception()
+    if failed is not None:
         error = failed.failures[min(failed.failures)]
         error.add_note(failed.message)
         raise error from None
