@@ -31,6 +31,7 @@ from kafkaio._records._layout import (
     Destinations,
     HeaderColumns,
     HeaderView,
+    Wanted,
 )
 from kafkaio._records.builder import (
     BatchBuilder,
@@ -78,6 +79,7 @@ __all__ = [
     "RecordBatch",
     "RecordCursor",
     "Rows",
+    "Wanted",
     "column_partitions",
     "control_batch",
     "converted",

@@ -525,25 +525,24 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option(
         "kafkaConsumer.pollTimeoutMs",
         _READ,
-        "-",
+        "`kafka.request.timeout.ms`",
         _whole(1, _MAX_INT),
-        "Longest time that a task waits for records (`kafka.default.api.timeout.ms` "
-        "in tasks).",
+        "Longest time that a task waits for records.",
     ),
     Option(
         "fetchOffset.numRetries",
         _READ,
-        "-",
+        "`0`",
         _whole(0, _MAX_INT),
-        "How often the lookup of offsets is repeated while planning; without it, as "
-        "often as fits into `kafka.request.timeout.ms`.",
+        "How often planning looks up offsets again after an attempt that took up to "
+        "`kafka.request.timeout.ms`, in which requests are repeated as well.",
     ),
     Option(
         "fetchOffset.retryIntervalMs",
         _READ,
-        "-",
+        "`1000`",
         _whole(0, _MAX_INT),
-        "Pause between two such attempts (`kafka.retry.backoff.ms` while planning).",
+        "Pause between two such attempts.",
     ),
     Option(
         "groupIdPrefix",
@@ -917,10 +916,13 @@ class ReadOptions:
     @property
     def isolation_level(self) -> str:
         """``kafka.isolation.level``: ``read_uncommitted`` or ``read_committed``."""
-        return self._consumer_config({}).isolation_level
+        return self._consumer_config().isolation_level
 
     def client_config(self, *, in_task: bool) -> ClientConfig:
         """Return the configuration of a client, with references resolved here.
+
+        A call of the client ends after ``request_timeout_ms``, or in a task after
+        ``kafkaConsumer.pollTimeoutMs`` or ``kafka.default.api.timeout.ms``, if set.
 
         Args:
             in_task: whether it is for a task, and not for planning.
@@ -928,25 +930,20 @@ class ReadOptions:
         Raises:
             ConfigurationError: a reference cannot be resolved in this process.
         """
-        config = self._consumer_config(
-            self._task_defaults() if in_task else self._planning_defaults()
-        )
-        names = [f.name for f in fields(ClientConfig)]
-        return ClientConfig(**{name: getattr(config, name) for name in names})
+        config = self._consumer_config()
+        values = {f.name: getattr(config, f.name) for f in fields(ClientConfig)}
+        limit = config.request_timeout_ms
+        if in_task and self.kafka.get("default.api.timeout.ms") is not None:
+            limit = config.default_api_timeout_ms
+        elif in_task and self.poll_timeout_ms is not None:
+            limit = self.poll_timeout_ms
+        return ClientConfig(**{**values, "default_api_timeout_ms": limit})
 
-    def _consumer_config(self, defaults: Mapping[str, str]) -> ConsumerConfig:
+    def _consumer_config(self) -> ConsumerConfig:
         name = self.kafka.get("group.id") or self.group_id_prefix or "kafkaio-spark"
-        return self.kafka.resolved(ConsumerConfig, {"client.id": name, **defaults})
-
-    def _task_defaults(self) -> dict[str, str]:
-        limit = self.poll_timeout_ms
-        return {} if limit is None else {"default.api.timeout.ms": str(limit)}
-
-    def _planning_defaults(self) -> dict[str, str]:
-        pause = self.offset_retry_interval_ms
-        if pause is None:
-            return {}
-        return {"retry.backoff.ms": str(pause), "retry.backoff.max.ms": str(pause)}
+        # A reference is resolved with the others where it stands.
+        client_id = "kafkaio-spark" if has_reference(name) else name
+        return self.kafka.resolved(ConsumerConfig, {"client.id": client_id})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Writes rows of Spark to Kafka: `BatchWriter` and `StreamWriter`.
+"""Writes rows of Spark to Kafka: `KafkaWriter` and `KafkaStreamWriter`.
 
 Spark pickles a writer to its executors, where each attempt of a task calls ``write``.
 ``commit`` and ``abort`` run in the driver, in a process of their own, on a writer that
@@ -12,10 +12,10 @@ tasks that did not return have left open, since readers would wait for it.
 
 from __future__ import annotations
 
+import json
 import logging
-import os
-import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyspark import TaskContext
@@ -28,15 +28,9 @@ from pyspark.sql.datasource import (
 from kafkaio._dataclass import dataclass
 from kafkaio.admin import Admin
 from kafkaio.errors import KafkaError, UsageError
-from kafkaio.producer import Transaction
 from kafkaio.spark import runtime
-from kafkaio.spark.exactly_once import (
-    AttemptFailed,
-    ReplayMismatch,
-    TaskAttempt,
-    TaskName,
-    transactional_id,
-)
+from kafkaio.spark.errors import explained
+from kafkaio.spark.exactly_once import TaskAttempt, TaskName, transactional_id
 from kafkaio.spark.options import WriteOptions
 from kafkaio.spark.rows import RowColumns, pulled, write_rows
 
@@ -44,7 +38,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-__all__ = ["BatchWriter", "StreamWriter", "TaskDone", "WriteFailed"]
+    from kafkaio.producer import Transaction
+
+__all__ = ["KafkaStreamWriter", "KafkaWriter", "TaskDone"]
 
 _log = logging.getLogger("kafkaio.spark")
 
@@ -55,12 +51,8 @@ _BATCH_ID: Final = "streaming.sql.batchId"
 _QUERY_ID: Final = "sql.streaming.queryId"
 
 
-class WriteFailed(KafkaError):
-    """A task could not write its rows; the message names it, and its cause is why."""
-
-
 @dataclass(frozen=True, slots=True)
-class TaskDone(WriterCommitMessage):
+class TaskDone(WriterCommitMessage):  # type: ignore[misc]  # pyspark is not followed
     """What a task returns to the driver.
 
     Attributes:
@@ -74,22 +66,29 @@ class TaskDone(WriterCommitMessage):
     is_skipped: bool = False
 
 
-class BatchWriter(DataSourceArrowWriter):
-    """Writes a batch.
+class KafkaWriter(DataSourceArrowWriter):  # type: ignore[misc]  # as above
+    """Writes a batch; made by `of`."""
 
-    Args:
-        schema: the columns of the rows.
-        options: the options of the write.
-        overwrite: whether Spark asks to replace what is there.
+    def __init__(self, sink: _Sink) -> None:
+        self._sink = sink
 
-    Raises:
-        UsageError: a topic cannot be overwritten; or the columns cannot be written.
-    """
+    @classmethod
+    def of(
+        cls, options: Mapping[str, str], schema: StructType, *, overwrite: bool
+    ) -> KafkaWriter:
+        """Make the writer of a batch.
 
-    def __init__(
-        self, schema: StructType, options: WriteOptions, *, overwrite: bool
-    ) -> None:
-        self._sink = _Sink.of(schema, options, overwrite=overwrite)
+        Args:
+            options: the options as they were given.
+            schema: the columns of the rows.
+            overwrite: whether Spark asks to replace what is there.
+
+        Raises:
+            ConfigurationError: an option is impossible.
+            UsageError: a topic cannot be overwritten; or the columns do not fit.
+        """
+        checked = WriteOptions.of(options, is_stream=False)
+        return cls(_Sink.of(checked, schema, overwrite=overwrite))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task; returns when they are acknowledged."""
@@ -103,22 +102,31 @@ class BatchWriter(DataSourceArrowWriter):
         self._sink.abort(messages)
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
-    """Writes the micro-batches of a stream.
+class KafkaStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # as above
+    """Writes the micro-batches of a stream; made by `of`."""
 
-    Args:
-        schema: the columns of the rows.
-        options: the options of the write.
-        overwrite: whether the query's output mode is ``complete``.
+    def __init__(self, sink: _Sink) -> None:
+        self._sink = sink
 
-    Raises:
-        UsageError: the output mode is ``complete``; or the columns cannot be written.
-    """
+    @classmethod
+    def of(
+        cls, options: Mapping[str, str], schema: StructType, *, overwrite: bool
+    ) -> KafkaStreamWriter:
+        """Make the writer of a stream.
 
-    def __init__(
-        self, schema: StructType, options: WriteOptions, *, overwrite: bool
-    ) -> None:
-        self._sink = _Sink.of(schema, options, overwrite=overwrite)
+        Args:
+            options: the options as they were given.
+            schema: the columns of the rows.
+            overwrite: whether the query's output mode is ``complete``.
+
+        Raises:
+            ConfigurationError: an option is impossible.
+            UsageError: the output mode is ``complete``; or the columns do not fit.
+        """
+        checked = WriteOptions.of(options, is_stream=True)
+        checkpoint = options.get("checkpointlocation")
+        sink = _Sink.of(checked, schema, overwrite=overwrite, checkpoint=checkpoint)
+        return cls(sink)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task; returns when they are acknowledged."""
@@ -143,13 +151,22 @@ class _Sink:
     Attributes:
         options: the options of the write.
         columns: which columns of the rows are written.
+        checkpoint: the query's checkpoint; None if it is not known.
     """
 
     options: WriteOptions
     columns: RowColumns
+    checkpoint: str | None = None
 
     @classmethod
-    def of(cls, schema: StructType, options: WriteOptions, *, overwrite: bool) -> _Sink:
+    def of(
+        cls,
+        options: WriteOptions,
+        schema: StructType,
+        *,
+        overwrite: bool,
+        checkpoint: str | None = None,
+    ) -> _Sink:
         if overwrite:
             raise UsageError(
                 "a topic cannot be overwritten: use outputMode('append') in a stream "
@@ -157,31 +174,26 @@ class _Sink:
                 "writeStream.foreachBatch(kafkaio.spark.foreach_batch_writer(...))"
             )
         types = {field.name: field.dataType.simpleString() for field in schema}
-        return cls(options, RowColumns.of(types, options.topic))
+        return cls(options, RowColumns.of(types, options.topic), checkpoint)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
         runtime.freeze()
         context = TaskContext.get()
         if context is None:
             raise UsageError("rows are written by the tasks of Spark alone")
-        task = context.partitionId()
-        try:
+        with explained(f"writing to {self.columns.topic or 'the topics of the rows'}"):
             if not self.options.exactly_once:
                 return runtime.run(self._write(iterator))
-            name = self._name(context)
-            return runtime.run(self._write_once(iterator, name))
-        except KafkaError as error:
-            where = f"task {task} on host {socket.gethostname()}, process {os.getpid()}"
-            raise WriteFailed(f"{where}: {error}{_advice(error)}") from error
+            return runtime.run(self._write_once(iterator, self._name(context)))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        if not self.options.exactly_once:
-            return
         unknown = [task for task, done in enumerate(messages) if done is None]
-        apps = {done.app for done in messages if isinstance(done, TaskDone)}
-        app = self.options.app or next(iter(apps), None)
-        if app is None or not unknown:
-            return  # what is open ends when its time runs out, or by the next attempt
+        if not self.options.exactly_once or not unknown:
+            return
+        apps = [done.app for done in messages if isinstance(done, TaskDone)]
+        app = self.options.app or (apps[0] if apps else _query_id(self.checkpoint))
+        if app is None:
+            return  # what is open is ended by the next attempt, or by its time-out
         prefix = self.options.transactional_id_prefix
         ids = [transactional_id(prefix, app, task) for task in unknown]
         try:
@@ -228,7 +240,7 @@ class _Sink:
         )
 
         async def put(tx: Transaction, batch: pa.RecordBatch) -> None:
-            _ = await columns.enqueue(tx, batch)  # the commit waits for it
+            await columns.enqueue(tx, batch)  # the commit waits for the rows
 
         chosen = (columns.chosen(batch) async for batch in pulled(iterator))
         result = await attempt.run(chosen, put)
@@ -240,7 +252,13 @@ class _Sink:
             await admin.fence_producers(ids, timeout=_ABORT_TIMEOUT)
 
 
-def _advice(error: KafkaError) -> str:
-    if isinstance(error, AttemptFailed | ReplayMismatch) or not error.retriable:
-        return ""
-    return "; see whether the brokers can be reached from this host"
+def _query_id(checkpoint: str | None) -> str | None:
+    """Return the id of a query, if its checkpoint is a directory of this host."""
+    if checkpoint is None:
+        return None
+    place = checkpoint.removeprefix("file://").removeprefix("file:")
+    try:
+        found = json.loads((Path(place) / "metadata").read_text())
+    except (OSError, ValueError):
+        return None
+    return str(found["id"]) if isinstance(found, dict) and "id" in found else None
