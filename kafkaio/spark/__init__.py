@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kafkaio.spark.markers import cleanup
     from kafkaio.spark.errors import DataLost, DataSourceError
     from kafkaio.spark.foreach import foreach_batch_writer
+    from kafkaio.spark.markers import cleanup
     from kafkaio.spark.progress import LagListener, lag
     from kafkaio.spark.source import KafkaSource
 

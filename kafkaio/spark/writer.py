@@ -240,7 +240,7 @@ class _Sink:
         )
 
         async def put(tx: Transaction, batch: pa.RecordBatch) -> None:
-            await columns.enqueue(tx, batch)  # the commit waits for the rows
+            _ = await columns.enqueue(tx, batch)  # the commit waits for the rows
 
         chosen = (columns.chosen(batch) async for batch in pulled(iterator))
         result = await attempt.run(chosen, put)
