@@ -822,10 +822,9 @@ async def test_first_batches_where_leaders_take_any_sequence(
         there.broker.faults.on("Produce", error(code, times=1))
         async with producer.transaction() as tx:
             tx.enqueue_nowait("new", b"1")
-            while producer._accumulator.backlog.is_empty:  # the topic is looked up
-                await asyncio.sleep(0)
-            while not producer._accumulator.backlog.is_all_sent:
-                await asyncio.sleep(0)
+            backlog = producer._accumulator.backlog
+            await until(lambda: not backlog.is_empty)  # the topic is looked up
+            await until(lambda: backlog.is_all_sent)
             tx.enqueue_nowait("new", b"2")
         await there.settle()
         assert there.committed("new") == [b"1", b"2"]
