@@ -330,6 +330,12 @@ class TransactionManager:
         self._accumulator.gate.remove_barrier(Barrier.NO_TRANSACTION)
         self._perform(self._machine.begin(now(), protocol))
 
+    def not_begun(self, run: Run) -> None:
+        """Note that the begin of a run has failed: nothing of it was written."""
+        run.outcome = TransactionOutcome.ABORTED
+        run.is_done = True
+        run.ended.tell()
+
     async def _turn(self, run: Run) -> None:
         if self._run is not None:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()

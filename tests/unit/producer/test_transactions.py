@@ -766,8 +766,12 @@ async def test_the_outcome_is_unknown_until_endtxn_is_answered(level: int) -> No
             await tx.commit()
         outcome = asyncio.ensure_future(tx.outcome)
         other = producer.transaction()
+        waiter = asyncio.ensure_future(other.outcome)
+        with pytest.raises(UsageError):  # it was not begun
+            await waiter
         with pytest.raises(OutcomeUnknown):
             await other.begin()
+        assert await other.outcome is ABORTED
         waiting = asyncio.create_task(commit_one(producer))
         await asyncio.sleep(0.1)
         assert not outcome.done()
