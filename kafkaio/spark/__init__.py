@@ -1,0 +1,1 @@
+"""Kafka as a data source of Spark, through PySpark."""
