@@ -15,6 +15,7 @@ from kafkaio._records._cursor import RecordCursor
 from kafkaio._records._layout import (
     HEADER_OVERHEAD,
     MOST_BYTES,
+    NO_END,
     ONE_RECORD,
     BinaryColumn,
     BinaryView,
@@ -24,6 +25,7 @@ from kafkaio._records._layout import (
     HeaderView,
     Origin,
     PlainRecord,
+    Wanted,
 )
 from kafkaio._records._murmur2 import key_partition
 from kafkaio._records._pure import RecordWriter, decode_records
@@ -37,39 +39,55 @@ __all__ = [
 ]
 
 _MAX_INT64 = 2**63 - 1
+_USUAL = Wanted()
 
 
 class ColumnsBuilder:
     """Collects the records of many batches as columns.
 
     Args:
-        headers: whether to keep the records' headers.
+        wanted: which columns to collect.
         limit: the most bytes of records, as they are encoded.
 
     Attributes:
         length: number of records so far.
+        size: their bytes, as they are encoded, with those of records left out.
 
     Raises:
         UsageError: ``limit`` is more than columns can hold.
     """
 
-    __slots__ = ("_limit", "_records", "_size", "_with_headers", "length")
+    __slots__ = ("_limit", "_records", "_wanted", "length", "size")
 
-    def __init__(self, *, headers: bool = False, limit: int = MOST_BYTES) -> None:
+    def __init__(self, wanted: Wanted = _USUAL, *, limit: int = MOST_BYTES) -> None:
         if limit > MOST_BYTES:
             raise UsageError(f"columns hold at most {MOST_BYTES} bytes, not {limit}")
-        self._with_headers = headers
+        self._wanted = wanted
         # A name that is not UTF-8 can take three times its bytes with U+FFFD.
-        self._limit = min(limit, MOST_BYTES // 3) if headers else limit
+        self._limit = min(limit, MOST_BYTES // 3) if wanted.headers else limit
         self._clear()
 
     def _clear(self) -> None:
         self._records: list[Any] = []
-        self._size = 0
+        self.size: int = 0
         self.length: int = 0
 
-    def add(self, data: bytes, position: int, count: int, origin: Origin) -> bool:
+    def add(
+        self,
+        data: BytesLike,
+        position: int,
+        count: int,
+        origin: Origin,
+        end: int = NO_END,
+    ) -> bool:
         """Add the records that `decode_records` returns for the same arguments.
+
+        Args:
+            data: holds the records; nothing refers to it afterwards.
+            position: where they begin; they fill the data to its end.
+            count: the number of records.
+            origin: what they have in common.
+            end: records from this offset on are left out.
 
         Returns:
             False if they would exceed the limit: nothing was added. Call `finish`, then
@@ -80,12 +98,14 @@ class ColumnsBuilder:
             UsageError: these records alone exceed the limit.
         """
         size = len(data) - position
-        if self._size + size > self._limit:
-            if not self._size:
+        if self.size + size > self._limit:
+            if not self.size:
                 raise UsageError(f"{size} bytes of records are too much for columns")
             return False
-        records = decode_records(data, position, count, origin)
-        self._size += size
+        records = decode_records(bytes(data), position, count, origin)
+        if end <= origin.base_offset + origin.last_offset_delta:
+            records = [record for record in records if record.offset < end]
+        self.size += size
         self._records += records
         self.length += len(records)
         return True
@@ -100,12 +120,12 @@ class ColumnsBuilder:
             UsageError: these records alone exceed the limit.
         """
         size = cursor.bytes_left
-        if self._size + size > self._limit:
-            if not self._size:
+        if self.size + size > self._limit:
+            if not self.size:
                 raise UsageError(f"{size} bytes of records are too much for columns")
             return False
         self._records += cursor.copy()
-        self._size += size
+        self.size += size
         self.length += cursor.remaining
         return True
 
@@ -118,16 +138,28 @@ class ColumnsBuilder:
 
     def finish(self) -> Columns:
         """Return the columns, and start again with none."""
-        records = self._records
-        headers = [record.headers for record in records] if self._with_headers else None
+        records, wanted = self._records, self._wanted
+        offsets = timestamps = keys = values = headers = None
+        if wanted.offsets:
+            offsets = bytearray(array("q", [record.offset for record in records]))
+        if wanted.timestamps:
+            times = [record.timestamp for record in records]
+            timestamps = bytearray(array("q", times))
+        if wanted.keys:
+            keys = _binary_column([record.key for record in records])
+        if wanted.values:
+            values = _binary_column([record.value for record in records])
+        if wanted.headers:
+            headers = _header_columns([record.headers for record in records])
+        timeless = sum(record.timestamp == -1 for record in records)
         columns = Columns(
             self.length,
-            bytearray(array("q", [record.offset for record in records])),
-            bytearray(array("q", [record.timestamp for record in records])),
-            _binary_column([record.key for record in records]),
-            _binary_column([record.value for record in records]),
-            None if headers is None else _header_columns(headers),
-            sum(record.timestamp == -1 for record in records),
+            offsets,
+            timestamps,
+            keys,
+            values,
+            headers,
+            timeless if wanted.timestamps else 0,
         )
         self._clear()
         return columns

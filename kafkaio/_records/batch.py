@@ -30,6 +30,7 @@ from kafkaio._records._layout import (
     Columns,
     HeaderColumns,
     HeaderView,
+    Wanted,
 )
 from kafkaio._records.builder import (
     BatchBuilder,
@@ -76,6 +77,7 @@ __all__ = [
     "RecordBatch",
     "RecordCursor",
     "Rows",
+    "Wanted",
     "column_partitions",
     "control_batch",
     "converted",

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
+from weakref import ref
 
 import anyio
 
@@ -133,6 +134,8 @@ class Cluster:
             on_lost=self._connection_lost,
             on_opened=self._connection_opened,
         )
+        # Invariant: the classes that are lent, with their borrowers.
+        self._borrowed: dict[ConnectionClass, ref[object]] = {}
         self._nodes = Nodes(self._pool)
         self._metadata = MetadataUpdater(config, self._nodes, self.observer)
         self._finder = CoordinatorFinder(
@@ -583,6 +586,29 @@ class Cluster:
     def end_class(self, connection_class: ConnectionClass) -> None:
         """Close all connections of a class, because its owner is gone."""
         self._pool.end_class(connection_class)
+
+    def borrow_class(self, kind: ConnectionClass, borrower: object) -> ConnectionClass:
+        """Lend a class of connections that nobody else uses meanwhile.
+
+        Its connections stay open for the next borrower. A class is free again when it
+        is returned, or when its borrower is collected.
+
+        Args:
+            kind: the kind of the class.
+            borrower: who uses it; weakly referred to.
+        """
+        number = 0
+        while True:
+            lent = kind.of(number)
+            holder = self._borrowed.get(lent)
+            if holder is None or holder() is None:
+                self._borrowed[lent] = ref(borrower)
+                return lent
+            number += 1
+
+    def return_class(self, lent: ConnectionClass) -> None:
+        """Take back what `borrow_class` has lent."""
+        self._borrowed.pop(lent, None)
 
     def ready_connection(
         self, node_id: int, connection_class: ConnectionClass

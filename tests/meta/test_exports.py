@@ -22,6 +22,7 @@ OTHERS = {
     *("OffsetStore", "DualOffsetStore", "FileOffsetStore"),
     *("KafkaOffsetStore", "SQLiteOffsetStore", "ZooKeeperOffsetStore"),
     *("GroupMetadata", "NewRecord", "OffsetAndMetadata", "OffsetAndTimestamp"),
+    "OffsetRange",
     *("Record", "RecordMetadata", "TimestampType", "TopicPartition", "__version__"),
 }
 

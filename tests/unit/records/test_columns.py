@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaio._records._layout import BinaryColumn, BinaryView, Columns, HeaderView
+from kafkaio._records._layout import (
+    BinaryColumn,
+    BinaryView,
+    Columns,
+    HeaderView,
+    Wanted,
+)
 from kafkaio._records._murmur2 import key_partition
 from kafkaio._records.batch import (
     BatchBuilder,
@@ -97,7 +103,7 @@ def rows_of(columns: Columns) -> list[tuple]:
 def test_columns_hold_what_the_records_hold(
     codec: ModuleType, batches: list, start: int
 ) -> None:
-    builder = columnar(codec).ColumnsBuilder(headers=True)
+    builder = columnar(codec).ColumnsBuilder(Wanted(headers=True))
     expected = []
     for records in batches:
         data, base = write(codec, records)
@@ -127,7 +133,7 @@ def test_columns_hold_what_the_records_hold(
 def test_twins_gather_alike(twins: tuple, batches: list, headers: bool) -> None:
     stories = []
     for codec in twins:
-        builder = columnar(codec).ColumnsBuilder(headers=headers)
+        builder = columnar(codec).ColumnsBuilder(Wanted(headers=headers))
         story: list[object] = []
         for records, off_by in batches:
             data = b"".join(records)
@@ -153,7 +159,7 @@ def test_twins_gather_alike_from_cursors(
     """Also between batches, after corrupt ones, and after `reserve`."""
     found = []
     for codec in twins:
-        builder = columnar(codec).ColumnsBuilder(headers=headers)
+        builder = columnar(codec).ColumnsBuilder(Wanted(headers=headers))
         builder.reserve(room, room)
         for records, comes_whole in batches:
             data, base = write(codec, records)
@@ -175,7 +181,7 @@ def test_twins_gather_alike_from_cursors(
 def test_a_corrupt_batch_leaves_no_trace(codec: ModuleType, case: str) -> None:
     data, count, changes = CORRUPT[case]
     good = record(key=b"k", headers=varint(1) + field(b"n") + field(b"v"))
-    builder = columnar(codec).ColumnsBuilder(headers=True)
+    builder = columnar(codec).ColumnsBuilder(Wanted(headers=True))
     builder.add(good, 0, 1, origin())
     with pytest.raises(CorruptRecord):
         builder.add(data, 0, count, origin(**changes))
@@ -206,7 +212,7 @@ def test_limit_past_32_bits(codec: ModuleType) -> None:
 def test_header_names_that_are_not_utf8_are_replaced(codec: ModuleType) -> None:
     name = b"\xff" * 2_000
     data = record(headers=varint(2) + (field(name) + field(b"1")) * 2) * 3
-    builder = columnar(codec).ColumnsBuilder(headers=True)
+    builder = columnar(codec).ColumnsBuilder(Wanted(headers=True))
     builder.add(data, 0, 3, origin())
     rows = rows_of(builder.finish())
     assert [row[4] for row in rows] == [(("\ufffd" * 2_000, b"1"),) * 2] * 3
