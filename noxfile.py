@@ -29,6 +29,7 @@ nox.options.sessions = [
     "simulated",
     "embedded",
     "integration",
+    "spark",
 ]
 
 #: The newest and the oldest Kafka are part of every run, and the marker of what runs on
@@ -90,6 +91,7 @@ def imports(session: nox.Session) -> None:
 #: attribute by attribute, so that a wrong annotation of a message shows there.
 TYPED = [
     *("examples", "tests/typing", "tests/sim", "tests/support", "tests/torture"),
+    *("tests/spark", "tests/unit/spark"),
     *("tests/unit/sim", "tests/unit/support", "tests/unit/testing"),
 ]
 
@@ -160,7 +162,7 @@ def unit(session: nox.Session, codec: str) -> None:
 def run_unit(session: nox.Session, codec: str, *tests: str) -> None:
     """Run unit tests on one codec; both are there, and are compared in some tests."""
     install(session, "[kafka]")
-    groups(session, "test")
+    groups(session, "test", "spark")
     env = {"KAFKAIO_CODEC": codec, "PYTHONASYNCIODEBUG": "1"}
     session.run("pytest", *WORKERS, *tests, env=env)
 
@@ -242,7 +244,11 @@ def oldest(session: nox.Session) -> None:
     lowest = ["--resolution=lowest-direct", "-e", f".[{extras}]"]
     python = on_python(session, interpreters(session)[0], *lowest)
     session.run(python, *QUICKSTART, external=True)
-    extra_tests = ["tests/unit/arrow", "tests/unit/consumer/test_zookeeper_store.py"]
+    extra_tests = [
+        "tests/unit/arrow",
+        "tests/unit/consumer/test_zookeeper_store.py",
+        "tests/unit/spark",
+    ]
     tests = [*PORTABLE_TESTS, *extra_tests, *session.posargs]
     session.run(python, "-m", "pytest", *WORKERS, *tests, external=True)
 
@@ -353,6 +359,19 @@ def embedded(session: nox.Session) -> None:
 
 
 @nox.session
+def spark(session: nox.Session) -> None:
+    """The data source of Spark: a real Kafka, Spark's own connector, and a cluster."""
+    run_spark(session, *session.posargs)
+
+
+def run_spark(session: nox.Session, *arguments: str, **env: str) -> None:
+    """Run what needs a Spark; one test after the other, as they share its JVM."""
+    install(session, "[kafka,spark]")
+    groups(session, "test", "spark")
+    session.run("pytest", "tests/spark", *arguments, env=env)
+
+
+@nox.session
 def power_cut(session: nox.Session) -> None:
     """A writer of log files, killed a thousand times: nothing flushed is lost."""
     install(session, "[kafka]")
@@ -403,7 +422,7 @@ def coverage(session: nox.Session) -> None:
     broker together.
     """
     install(session, "[kafka]")
-    groups(session, "test", "lint")
+    groups(session, "test", "spark", "lint")
     session.run("coverage", "erase")
     env = {"KAFKAIO_CODEC": "compiled", "KAFKAIO_KAFKA": "embedded"}
     unit = [*WORKERS, "tests/unit", "tests/meta"]
@@ -475,6 +494,7 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "codec-python": lambda s: run_unit(s, "python", "tests/unit"),
     "coverage": coverage,
     "power-cut": power_cut,
+    "spark": lambda s: run_spark(s, KAFKAIO_NIGHT="1"),
     "sanitize": sanitize,
 }
 

@@ -1,0 +1,88 @@
+"""A Spark session, a real Kafka, and a cluster of Spark, for every test below here.
+
+Tests that are marked ``at_night`` run with ``KAFKAIO_NIGHT=1`` only (`nox -s nightly`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kafkaio.testing.kafka import Kafka
+from kafkaio.testing.pytest_plugin import TopicFactory, topic_factory
+from tests.spark.cluster import StandaloneCluster
+from tests.spark.sessions import Sessions, Settings, end_queries
+
+_NIGHT = os.environ.get("KAFKAIO_NIGHT") == "1"
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Deselect what is for the night, by day."""
+    if _NIGHT:
+        return
+    late = [item for item in items if item.get_closest_marker("at_night")]
+    config.hook.pytest_deselected(items=late)
+    items[:] = [item for item in items if item not in late]
+
+
+@pytest.fixture
+def topic(real_kafka: Kafka, request: pytest.FixtureRequest) -> TopicFactory:
+    """Make topics with new names on `real_kafka`."""
+    return topic_factory(real_kafka, request)
+
+
+@pytest.fixture(scope="session")
+def sessions() -> Iterator[Sessions]:
+    """The session of this process, for tests that want settings of their own."""
+    with Sessions() as sessions:
+        yield sessions
+
+
+@pytest.fixture(scope="session")
+def spark_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where sessions keep their files."""
+    return tmp_path_factory.mktemp("spark")
+
+
+@pytest.fixture
+def spark(sessions: Sessions, spark_directory: Path) -> Iterator[SparkSession]:
+    """A session on two threads, with four attempts of a task; its queries end."""
+    session = sessions.get(Settings(directory=spark_directory))
+    yield session
+    end_queries(session)
+
+
+@pytest.fixture
+def unix_spark(sessions: Sessions, spark_directory: Path) -> Iterator[SparkSession]:
+    """The same; Python workers are reached by Unix sockets."""
+    session = sessions.get(Settings(directory=spark_directory, unix_sockets=True))
+    yield session
+    end_queries(session)
+
+
+@pytest.fixture(scope="session")
+def spark_cluster() -> Iterator[StandaloneCluster]:
+    """A master and two workers, with a core and a gigabyte each."""
+    with StandaloneCluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster_spark(
+    sessions: Sessions, spark_directory: Path, spark_cluster: StandaloneCluster
+) -> Iterator[SparkSession]:
+    """A session on `spark_cluster`, with an executor on each worker."""
+    settings = Settings(
+        directory=spark_directory,
+        master=spark_cluster.master,
+        config={"spark.executor.memory": "512m", "spark.task.maxFailures": "4"},
+    )
+    session = sessions.get(settings)
+    yield session
+    end_queries(session)
