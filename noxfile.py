@@ -162,7 +162,7 @@ def unit(session: nox.Session, codec: str) -> None:
 def run_unit(session: nox.Session, codec: str, *tests: str) -> None:
     """Run unit tests on one codec; both are there, and are compared in some tests."""
     install(session, "[kafka]")
-    groups(session, "test", "spark")
+    groups(session, "test")
     env = {"KAFKAIO_CODEC": codec, "PYTHONASYNCIODEBUG": "1"}
     session.run("pytest", *WORKERS, *tests, env=env)
 
@@ -240,15 +240,12 @@ def oldest(session: nox.Session) -> None:
     """The oldest Python with the oldest dependencies, those of all extras included."""
     session.install("uv")
     project = nox.project.load_toml("pyproject.toml")["project"]
-    extras = ",".join(project["optional-dependencies"])
+    # Spark is a session of its own, and takes as long to install as all the rest.
+    extras = ",".join(project["optional-dependencies"].keys() - {"spark"})
     lowest = ["--resolution=lowest-direct", "-e", f".[{extras}]"]
     python = on_python(session, interpreters(session)[0], *lowest)
     session.run(python, *QUICKSTART, external=True)
-    extra_tests = [
-        "tests/unit/arrow",
-        "tests/unit/consumer/test_zookeeper_store.py",
-        "tests/unit/spark",
-    ]
+    extra_tests = ["tests/unit/arrow", "tests/unit/consumer/test_zookeeper_store.py"]
     tests = [*PORTABLE_TESTS, *extra_tests, *session.posargs]
     session.run(python, "-m", "pytest", *WORKERS, *tests, external=True)
 
@@ -328,6 +325,20 @@ def run_simulation(session: nox.Session, *arguments: str) -> None:
     session.run("python", "-m", "tests.sim", *arguments)
 
 
+@nox.session
+def spark(session: nox.Session) -> None:
+    """Spark jobs, beside Spark's own connector, on a real Kafka."""
+    run_spark(session, "-m", "not nightly", *session.posargs)
+
+
+def run_spark(session: nox.Session, *arguments: str, pyspark: str = "pyspark") -> None:
+    """Run the tests that need Spark: the newest, or the one that is named."""
+    install(session, "[kafka,spark]")
+    session.install(pyspark)
+    groups(session, "test", "spark")
+    session.run("pytest", "tests/spark", *arguments)
+
+
 def on_brokers(session: nox.Session, *arguments: str, **which: str) -> None:
     """Run the suite that needs a broker; the variables say which."""
     install(session, "[kafka]")
@@ -356,19 +367,6 @@ def embedded(session: nox.Session) -> None:
     """The whole suite on the embedded broker, Java's clients and tools included."""
     # No JVM of a broker takes the processor, so that there is room for a third worker.
     on_brokers(session, "-n", "3", *session.posargs, KAFKAIO_KAFKA="embedded")
-
-
-@nox.session
-def spark(session: nox.Session) -> None:
-    """The data source of Spark: a real Kafka, Spark's own connector, and a cluster."""
-    run_spark(session, *session.posargs)
-
-
-def run_spark(session: nox.Session, *arguments: str, **env: str) -> None:
-    """Run what needs a Spark; one test after the other, as they share its JVM."""
-    install(session, "[kafka,spark]")
-    groups(session, "test", "spark")
-    session.run("pytest", "tests/spark", *arguments, env=env)
 
 
 @nox.session
@@ -422,7 +420,7 @@ def coverage(session: nox.Session) -> None:
     broker together.
     """
     install(session, "[kafka]")
-    groups(session, "test", "spark", "lint")
+    groups(session, "test", "lint")
     session.run("coverage", "erase")
     env = {"KAFKAIO_CODEC": "compiled", "KAFKAIO_KAFKA": "embedded"}
     unit = [*WORKERS, "tests/unit", "tests/meta"]
@@ -494,8 +492,9 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "codec-python": lambda s: run_unit(s, "python", "tests/unit"),
     "coverage": coverage,
     "power-cut": power_cut,
-    "spark": lambda s: run_spark(s, KAFKAIO_NIGHT="1"),
     "sanitize": sanitize,
+    "spark": run_spark,
+    "spark-oldest": partial(run_spark, pyspark="pyspark==4.2.0"),
 }
 
 

@@ -110,6 +110,7 @@ if TYPE_CHECKING:
         DeliveriesFailed,
         Delivery,
         Producer,
+        TableDelivery,
         Transaction,
         TransactionOutcome,
     )
@@ -192,6 +193,7 @@ __all__ = [
     "RewindRefused",
     "SQLiteOffsetStore",
     "Subscription",
+    "TableDelivery",
     "TimestampType",
     "TopicPartition",
     "Transaction",
@@ -259,6 +261,7 @@ _HOMES = {
     "DeliveriesFailed": ("kafkaio.producer", "DeliveriesFailed"),
     "Delivery": ("kafkaio.producer", "Delivery"),
     "Producer": ("kafkaio.producer", "Producer"),
+    "TableDelivery": ("kafkaio.producer", "TableDelivery"),
     "Transaction": ("kafkaio.producer", "Transaction"),
     "TransactionOutcome": ("kafkaio.producer", "TransactionOutcome"),
     "exactly_once": ("kafkaio._exactly_once", "exactly_once"),

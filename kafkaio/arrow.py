@@ -37,6 +37,7 @@ from kafkaio._records.batch import (
     BinaryView,
     Columns,
     ColumnsBuilder,
+    Destinations,
     HeaderColumns,
     HeaderView,
     RecordCursor,
@@ -96,6 +97,9 @@ _SCHEMA_WITH_HEADERS = pa.schema(
     [*_COLUMNS, pa.field("headers", _HEADERS, nullable=False)]
 )
 _NO_TIME = -1
+_MAX_INT32 = 2**31 - 1
+#: The types of columns of topics.
+_TEXT = frozenset({"string", "large_string", "string_view"})
 #: The types that columns are read as. By name, because older pyarrow has no views.
 _LAYOUTS = {
     **dict.fromkeys(("binary", "string", "fixed_size_binary"), pa.binary()),
@@ -751,7 +755,7 @@ def _objects(values: Sequence[object]) -> pa.Array:
     return pa.array(values, pa.binary() if are_bytes else None)
 
 
-def rows_from_table(
+def rows_from_table(  # noqa: PLR0913 - the columns, by name
     table: pa.Table | pa.RecordBatch,
     *,
     now: int,
@@ -759,10 +763,13 @@ def rows_from_table(
     value: str | None = "value",
     timestamp: str | None = None,
     headers: str | None = None,
+    topic: str | None = None,
+    partition: str | None = None,
 ) -> Iterator[Rows]:
     """Yield the rows of a table, one chunk of memory at a time.
 
-    ``rows.append_to(builder, start)`` appends as many of them to a batch as fit.
+    ``rows.append_to(builder, start)`` appends as many of them to a batch as fit,
+    wherever they are to go; ``rows.destination(row)`` says where.
 
     Args:
         table: the table.
@@ -773,15 +780,21 @@ def rows_from_table(
             finer than milliseconds are truncated.
         headers: name of the column of headers: lists of structs of a name and a value,
             or maps; a null means no headers. None for no such column.
+        topic: name of the column of topics: text, plain or as a dictionary, without
+            nulls. None for no such column.
+        partition: name of the column of partitions: integers; a null means no
+            partition. None for no such column.
 
     Raises:
         ArgumentTypeError: the table is not a pyarrow Table or RecordBatch.
         ArgumentValueError: the table has no such column; a key or value column is
             neither binary nor text; a timestamp column has neither timestamps nor
             integers; a column of headers has another type, or a name that is null or
-            not UTF-8.
+            not UTF-8; a column of topics or partitions has another type, or a value
+            that is none.
     """
-    for chunk in _chunks(table, key, value, timestamp, headers):
+    start = 0
+    for chunk in _chunks(table, key, value, timestamp, headers, topic, partition):
         times: int | memoryview = now
         if timestamp is not None:
             times = _memory(_milliseconds(chunk, timestamp).fill_null(now))
@@ -791,7 +804,9 @@ def rows_from_table(
             None if key is None else _view(_bytes(chunk, key)),
             None if value is None else _view(_bytes(chunk, value)),
             None if headers is None else _header_view(chunk, headers),
+            _destinations(chunk, topic, partition, start),
         )
+        start += len(chunk)
 
 
 def records_from_table(
@@ -872,6 +887,10 @@ def _chunks(
             f"table must be a Table or RecordBatch of pyarrow, not {type(table)}"
         )
     for name in names:
+        if name is not None and not isinstance(name, str):
+            raise ArgumentTypeError(
+                f"the name of a column must be str or None, not {type_name(name)}"
+            )
         if name is not None and table.schema.get_field_index(name) < 0:
             raise ArgumentValueError(
                 f"the table has no column {name!r}, or several of this name"
@@ -935,9 +954,70 @@ def _header_view(chunk: pa.RecordBatch, name: str) -> HeaderView | None:
     )
 
 
-def _memory(numbers: pa.Array) -> memoryview:
-    start = numbers.offset * 8
-    return memoryview(numbers.buffers()[1])[start : start + len(numbers) * 8]
+def _destinations(
+    chunk: pa.RecordBatch, topic: str | None, partition: str | None, start: int
+) -> Destinations | None:
+    if topic is None and partition is None:
+        return None
+    names, numbers = ((), None) if topic is None else _topics(chunk, topic, start)
+    partitions = None if partition is None else _partition(chunk, partition, start)
+    return Destinations(names, numbers, partitions)
+
+
+def _topics(
+    chunk: pa.RecordBatch, name: str, start: int
+) -> tuple[tuple[str, ...], memoryview]:
+    column = chunk.column(name)
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if str(kind) not in _TEXT and not pa.types.is_null(kind):
+        raise ArgumentValueError(
+            f"column {name!r} is {column.type}; topics must be text, plain or as a "
+            "dictionary"
+        )
+    if pa.types.is_dictionary(column.type):
+        words = column.dictionary.cast(pa.string())
+        if words.null_count or len(words) > len(column):
+            column = words.take(column.indices)
+    if not pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string()).dictionary_encode()
+    _refuse(pc.is_null(column), name, start, "a topic cannot be null")
+    names = column.dictionary.cast(pa.string()).to_pylist()
+    numbers = column.indices.cast(pa.int32())
+    if "" in names:
+        is_empty = pc.equal(numbers, names.index(""))
+        _refuse(is_empty, name, start, "a topic cannot be empty")
+    return tuple(names), _memory(numbers, 4)
+
+
+def _partition(chunk: pa.RecordBatch, name: str, start: int) -> memoryview:
+    column = chunk.column(name)
+    if not pa.types.is_integer(column.type) and not pa.types.is_null(column.type):
+        raise ArgumentValueError(
+            f"column {name!r} is {column.type}; partitions must be integers"
+        )
+    # A number that 64 bits cannot hold becomes a negative one.
+    numbers = column.cast(pa.int64(), safe=False)
+    limits = pc.min_max(numbers)
+    if (limits["min"].as_py() or 0) < 0 or (limits["max"].as_py() or 0) > _MAX_INT32:
+        is_wrong = pc.or_(pc.less(numbers, 0), pc.greater(numbers, _MAX_INT32))
+        _refuse(is_wrong, name, start, "there is no such partition", column)
+    return _memory(numbers.cast(pa.int32()).fill_null(-1), 4)
+
+
+def _refuse(
+    is_wrong: pa.Array, name: str, start: int, why: str, column: pa.Array | None = None
+) -> None:
+    row = pc.index(is_wrong, value=True).as_py()
+    if row >= 0:
+        what = "" if column is None else f": {column[row]}"
+        raise ArgumentValueError(f"column {name!r}, row {start + row}: {why}{what}")
+
+
+def _memory(numbers: pa.Array, width: int = 8) -> memoryview:
+    start = numbers.offset * width
+    return memoryview(numbers.buffers()[1])[start : start + len(numbers) * width]
 
 
 def _bytes(chunk: pa.RecordBatch, name: str) -> pa.Array:

@@ -21,6 +21,7 @@ from kafkaio._records._layout import (
     BinaryView,
     BytesLike,
     Columns,
+    Destinations,
     HeaderColumns,
     HeaderView,
     Origin,
@@ -223,11 +224,11 @@ def _checked(
     return bits, places, memoryview(data).cast("B"), first
 
 
-def _numbers(column: BytesLike, length: int) -> memoryview:
+def _numbers(column: BytesLike, length: int, width: int = 8) -> memoryview:
     data = memoryview(column).cast("B")
-    if len(data) // 8 < length:
+    if len(data) // width < length:
         raise UsageError(f"a column has fewer than {length} values")
-    return data[: length * 8].cast("q")
+    return data[: length * width].cast("q" if width == 8 else "i")
 
 
 class _Headers:
@@ -257,6 +258,32 @@ class _Headers:
         return name.decode(), None if self._values is None else self._values[at]
 
 
+class _Destinations:
+    """Where rows are to go; the destination of a row is checked when it is read."""
+
+    __slots__ = ("_numbers", "_partitions", "_topics")
+
+    def __init__(self, given: Destinations, length: int) -> None:
+        topics, numbers, partitions = given
+        if type(topics) is not tuple or {type(name) for name in topics} - {str}:
+            raise UsageError("the names of topics must be a tuple of str")
+        self._topics = topics
+        self._numbers = None if numbers is None else _numbers(numbers, length, 4)
+        self._partitions = (
+            None if partitions is None else _numbers(partitions, length, 4)
+        )
+
+    def __getitem__(self, row: int) -> tuple[str | None, int | None]:
+        topic = None
+        if self._numbers is not None:
+            number = self._numbers[row]
+            if not 0 <= number < len(self._topics):
+                raise UsageError(f"row {row} has no topic: there is no number {number}")
+            topic = self._topics[number]
+        partition = -1 if self._partitions is None else self._partitions[row]
+        return topic, partition if partition >= 0 else None
+
+
 class Rows:
     """Rows of columns that are to become records.
 
@@ -267,6 +294,7 @@ class Rows:
         keys: the keys; None if no row has one.
         values: the values; None if no row has one.
         headers: the headers; None if no row has any.
+        destinations: their own topics and partitions; None if no row has either.
 
     Attributes:
         length: number of rows.
@@ -277,6 +305,7 @@ class Rows:
     """
 
     __slots__ = (
+        "_destinations",
         "_headers",
         "_keys",
         "_time",
@@ -293,6 +322,7 @@ class Rows:
         keys: BinaryView | None,
         values: BinaryView | None,
         headers: HeaderView | None = None,
+        destinations: Destinations | None = None,
     ) -> None:
         if length < 0:
             raise UsageError(f"there cannot be {length} rows")
@@ -307,6 +337,9 @@ class Rows:
         self._keys = None if keys is None else _Values(keys, length)
         self._values = None if values is None else _Values(values, length)
         self._headers = None if headers is None else _Headers(headers, length)
+        self._destinations = (
+            None if destinations is None else _Destinations(destinations, length)
+        )
 
     def check(self) -> int:
         """Check every row, so that none can fail later.
@@ -316,11 +349,12 @@ class Rows:
 
         Raises:
             UsageError: a column is inconsistent, a timestamp is negative or impossible,
-                or a header has no name.
+                a header has no name, or there is no such topic.
         """
         largest = 0
         for row in range(self.length):
             time, key, value, headers = self.record(row)
+            self.destination(row)
             size = ONE_RECORD + len(key or b"") + len(value or b"")
             for name, content in headers:
                 size += HEADER_OVERHEAD + len(name.encode()) + len(content or b"")
@@ -341,6 +375,32 @@ class Rows:
         value = None if self._values is None else self._values[row]
         time = self._time if self._times is None else _possible(self._times[row])
         return time, key, value, () if self._headers is None else self._headers[row]
+
+    def destination(self, row: int) -> tuple[str | None, int | None]:
+        """Return the topic and the partition of one row, None where it has none.
+
+        Raises:
+            UsageError: there is no such row, or its topic has no name.
+        """
+        if not 0 <= row < self.length:
+            raise UsageError(f"there is no row {row}")
+        return (None, None) if self._destinations is None else self._destinations[row]
+
+    def reach(self) -> dict[str | None, int]:
+        """Return the highest partition that rows name, for each of their topics.
+
+        Returns:
+            By topic, None for rows without one; -1 if none of its rows names one.
+
+        Raises:
+            UsageError: the topic of a row has no name.
+        """
+        highest: dict[str | None, int] = {}
+        for row in range(self.length):
+            topic, partition = self.destination(row)
+            at = -1 if partition is None else partition
+            highest[topic] = max(highest.get(topic, -1), at)
+        return highest
 
     def append_to(self, writer: RecordWriter, start: int = 0) -> int:
         """Append rows from ``start`` on to a batch until it is full.

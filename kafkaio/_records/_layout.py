@@ -35,6 +35,7 @@ __all__ = [
     "BinaryView",
     "BytesLike",
     "Columns",
+    "Destinations",
     "HeaderColumns",
     "HeaderView",
     "Origin",
@@ -215,6 +216,22 @@ class HeaderView(NamedTuple):
     ends: BytesLike
     names: BinaryView
     values: BinaryView | None
+
+
+class Destinations(NamedTuple):
+    """Where rows are to go, row by row, in buffers of another owner.
+
+    Attributes:
+        topics: names of topics.
+        numbers: 32-bit integers: for each row, the index of its topic among these; None
+            if the rows have no topics of their own.
+        partitions: 32-bit integers, -1 for a row without a partition of its own; None
+            if no row has one.
+    """
+
+    topics: tuple[str, ...] = ()
+    numbers: BytesLike | None = None
+    partitions: BytesLike | None = None
 
 
 def encode_varint(number: int) -> bytes:

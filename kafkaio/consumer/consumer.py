@@ -571,7 +571,9 @@ class Consumer(Closeable):
                 (after `unsubscribe`, when what was begun is finished); or the consumer
                 cannot take part in transactions (`join_transaction`).
             Fenced: another producer has the ``transactional_id`` now.
-            OutcomeUnknown: it is not known whether a transaction was committed.
+            OutcomeUnknown: it will never be known whether a transaction was
+                committed, because the producer was closed or fenced before its end was
+                answered. Until then, an outcome that is not known is awaited.
             ArgumentTypeError: an argument has the wrong type. A handler that is no
                 coroutine function is found with the first record, which is not
                 finished, whatever ``retry`` and ``dead_letter`` are.

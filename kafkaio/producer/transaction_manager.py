@@ -51,13 +51,12 @@ from kafkaio._machines.transaction import (
     TransactionMachine,
     TransactionOutcome,
 )
-from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.supervisor import Child
 from kafkaio.client.cluster import Cluster
-from kafkaio.client.coordination import CoordinatorRpc
+from kafkaio.client.coordination import CoordinatorConnection, CoordinatorRpc
 from kafkaio.client.retry import Attempts
 from kafkaio.config import ProducerConfig
 from kafkaio.errors import (
@@ -116,6 +115,9 @@ _OFFSETS_FENCED: Final = 3
 _INIT_BUMP: Final = 3
 #: Produce means TV2 from version 12 on.
 _PRODUCE_VERSIONS: Final = {Protocol.TV1: (0, 11), Protocol.TV2: (12, 2**15 - 1)}
+#: Leaders that know this version of Produce (Kafka 4.1) want a sequence to begin at 0
+#: under a new epoch of TV2. Those of 4.0 take any number if they have no state of it.
+_PRODUCE_CHECKED: Final = 13
 #: Seconds between two looks whether the markers of a transaction are written.
 _MARKER_PACE: Final = 0.001
 #: Seconds between two attempts while another transaction of the id is being ended.
@@ -566,6 +568,17 @@ class TransactionManager:
         """The lowest and the highest version of Produce that means the protocol."""
         return _PRODUCE_VERSIONS[self._machine.protocol]
 
+    @property
+    def is_first_checked(self) -> bool:
+        """Whether every leader wants the sequence of the transaction to begin at 0.
+
+        A batch is sent on an open connection, so the version of its leader is known.
+        """
+        return (
+            self._machine.protocol is Protocol.TV2
+            and self._cluster.lowest_version(ApiKey.PRODUCE) >= _PRODUCE_CHECKED
+        )
+
     def partitions_wanted(self, partitions: Collection[TopicPartition]) -> None:
         """Note that batches wait for partitions that are not admitted."""
         if self._machine.request is None:
@@ -603,7 +616,12 @@ class TransactionManager:
 
     def _doom(self, error: KafkaError, reason: str, *, has_harm: bool) -> None:
         self._note_cause(error, reason)
-        self._perform(self._machine.doom(now(), error, has_harm=has_harm))
+        refusal = None
+        if _is_in_doubt(error):
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
+            refusal = self._error(code, "a broker has refused the epoch")
+        machine = self._machine
+        self._perform(machine.doom(now(), error, has_harm=has_harm, refusal=refusal))
         self._abort_if_ending()
 
     def _note_cause(self, error: KafkaError, reason: str) -> None:
@@ -640,8 +658,7 @@ class TransactionManager:
             match effect:
                 case Send(request=request):
                     self._send(request)
-                case Adopt(identity=identity, protocol=protocol):
-                    self._identity.is_first_checked = protocol is Protocol.TV2
+                case Adopt(identity=identity):
                     self._identity.obtained(identity)
                 case Admit(partitions=partitions):
                     accumulator.gate.admitted = partitions
@@ -939,7 +956,7 @@ class TransactionManager:
         is left to `_end`.
         """
         self._call_at(now() + self._max_block, self._end_late)
-        connection = self._ready()
+        connection = self._rpc.ready(ConnectionClass.SHARED)
         if connection is None or not self._can_end(connection, request):
             self._start(partial(self._end, request, is_sent=False), "EndTxn")
             return
@@ -964,17 +981,11 @@ class TransactionManager:
             max_version=self._end_version(request),
         )
 
-    def _ready(self) -> Connection | None:
-        node_id = self._rpc.node_id
-        if node_id is None:
-            return None
-        return self._cluster.ready_connection(node_id, ConnectionClass.SHARED)
-
     @staticmethod
     def _end_version(request: End) -> int | None:
         return None if request.protocol is Protocol.TV2 else _END_TV2 - 1
 
-    def _can_end(self, connection: Connection, request: End) -> bool:
+    def _can_end(self, connection: CoordinatorConnection, request: End) -> bool:
         if request.protocol is Protocol.TV1:
             return True
         versions = connection.versions
@@ -1069,7 +1080,7 @@ class TransactionManager:
 
     def _probe(self, request: Probe, until: float) -> None:
         # Whatever it leads to, the transaction goes on: a probe can only save time.
-        connection = self._ready()
+        connection = self._rpc.ready(ConnectionClass.SHARED)
         if connection is None or now() >= until:
             self._probed(request, is_at_once=False)
             return

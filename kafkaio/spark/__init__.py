@@ -12,19 +12,22 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from kafkaio.spark.source import KafkaSource
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafkaio.spark.errors import DataLost, DataSourceError
+    from kafkaio.spark.foreach import foreach_batch_writer
+    from kafkaio.spark.markers import cleanup
     from kafkaio.spark.progress import LagListener, lag
+    from kafkaio.spark.source import KafkaSource
 
 __all__ = [
     "DataLost",
     "DataSourceError",
     "KafkaSource",
     "LagListener",
+    "cleanup",
+    "foreach_batch_writer",
     "lag",
     "register",
 ]
@@ -32,7 +35,10 @@ __all__ = [
 _WHERE = {
     "DataLost": "kafkaio.spark.errors",
     "DataSourceError": "kafkaio.spark.errors",
+    "KafkaSource": "kafkaio.spark.source",
     "LagListener": "kafkaio.spark.progress",
+    "cleanup": "kafkaio.spark.markers",
+    "foreach_batch_writer": "kafkaio.spark.foreach",
     "lag": "kafkaio.spark.progress",
 }
 
@@ -43,6 +49,8 @@ def register(spark: SparkSession) -> None:
     Args:
         spark: the session.
     """
+    from kafkaio.spark.source import KafkaSource
+
     spark.dataSource.register(KafkaSource)
 
 

@@ -1,11 +1,7 @@
-"""A Spark session, a real Kafka, and a cluster of Spark, for every test below here.
-
-Tests that are marked ``at_night`` run with ``KAFKAIO_NIGHT=1`` only (`nox -s nightly`).
-"""
+"""A Spark session, a real Kafka, and a cluster of Spark, for every test below here."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,21 +10,8 @@ from pyspark.sql import SparkSession
 
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory, topic_factory
-from tests.spark.cluster import StandaloneCluster
 from tests.spark.sessions import Sessions, Settings, end_queries
-
-_NIGHT = os.environ.get("KAFKAIO_NIGHT") == "1"
-
-
-def pytest_collection_modifyitems(
-    config: pytest.Config, items: list[pytest.Item]
-) -> None:
-    """Deselect what is for the night, by day."""
-    if _NIGHT:
-        return
-    late = [item for item in items if item.get_closest_marker("at_night")]
-    config.hook.pytest_deselected(items=late)
-    items[:] = [item for item in items if item not in late]
+from tests.spark.standalone import Standalone
 
 
 @pytest.fixture
@@ -67,20 +50,20 @@ def unix_spark(sessions: Sessions, spark_directory: Path) -> Iterator[SparkSessi
 
 
 @pytest.fixture(scope="session")
-def spark_cluster() -> Iterator[StandaloneCluster]:
+def standalone() -> Iterator[Standalone]:
     """A master and two workers, with a core and a gigabyte each."""
-    with StandaloneCluster() as cluster:
+    with Standalone() as cluster:
         yield cluster
 
 
 @pytest.fixture
 def cluster_spark(
-    sessions: Sessions, spark_directory: Path, spark_cluster: StandaloneCluster
+    sessions: Sessions, spark_directory: Path, standalone: Standalone
 ) -> Iterator[SparkSession]:
-    """A session on `spark_cluster`, with an executor on each worker."""
+    """A session on `standalone`, with an executor on each worker."""
     settings = Settings(
         directory=spark_directory,
-        master=spark_cluster.master,
+        master=standalone.url,
         config={"spark.executor.memory": "512m", "spark.task.maxFailures": "4"},
     )
     session = sessions.get(settings)

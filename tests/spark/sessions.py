@@ -26,8 +26,7 @@ ROOT: Final = Path(__file__).parents[2]
 LOCAL: Final = "local[2,4]"
 _MINIMUM_JAVA: Final = 17
 _SPARK: Final = "org.apache.spark"
-#: Spark's own connector. Maven Central has no newer one that is whole; it works with
-#: every pyspark from 4.0 on.
+#: Spark's own connector, the newest that can be had; it runs in Spark 4.3, too.
 _CONNECTOR: Final = (
     Jar(
         group=_SPARK,
@@ -38,8 +37,8 @@ _CONNECTOR: Final = (
     Jar(
         group=_SPARK,
         artifact="spark-token-provider-kafka-0-10_2.13",
-        version="4.0.0",
-        sha256="f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767",
+        version="4.2.0",
+        sha256="641c7947afc8aa1189e433b7c2d305293993c8691bc1c2062d6d4f513b12518c",
     ),
     Jar(
         group="org.apache.commons",

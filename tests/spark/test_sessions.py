@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
-from tests.spark.cluster import StandaloneCluster
+from tests.spark.standalone import Standalone
 
 
 def test_both_sources_read_what_the_connector_wrote(
@@ -24,7 +24,7 @@ def test_both_sources_read_what_the_connector_wrote(
 
 def test_a_cluster_has_two_executors(
     cluster_spark: SparkSession,
-    spark_cluster: StandaloneCluster,
+    standalone: Standalone,
     real_kafka: Kafka,
     topic: TopicFactory,
 ) -> None:
@@ -34,5 +34,5 @@ def test_a_cluster_has_two_executors(
     rows.write.format("kafka").options(**servers, topic=name).save()
     read = cluster_spark.read.format("kafkaio").options(**servers, subscribe=name)
     assert read.load().count() == 100
-    assert len(spark_cluster.executors()) == 2
-    assert spark_cluster.python_workers()
+    assert len(standalone.executors()) == 2
+    assert standalone.python_workers()

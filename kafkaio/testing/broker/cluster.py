@@ -140,6 +140,8 @@ class Cluster:
         self.features_epoch: int = 1
         #: Whether leaders ask the coordinator before the first batch of a transaction.
         self.release_verifies = True
+        #: Whether leaders want the first sequence of a new epoch to be 0 in TV2.
+        self.checks_first_sequence = True
         #: Called after every change of the configs of brokers or groups.
         self.configs_changed: list[Callable[[], None]] = []
         #: Settings for the group coordinators, which are created on first use.

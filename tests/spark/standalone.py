@@ -7,12 +7,14 @@ when that is killed.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, Self, TypeVar
@@ -34,16 +36,23 @@ _ADDRESS: Final = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED: Final = "Successfully registered with master"
 
 
+__all__ = ["Standalone"]
+
+
 class ClusterNotStarted(Exception):
     """A process of the cluster ended, or did not come up in time; has its log."""
 
 
-class StandaloneCluster:
+class Standalone:
     """A master and workers of one core each, as a context manager.
 
     Args:
         workers: how many.
         memory: what each worker may give to executors.
+
+    Attributes:
+        url: the master's address, for ``SparkSession.builder.master``.
+        workers: the processes of the workers.
     """
 
     def __init__(self, workers: int = 2, memory: str = "1g") -> None:
@@ -51,7 +60,7 @@ class StandaloneCluster:
         self._memory = memory
         self._end = ExitStack()
         self._directory = Path()
-        self.master = ""
+        self.url = ""
         self.workers: list[Node] = []
 
     def __enter__(self) -> Self:
@@ -71,13 +80,13 @@ class StandaloneCluster:
         master = self._node(0, stack)
         arguments = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
         master.spawn(self._command(f"{_DEPLOY}.master.Master", *arguments), guard)
-        self.master = _wait(master, lambda: _found(_ADDRESS, master.log()))
+        self.url = _wait(master, lambda: _found(_ADDRESS, master.log()))
         for number in range(1, self._count + 1):
             worker = self._node(number, stack)
             own = ["--cores", "1", "--memory", self._memory]
             files = ["--work-dir", str(worker.directory / "work")]
             main = f"{_DEPLOY}.worker.Worker"
-            rest = [*arguments, *own, *files, self.master]
+            rest = [*arguments, *own, *files, self.url]
             worker.spawn(self._command(main, *rest), guard)
             self.workers.append(worker)
         for worker in self.workers:
@@ -87,7 +96,7 @@ class StandaloneCluster:
         directory = self._directory / f"node{number}"
         directory.mkdir()
         node = Node(number, directory, {})
-        stack.callback(node.terminate, _END_SECONDS)
+        stack.callback(_end, node)
         return node
 
     def _command(self, main: str, *arguments: str) -> list[str | Path]:
@@ -113,6 +122,15 @@ class StandaloneCluster:
             for executor in self.executors()
             for python in executor.children(recursive=True)
         ]
+
+
+def _end(node: Node) -> None:
+    """End a process, with executors and their Pythons: they are in its group."""
+    group = node.pid
+    node.terminate(_END_SECONDS)
+    if group is not None:
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
 
 
 def _children(node: Node) -> list[psutil.Process]:
