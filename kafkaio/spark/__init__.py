@@ -12,13 +12,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from kafkaio.spark.source import KafkaSource
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafkaio.spark.errors import DataLost, DataSourceError
     from kafkaio.spark.progress import LagListener, lag
+    from kafkaio.spark.source import KafkaSource
 
 __all__ = [
     "DataLost",
@@ -32,6 +31,7 @@ __all__ = [
 _WHERE = {
     "DataLost": "kafkaio.spark.errors",
     "DataSourceError": "kafkaio.spark.errors",
+    "KafkaSource": "kafkaio.spark.source",
     "LagListener": "kafkaio.spark.progress",
     "lag": "kafkaio.spark.progress",
 }
@@ -43,6 +43,8 @@ def register(spark: SparkSession) -> None:
     Args:
         spark: the session.
     """
+    from kafkaio.spark.source import KafkaSource
+
     spark.dataSource.register(KafkaSource)
 
 
