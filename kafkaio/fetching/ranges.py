@@ -433,9 +433,11 @@ class RangeFetcher:
             # A topic that was deleted and created again has other records.
             first_id = self._topic_ids.setdefault(tp.topic, target.topic_id)
             if target.topic_id != first_id:
-                return broker_error(
-                    ErrorCode.INCONSISTENT_TOPIC_ID,
+                code = ErrorCode.UNKNOWN_TOPIC_ID
+                return UnknownTopicOrPartition(
                     f"topic {tp.topic!r} was deleted and created again meanwhile",
+                    code=code,
+                    name=code.name,
                 )
         plan = sessionless(connection.versions.usable(FetchRequest), {tp: target})
         limits = FetchLimits(
@@ -534,6 +536,8 @@ class RangeFetcher:
         )
         span = part.next_offset - flight.offset
         if span <= 0:
+            for batch in batches:
+                batch.check_crc()  # one that is corrupt may claim any offset
             what = _what(tp, flight.offset)
             return NetworkError(f"{what}: the answer has older records only")
         self._density[tp.topic] = len(data.records or b"") / span
