@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafkaio.spark.errors import DataLost, DataSourceError
+    from kafkaio.spark.foreach import foreach_batch_writer
+    from kafkaio.spark.markers import cleanup
     from kafkaio.spark.progress import LagListener, lag
     from kafkaio.spark.source import KafkaSource
 
@@ -24,6 +26,8 @@ __all__ = [
     "DataSourceError",
     "KafkaSource",
     "LagListener",
+    "cleanup",
+    "foreach_batch_writer",
     "lag",
     "register",
 ]
@@ -33,6 +37,8 @@ _WHERE = {
     "DataSourceError": "kafkaio.spark.errors",
     "KafkaSource": "kafkaio.spark.source",
     "LagListener": "kafkaio.spark.progress",
+    "cleanup": "kafkaio.spark.markers",
+    "foreach_batch_writer": "kafkaio.spark.foreach",
     "lag": "kafkaio.spark.progress",
 }
 

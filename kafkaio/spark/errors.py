@@ -43,7 +43,8 @@ _ADVICE: tuple[tuple[type[KafkaError], str], ...] = (
     ),
     (
         AuthorizationError,
-        "grant the principal the rights Describe and Read on the topics",
+        "grant the principal Describe and Read on topics that it reads, Write on those "
+        "that it writes, and the rights that the guide names for exactlyOnce",
     ),
     (
         AuthenticationError,
