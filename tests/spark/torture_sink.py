@@ -72,13 +72,11 @@ class FaultyWriter(DataSourceStreamArrowWriter):
             raise Injected
         return done
 
-    def commit(
-        self, messages: list[WriterCommitMessage | None], batchId: int
-    ) -> None:
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         self._inner.commit(messages, batchId)
-        if self._fault == "commit" and batchId == self._at("batch"):
-            if self._first("commit"):
-                raise Injected
+        is_here = self._fault == "commit" and batchId == self._at("batch")
+        if is_here and self._first("commit"):
+            raise Injected
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         self._note(f"abort of {batchId}")
@@ -119,11 +117,11 @@ class FaultyWriter(DataSourceStreamArrowWriter):
             half = batch.num_rows // 2
             yield batch.slice(0, half)
             fault = self._fault
-            if fault in _IN_THE_MIDDLE and self._is_here(fault, context):
-                if fault == "workers" or self._first(fault):
-                    # What is on its way reaches the broker first.
-                    time.sleep(0.5)
-                    self._fail(fault)
+            is_here = fault in _IN_THE_MIDDLE and self._is_here(fault, context)
+            if is_here and (fault == "workers" or self._first(fault)):
+                # What is on its way reaches the broker first.
+                time.sleep(0.5)
+                self._fail(fault)
             yield batch.slice(half)
 
     def _fail(self, fault: str) -> None:
