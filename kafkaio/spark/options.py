@@ -296,7 +296,7 @@ def _duration(name: str, text: str) -> float:
         raise ConfigurationError(
             f"{name}={text!r} is no duration such as 500ms, 30s, 15m or 1h"
         )
-    return int(found[1]) * _UNITS[found[2]]
+    return float(int(found[1]) * _UNITS[found[2]])
 
 
 def _json(name: str, text: str, example: str) -> dict[str, object]:

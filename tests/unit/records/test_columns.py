@@ -178,6 +178,46 @@ def test_twins_gather_alike_from_cursors(
     assert found[0].timeless == times.count(-1)
 
 
+@law
+@given(
+    batches=st.lists(record_lists, max_size=4),
+    start=st.integers(95, 110),
+    end=st.integers(95, 120),
+    wanted=st.builds(Wanted, *[st.booleans()] * 5),
+)
+def test_what_is_not_wanted_is_left_out(
+    twins: tuple, batches: list, start: int, end: int, wanted: Wanted
+) -> None:
+    """Columns that nobody wants, and records from an offset on."""
+    found = []
+    for codec in twins:
+        everything = columnar(codec).ColumnsBuilder(Wanted(headers=True))
+        builder = columnar(codec).ColumnsBuilder(wanted)
+        expected = 0
+        for records in batches:
+            data, base = write(codec, records)
+            view = memoryview(data)
+            shared = origin(base_timestamp=base, start_offset=start)
+            with pytest.raises(CorruptRecord):
+                builder.add(data + b"\0", 0, len(records), shared, end)
+            assert builder.add(view, 0, len(records), shared, end)
+            assert everything.add(data, 0, len(records), shared, end)
+            made = codec.decode_records(data, 0, len(records), shared)
+            expected += sum(record.offset < end for record in made)
+            assert builder.length == expected
+            assert builder.size == everything.size
+        columns, whole = builder.finish(), everything.finish()
+        assert columns.length == whole.length
+        for name in wanted._fields:
+            is_wanted = getattr(wanted, name)
+            assert getattr(columns, name) == (
+                getattr(whole, name) if is_wanted else None
+            )
+        assert columns.timeless == (whole.timeless if wanted.timestamps else 0)
+        found.append(columns)
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("case", CORRUPT)
 def test_a_corrupt_batch_leaves_no_trace(codec: ModuleType, case: str) -> None:
     data, count, changes = CORRUPT[case]
