@@ -23,13 +23,7 @@ def remote() -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = str(ROOT)
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    builder = SparkSession.builder.remote("local[2]")
-    session = (
-        builder.config("spark.driver.memory", "1g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
-    )
+    session = SparkSession.builder.remote("local[2]").getOrCreate()
     yield session
     session.stop()
 
