@@ -912,12 +912,14 @@ class TransactionManager:
             )
         except KafkaError as failure:
             if machine.request is request:
-                self._not_added(failure, is_lost=unanswered.is_pending)
+                self._not_added(failure, is_lost=unanswered.may_arrive)
             return
         if machine.request is not request:
             return  # the producer is over
         found = code_of(answer)
         if not found:
+            if unanswered.was_lost:
+                machine.harmed()
             self._after_adding(machine.added(now()))
             return
         error = self._error(found, f"{what} was refused")
@@ -927,7 +929,7 @@ class TransactionManager:
         elif refused.retry or refused.step is Step.ABORT:
             # A forgotten producer needs another epoch, as after a lost request.
             is_forgotten = found == ErrorCode.UNKNOWN_PRODUCER_ID
-            self._not_added(error, is_lost=is_forgotten)
+            self._not_added(error, is_lost=is_forgotten or unanswered.was_lost)
         else:
             self._perform(machine.fail(error))
 
@@ -1140,15 +1142,17 @@ class TransactionManager:
         except UnsupportedVersion:
             raise
         except KafkaError as error:
-            self.doom(run, error, _NOT_COMMITTED, has_harm=unanswered.is_pending)
+            self.doom(run, error, _NOT_COMMITTED, has_harm=unanswered.may_arrive)
             raise
         except BaseException:
-            if unanswered.is_pending:
+            if unanswered.may_arrive:
                 cancelled = KafkaTimeout("the commit of offsets was cancelled")
                 self.doom(run, cancelled, _NOT_COMMITTED, has_harm=True)
             raise
         finally:
             run.commits -= 1
+            if unanswered.was_lost:
+                self._machine.harmed()
             self._look()
         run.offsets.append(offsets)
 
@@ -1287,17 +1291,29 @@ class _Unanswered:
 
     Args:
         on_lost: called when it is sent again, and the attempt before was not answered.
+
+    Attributes:
+        is_pending: whether the last attempt has no answer.
+        was_lost: whether an attempt before it got none; the answer to a later one says
+            nothing of it.
     """
 
-    __slots__ = ("_on_lost", "is_pending")
+    __slots__ = ("_on_lost", "is_pending", "was_lost")
 
     def __init__(self, on_lost: Callable[[], None] | None = None) -> None:
         self._on_lost = on_lost
         self.is_pending = False
+        self.was_lost = False
+
+    @property
+    def may_arrive(self) -> bool:
+        return self.is_pending or self.was_lost
 
     def sent(self) -> None:
-        if self.is_pending and self._on_lost is not None:
-            self._on_lost()
+        if self.is_pending:
+            self.was_lost = True
+            if self._on_lost is not None:
+                self._on_lost()
         self.is_pending = True
 
     def answered(self) -> None:

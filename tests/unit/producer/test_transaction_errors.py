@@ -221,6 +221,28 @@ async def test_lost_at_each_step(
         await lives(there, producer, b"before", b"v")
 
 
+@pytest.mark.parametrize("api", ["AddPartitionsToTxn", "AddOffsetsToTxn"])
+async def test_a_lost_addition_may_have_been_served_though_the_next_is_refused(
+    api: str,
+) -> None:
+    async with (
+        world(1) as there,
+        there.producer(request_timeout_ms=500) as producer,
+    ):
+        epochs = there.count(ApiKey.INIT_PRODUCER_ID)
+        lost = there.broker.faults.on(api, disconnect_after_write(times=1))
+        working = asyncio.create_task(work(producer))
+        while not lost.count:
+            await asyncio.sleep(0)
+        there.broker.faults.on(api, error(E.TRANSACTION_ABORTABLE, times=1))
+        with pytest.raises(TransactionAborted):
+            await working
+        await there.settle()
+        assert not there.broker.control.open_transactions()
+        assert there.count(ApiKey.INIT_PRODUCER_ID) == epochs + 1
+        await lives(there, producer)
+
+
 # ---- aborted
 
 
