@@ -139,6 +139,10 @@ _STALE: Final = frozenset(
 )
 #: Why a run is aborted whose offsets were refused, or whose commit was cut short.
 _NOT_COMMITTED: Final = "offsets were not committed"
+#: States in which the producer is over.
+_OVER: Final = frozenset({State.FENCED, State.FAILED})
+#: States in which EndTxn follows as soon as nothing is under way.
+_ENDING: Final = frozenset({State.COMMITTING, State.ABORTING})
 #: States in which an abort can be asked for.
 _ABORTABLE: Final = frozenset({State.OPEN, State.COMMITTING, State.DOOMED})
 #: States in which the transaction may still turn out not to be committed.
@@ -161,6 +165,7 @@ class Run:
         on_closed: called when it takes no more in.
         ended: told when the outcome is known, and the consumer was moved.
         is_late: whether EndTxn has no answer after ``max_block_ms``.
+        late_at: when that is to be noted; infinity before EndTxn is sent.
     """
 
     __slots__ = (
@@ -173,11 +178,11 @@ class Run:
         "is_late",
         "is_open",
         "is_revoked",
+        "late_at",
         "offsets",
         "on_closed",
         "outcome",
         "reason",
-        "timers",
     )
 
     def __init__(self, on_closed: Callable[[], None]) -> None:
@@ -190,13 +195,13 @@ class Run:
         self.on_closed: Callable[[], None] = on_closed
         self.ended: Broadcast = Broadcast()
         self.is_late: bool = False
+        self.late_at: float = inf
         # Whether its end was asked for, and whether it is complete.
         self.is_ending: bool = False
         self.is_done: bool = False
         # Commits of offsets under way, and those that were accepted.
         self.commits: int = 0
         self.offsets: list[GroupOffsets] = []
-        self.timers: list[asyncio.TimerHandle] = []
 
 
 class TransactionManager:
@@ -244,6 +249,8 @@ class TransactionManager:
         self._waiters: deque[asyncio.Future[None]] = deque()
         # Told whenever the state has changed, or a group was added.
         self._changed = Broadcast()
+        # Fires no later than needed; to fire early is harmless. It serves many runs.
+        self._timer: asyncio.TimerHandle | None = None
         # When the first write of the run was sent, until it is answered.
         self._first_sent_at: float | None = None
         self._is_closing = False
@@ -298,8 +305,9 @@ class TransactionManager:
     def end(self, error: KafkaError) -> None:
         """Note that the producer is over; runs that have not ended end with that."""
         machine = self._machine
-        if machine.state not in {State.FENCED, State.FAILED}:
+        if machine.state not in _OVER:
             self._perform(machine.fail(error))
+        self._stop_timer()
         if self._run is not None and self._run.outcome is not None:
             # A rewind may be cut short before its first step, with the cluster.
             self._done(self._run)
@@ -365,11 +373,12 @@ class TransactionManager:
 
     async def _until_ready(self) -> None:
         machine = self._machine
-        deadline = now() + self._max_block
         if self._is_closing:  # since the turn was given to it
             raise ClosedError("the producer was closed")
+        deadline = inf
         while machine.state is not State.READY:
             self._check_over()
+            deadline = min(deadline, now() + self._max_block)
             with anyio.move_on_after(deadline - now()) as waiting:
                 await self._changed.wait()
             if waiting.cancelled_caught:
@@ -549,7 +558,7 @@ class TransactionManager:
         )
 
     def _check_over(self) -> None:
-        if self._machine.state in {State.FENCED, State.FAILED}:
+        if self._machine.state in _OVER:
             raise self._why_over()
 
     def _why_over(self) -> KafkaError:
@@ -637,7 +646,7 @@ class TransactionManager:
         run, machine = self._run, self._machine
         if (
             run is not None
-            and machine.state in {State.COMMITTING, State.ABORTING}
+            and machine.state in _ENDING
             and not run.commits
             and self._accumulator.is_drained
         ):
@@ -661,37 +670,51 @@ class TransactionManager:
                     accumulator.gate.admitted = partitions
                 case Started(deadline=deadline):
                     accumulator.expire_at(deadline)
-                    self._call_at(deadline, self._time_out)
+                    self._look_at(deadline)
                 case DropUnsent():
                     self._drop_unsent()
                 case Ended(outcome=outcome):
                     self._ended(outcome)
         self._changed.tell()
 
-    def _call_at(self, when: float, step: Callable[[Run], None]) -> None:
-        run = self._run
-        if run is not None:
+    def _look_at(self, when: float) -> None:
+        timer = self._timer
+        if timer is None or when < timer.when():
+            if timer is not None:
+                timer.cancel()
             loop = asyncio.get_running_loop()
-            run.timers.append(loop.call_at(when, step, run))
+            self._timer = loop.call_at(when, self._time_passed)
 
-    def _time_out(self, run: Run) -> None:
-        if run is self._run and self._machine.expired(now()):
+    def _time_passed(self) -> None:
+        self._timer = None
+        run, machine = self._run, self._machine
+        if run is None or run.outcome is not None:
+            return
+        at = now()
+        if machine.expired(at):
             error = KafkaTimeout(
                 f"the transaction was open for longer than transaction_timeout_ms="
                 f"{self._config.transaction_timeout_ms}"
             )
             self._doom(error, "timed out", has_harm=False)
+        if at >= run.late_at:
+            run.late_at, run.is_late = inf, True
+            for waiter in self._waiters:
+                self._bound(waiter)
+            run.ended.tell()
+        ahead = min(when for when in (machine.deadline, run.late_at, inf) if when > at)
+        if ahead < inf:
+            self._look_at(ahead)
 
-    def _end_late(self, run: Run) -> None:
-        run.is_late = True
-        for waiter in self._waiters:
-            self._bound(waiter)
-        run.ended.tell()
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _drop_unsent(self) -> None:
         run = self._run
         error: KafkaError
-        if self._machine.state in {State.FENCED, State.FAILED}:
+        if self._machine.state in _OVER:
             error = self._why_over()
         elif run is not None:
             error = self._aborted(run)
@@ -723,9 +746,6 @@ class TransactionManager:
         assert run is not None
         if run.is_open:
             self._close_run(run)
-        for timer in run.timers:
-            timer.cancel()
-        run.timers.clear()
         self._accumulator.expire_at(inf)
         run.outcome = outcome
         if run.cause is None and outcome is not TransactionOutcome.COMMITTED:
@@ -957,7 +977,10 @@ class TransactionManager:
         That is the usual case, and costs no task. An EndTxn that has to be sent again
         is left to `_end`.
         """
-        self._call_at(now() + self._max_block, self._end_late)
+        run, at = self._run, now()
+        assert run is not None
+        run.late_at = at + self._max_block
+        self._look_at(run.late_at)
         connection = self._rpc.ready(ConnectionClass.SHARED)
         if connection is None or not self._can_end(connection, request):
             self._start(partial(self._end, request, is_sent=False), "EndTxn")
