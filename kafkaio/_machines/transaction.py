@@ -147,6 +147,10 @@ _OVER: Final = (_S.FENCED, _S.FAILED)
 _LIVE: Final = tuple(state for state in State if state not in _OVER)
 #: States in which records of the transaction may be sent, or sent again.
 _SENDING: Final = (_S.OPEN, _S.COMMITTING, _S.DOOMED, _S.ABORTING)
+#: States in which partitions and groups may be added.
+_ADDING: Final = frozenset({_S.OPEN, _S.COMMITTING})
+#: States in which EndTxn follows as soon as nothing is under way.
+_ENDING: Final = frozenset({_S.COMMITTING, _S.ABORTING})
 
 #: Where each event leads. A pair that is not listed is a bug: it raises InternalError
 #: and changes nothing.
@@ -239,7 +243,6 @@ class Adopt:
     """Number what comes next under this identity."""
 
     identity: Identity
-    protocol: Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,7 +401,7 @@ class TransactionMachine:
         self.identity = identity
         self._has_run = False
         self.last_end = None
-        return (Adopt(identity, self.protocol),)
+        return (Adopt(identity),)
 
     def not_initialised(self) -> None:
         """Note that the first `Initialise` was refused; it may be tried again."""
@@ -425,20 +428,16 @@ class TransactionMachine:
         """Begin a transaction; nothing is sent for it yet."""
         self._go(Event.BEGIN)
         self._reset()
-        adopted: Effects = ()
-        if protocol is not self.protocol:
-            assert self.identity is not None
-            adopted = (Adopt(self.identity, protocol),)
         self.protocol = protocol
         self._has_run = True
         if self._adds:
-            return (*adopted, Admit(_NOWHERE))
+            return (Admit(_NOWHERE),)
         self._is_probed = (
             self.last_end is None
             or now - self._last_end_at >= PROBE_WITHIN
             or self._quick_probes >= PROBES_FOR_TRUST
         )
-        return (*adopted, Admit(None if self._is_probed else _NOWHERE))
+        return (Admit(None if self._is_probed else _NOWHERE),)
 
     @property
     def _adds(self) -> bool:
@@ -446,7 +445,7 @@ class TransactionMachine:
 
     @property
     def _may_add(self) -> bool:
-        return self.state in {State.OPEN, State.COMMITTING}
+        return self.state in _ADDING
 
     def want_partitions(
         self, now: float, partitions: Collection[TopicPartition]
@@ -614,7 +613,7 @@ class TransactionMachine:
 
         EndTxn is sent once no other request is under way.
         """
-        if self.state not in {State.COMMITTING, State.ABORTING}:
+        if self.state not in _ENDING:
             self._go(Event.DRAINED)
         self._is_drained = True
         return self._next(now)
@@ -637,7 +636,7 @@ class TransactionMachine:
                 group_id = next(iter(self._groups_wanted))
                 del self._groups_wanted[group_id]
                 return self._send(AddOffsets(identity, group_id))
-        if self._is_drained and self.state in {State.COMMITTING, State.ABORTING}:
+        if self._is_drained and self.state in _ENDING:
             return self._end(identity)
         return ()
 

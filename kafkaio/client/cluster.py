@@ -21,7 +21,7 @@ import anyio
 
 from kafkaio._arguments import seconds_of
 from kafkaio._dataclass import dataclass
-from kafkaio._machines.api_versions import Features
+from kafkaio._machines.api_versions import Announced, Features
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.metadata import ClusterView, Endpoint
 from kafkaio._machines.refresh import Topics
@@ -47,6 +47,7 @@ from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.client.router import Router
 from kafkaio.config import ClientConfig
 from kafkaio.errors import BrokerNotAvailable, KafkaError, RequestTimeout
+from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Request, Response, ResponseT
@@ -117,6 +118,7 @@ class Cluster:
         self.config = config
         self.observer: Observer = guarded(observer)
         self.features: Features = Features()
+        self._announced = Announced()
         # A thread watches the loop only if somebody hears of what it finds.
         self._is_watched = "loop_blocked" in vars(self.observer)
         self.life: Lifecycle = Lifecycle("client", config.client_id)
@@ -161,6 +163,13 @@ class Cluster:
             name: the feature, such as ``transaction.version``.
         """
         return self.features.level(name)
+
+    def lowest_version(self, api_key: ApiKey) -> int:
+        """The version of an API that all brokers know that were connected to so far.
+
+        It is -1 if one of them lacks the API, or if there was no connection.
+        """
+        return self._announced.lowest(api_key)
 
     def statistics(self) -> ClientStatistics:
         """The connections and the knowledge of the cluster, as they are now."""
@@ -588,6 +597,8 @@ class Cluster:
 
     def _connection_opened(self, connection: Connection) -> None:
         self.features.learn(connection.versions)
+        if connection.node_id >= 0:  # bootstrap servers are brokers, too
+            self._announced.learn(connection.node_id, connection.versions)
 
     def _connection_lost(
         self,

@@ -103,7 +103,6 @@ EMBEDDED: Final = ALL
 #: Rows that it answers otherwise than the Kafka it stands for, and the reason.
 DIFFERS: Final[Mapping[str, str]] = {
     "4.3-tv0-the-new-protocol-at-any-level": "it takes it at level 0, too",
-    "4.0-sequences-begin-above-0-new": "it wants 0, as 4.3 does",
     "4.0-txnoffsetcommit-consumer-epoch-before": "it takes that epoch, as 4.3 does",
     "4.0-epochs-end-new": "it compares the epoch first, as 4.3 does",
 }

@@ -121,7 +121,7 @@ def _verify(node: Node, version: int, request: TxnOffsetCommitRequest) -> ErrorC
         if not bumps and not cluster.verifies_transactions:
             return ErrorCode.NONE
         batch = ProducerBatch(*producer, -1, 1, is_transactional=True)
-        if not partition.producers.begin_verification(batch, bumps=bumps):
+        if not partition.producers.begin_verification(batch, is_from_zero=False):
             return ErrorCode.NONE
     except Refusal as refusal:
         return refusal.code

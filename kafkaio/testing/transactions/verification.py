@@ -66,11 +66,12 @@ async def admit(
     asked: dict[tuple[int, int], list[TopicPartition]] = {}
     if not speaker.bumps and not cluster.verifies_transactions:
         return refused
+    is_from_zero = speaker.bumps and cluster.checks_first_sequence
     for partition, batch in batches:
         place = (partition.topic, partition.index)
         partition.open()
         try:
-            if partition.producers.begin_verification(batch, bumps=speaker.bumps):
+            if partition.producers.begin_verification(batch, is_from_zero=is_from_zero):
                 asked.setdefault((batch.producer_id, batch.epoch), []).append(place)
         except Refusal as refusal:
             refused[place] = refusal

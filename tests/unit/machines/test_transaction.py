@@ -48,7 +48,7 @@ BOTH = pytest.mark.parametrize("protocol", Protocol)
 def ready(protocol: Protocol = TV2, *, explicit: bool = False) -> TransactionMachine:
     machine = TransactionMachine(60.0, adds_explicitly=explicit)
     assert machine.initialise() == (Send(Initialise(None)),)
-    assert machine.initialised(FIRST, protocol) == (Adopt(FIRST, protocol),)
+    assert machine.initialised(FIRST, protocol) == (Adopt(FIRST),)
     return machine
 
 
@@ -242,7 +242,7 @@ def test_a_transaction_of_tv2() -> None:
     end = End(FIRST, TV2, is_commit=True)
     assert machine.drained(101.0) == (NOWHERE, Send(end))
     effects = answer(machine, 0, NEXT)
-    assert effects == (Adopt(NEXT, TV2), Ended(TransactionOutcome.COMMITTED))
+    assert effects == (Adopt(NEXT), Ended(TransactionOutcome.COMMITTED))
     assert machine.identity == NEXT
 
 
@@ -272,7 +272,7 @@ def test_harm_in_tv1_takes_a_new_epoch_after_the_abort() -> None:
         Send(Initialise(FIRST)),
     )
     assert machine.state is State.BUMPING
-    assert machine.initialised(NEXT, TV1) == (Adopt(NEXT, TV1),)
+    assert machine.initialised(NEXT, TV1) == (Adopt(NEXT),)
 
 
 def test_a_refused_epoch_in_tv1_is_never_raised() -> None:
@@ -302,7 +302,7 @@ def test_harm_in_tv2_needs_no_bump() -> None:
     machine.abort()
     machine.drained(101.0)
     assert answer(machine, 0, NEXT) == (
-        Adopt(NEXT, TV2),
+        Adopt(NEXT),
         Ended(TransactionOutcome.ABORTED),
     )
 
@@ -361,7 +361,7 @@ def test_an_abortable_code_aborts_a_commit_and_fails_an_abort(
 def test_an_exhausted_epoch_gives_a_new_producer_id() -> None:
     machine = ending()
     fresh = Identity(8, 0)
-    assert answer(machine, 0, fresh)[0] == Adopt(fresh, TV2)
+    assert answer(machine, 0, fresh)[0] == Adopt(fresh)
     machine.begin(1000.0, TV2)
     machine.sending(1000.0, [A])
     machine.commit()
@@ -481,9 +481,9 @@ def test_an_upgrade_needs_a_bump_and_a_downgrade_does_not() -> None:
     assert machine.needs_bump(TV2)
     assert not machine.needs_bump(TV1)
     assert machine.bump() == (Send(Initialise(FIRST)),)
-    assert machine.initialised(NEXT, TV2) == (Adopt(NEXT, TV2),)
+    assert machine.initialised(NEXT, TV2) == (Adopt(NEXT),)
     assert not machine.needs_bump(TV2)
-    assert machine.begin(200.0, TV1) == (Adopt(NEXT, TV1), NOWHERE)
+    assert machine.begin(200.0, TV1) == (NOWHERE,)
 
 
 def test_partitions_can_be_added_explicitly_in_tv2() -> None:

@@ -810,6 +810,32 @@ async def test_it_stays_unknown_when_the_producer_is_closed(level: int) -> None:
 # ---- another producer of the same id
 
 
+@pytest.mark.parametrize(("release", "at_once"), [("4.0", 1), ("4.3", 2)])
+async def test_first_batches_where_leaders_take_any_sequence(
+    release: str, at_once: int
+) -> None:
+    """A leader of 4.0 would take the second, and could not take the first any more."""
+    topics = {"t": 1, "new": 1}
+    async with (
+        world(as_version=release, topics=topics) as there,
+        there.producer() as producer,
+    ):
+        await commit_one(producer, b"before")
+        await asyncio.sleep(0.1)  # so long that the next one does not probe
+        code = ErrorCode.CONCURRENT_TRANSACTIONS
+        there.broker.faults.on("Produce", error(code, times=1))
+        async with producer.transaction() as tx:
+            tx.enqueue_nowait("new", b"1")
+            backlog = producer._accumulator.backlog
+            while backlog.is_empty or not backlog.is_all_sent:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            tx.enqueue_nowait("new", b"2")
+        await there.settle()
+        assert there.committed("new") == [b"1", b"2"]
+        # The first one refused, the second one too if it was on the wire; then both.
+        assert there.count(ApiKey.PRODUCE) == 1 + at_once + 2
+
+
 @BOTH
 async def test_a_second_producer_fences_the_first(level: int) -> None:
     async with world(level) as there, there.producer() as first:
