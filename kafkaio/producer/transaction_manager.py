@@ -170,9 +170,11 @@ class Run:
 
     __slots__ = (
         "cause",
+        "commit_order",
         "commits",
         "consumer",
         "ended",
+        "is_commit_lost",
         "is_done",
         "is_ending",
         "is_late",
@@ -201,6 +203,8 @@ class Run:
         self.is_done: bool = False
         # Commits of offsets under way, and those that were accepted.
         self.commits: int = 0
+        self.commit_order: asyncio.Lock = asyncio.Lock()
+        self.is_commit_lost: bool = False
         self.offsets: list[GroupOffsets] = []
 
 
@@ -1178,10 +1182,17 @@ class TransactionManager:
         unanswered = _Unanswered()
         run.commits += 1
         try:
-            await self._check_fencing(rpc, offsets)
-            self._check_committable(run)
-            await self._until_group_added(run, group_id)
-            await self._commit_offsets(rpc, offsets, unanswered)
+            # In the order of the calls: in a transaction the last one counts.
+            async with run.commit_order:
+                await self._check_fencing(rpc, offsets)
+                self._check_committable(run)
+                await self._until_group_added(run, group_id)
+                if run.is_commit_lost:
+                    raise KafkaTimeout(
+                        f"{rpc.name}: a commit of offsets in this transaction got no "
+                        "answer, and may still arrive after another one"
+                    )
+                await self._commit_offsets(rpc, offsets, unanswered)
         except UnsupportedVersion:
             raise
         except KafkaError as error:
@@ -1195,6 +1206,7 @@ class TransactionManager:
         finally:
             run.commits -= 1
             if unanswered.was_lost:
+                run.is_commit_lost = True
                 self._machine.harmed()
             self._look()
         run.offsets.append(offsets)
