@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import pytest
@@ -58,14 +58,6 @@ PASSING = {
     E.COORDINATOR_NOT_AVAILABLE,
     E.NOT_COORDINATOR,
 }
-
-
-@pytest.fixture(scope="module")
-def unverified(kafka_version: str) -> Iterator[Kafka]:
-    """A Kafka that takes writes to partitions that are in no transaction."""
-    settings = {"transaction.partition.verification.enable": "false"}
-    with Kafka(brokers=1, version=kafka_version, config=settings) as kafka:
-        yield kafka
 
 
 @pytest.fixture
