@@ -225,9 +225,8 @@ async def test_a_code(transactional: Kafka, tx_topic: TopicFactory, row: Row) ->
             return
         times = row.times
         if is_tv2 and row.api is A.END_TXN and row.code in FENCING:
-            # It may have come before the end before was complete: asked again at once,
-            # and once more after that.
-            times = 3
+            # It may have come before the end before was complete: it is asked again.
+            times = 2
         rule = wire.refuse(row.api, row.code, times)
         rule.accepts = no_probe(wire)
         expected, at = [b"before"], 1
