@@ -8,12 +8,14 @@ in the byte order of the machine.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from itertools import accumulate
-from typing import Any
+from typing import Any, Self
 
 from kafkaio._records._cursor import RecordCursor
 from kafkaio._records._layout import (
     HEADER_OVERHEAD,
+    MIN_RECORD_SIZE,
     MOST_BYTES,
     NO_END,
     ONE_RECORD,
@@ -41,6 +43,10 @@ __all__ = [
 
 _MAX_INT64 = 2**63 - 1
 _USUAL = Wanted()
+# A base timestamp within +-2**62 plus a small delta fits in 64 bits.
+_SAFE_BASE = 2**62
+# The greatest raw values of varints of two and three bytes.
+_TWO_BYTES, _THREE_BYTES = 2**14 - 1, 2**21 - 1
 
 
 class ColumnsBuilder:
@@ -58,7 +64,7 @@ class ColumnsBuilder:
         UsageError: ``limit`` is more than columns can hold.
     """
 
-    __slots__ = ("_limit", "_records", "_wanted", "length", "size")
+    __slots__ = ("_limit", "_rows", "_wanted", "length", "size")
 
     def __init__(self, wanted: Wanted = _USUAL, *, limit: int = MOST_BYTES) -> None:
         if limit > MOST_BYTES:
@@ -69,7 +75,7 @@ class ColumnsBuilder:
         self._clear()
 
     def _clear(self) -> None:
-        self._records: list[Any] = []
+        self._rows = _Rows()
         self.size: int = 0
         self.length: int = 0
 
@@ -103,12 +109,12 @@ class ColumnsBuilder:
             if not self.size:
                 raise UsageError(f"{size} bytes of records are too much for columns")
             return False
-        records = decode_records(bytes(data), position, count, origin)
+        rows = _rows_of(bytes(data), position, count, origin, self._wanted)
         if end <= origin.base_offset + origin.last_offset_delta:
-            records = [record for record in records if record.offset < end]
+            rows.leave_out(end)
         self.size += size
-        self._records += records
-        self.length += len(records)
+        self.length += len(rows.offsets)
+        self._rows.add(rows)
         return True
 
     def add_cursor(self, cursor: RecordCursor) -> bool:
@@ -125,7 +131,7 @@ class ColumnsBuilder:
             if not self.size:
                 raise UsageError(f"{size} bytes of records are too much for columns")
             return False
-        self._records += cursor.copy()
+        self._rows.add(_Rows.of(cursor.copy()))
         self.size += size
         self.length += cursor.remaining
         return True
@@ -139,31 +145,172 @@ class ColumnsBuilder:
 
     def finish(self) -> Columns:
         """Return the columns, and start again with none."""
-        records, wanted = self._records, self._wanted
-        offsets = timestamps = keys = values = headers = None
-        if wanted.offsets:
-            offsets = bytearray(array("q", [record.offset for record in records]))
-        if wanted.timestamps:
-            times = [record.timestamp for record in records]
-            timestamps = bytearray(array("q", times))
-        if wanted.keys:
-            keys = _binary_column([record.key for record in records])
-        if wanted.values:
-            values = _binary_column([record.value for record in records])
-        if wanted.headers:
-            headers = _header_columns([record.headers for record in records])
-        timeless = sum(record.timestamp == -1 for record in records)
+        rows, wanted = self._rows, self._wanted
+        timestamps = rows.timestamps if wanted.timestamps else None
         columns = Columns(
             self.length,
-            offsets,
-            timestamps,
-            keys,
-            values,
-            headers,
-            timeless if wanted.timestamps else 0,
+            bytearray(array("q", rows.offsets)) if wanted.offsets else None,
+            None if timestamps is None else bytearray(array("q", timestamps)),
+            _binary_column(rows.keys) if wanted.keys else None,
+            _binary_column(rows.values) if wanted.values else None,
+            _header_columns(rows.headers) if wanted.headers else None,
+            0 if timestamps is None else timestamps.count(-1),
         )
         self._clear()
         return columns
+
+
+class _Rows:
+    """The fields of records, in lists of the same length."""
+
+    __slots__ = ("headers", "keys", "offsets", "timestamps", "values")
+
+    def __init__(self) -> None:
+        self.offsets: list[int] = []
+        self.timestamps: list[int] = []
+        self.keys: list[bytes | None] = []
+        self.values: list[bytes | None] = []
+        self.headers: list[tuple[Header, ...]] = []
+
+    @classmethod
+    def of(cls, records: Iterable[Any]) -> Self:
+        """Return the fields of records."""
+        rows = cls()
+        for record in records:
+            rows.offsets.append(record.offset)
+            rows.timestamps.append(record.timestamp)
+            rows.keys.append(record.key)
+            rows.values.append(record.value)
+            rows.headers.append(record.headers)
+        return rows
+
+    def add(self, others: _Rows) -> None:
+        """Append other rows."""
+        self.offsets += others.offsets
+        self.timestamps += others.timestamps
+        self.keys += others.keys
+        self.values += others.values
+        self.headers += others.headers
+
+    def leave_out(self, end: int) -> None:
+        """Remove the rows from an offset on; compaction keeps their order."""
+        kept = [index for index, offset in enumerate(self.offsets) if offset < end]
+        for name in self.__slots__:
+            column = getattr(self, name)
+            setattr(self, name, [column[index] for index in kept])
+
+
+def _rows_of(
+    data: bytes, position: int, count: int, origin: Origin, wanted: Wanted
+) -> _Rows:
+    """Decode records that fill ``data``; the same as `decode_records`, but faster.
+
+    Raises:
+        CorruptRecord: as `decode_records`.
+    """
+    is_plain = not wanted.headers and -_SAFE_BASE < origin.base_timestamp < _SAFE_BASE
+    if is_plain and 0 <= count <= (len(data) - position) // MIN_RECORD_SIZE:
+        rows = _Rows()
+        try:
+            is_read = _read_plain(data, position, count, (origin, rows))
+        except IndexError:
+            is_read = False
+        if is_read:
+            rows.headers = [()] * len(rows.offsets)
+            return rows
+    return _Rows.of(decode_records(data, position, count, origin))
+
+
+def _read_plain(  # noqa: C901, PLR0912, PLR0915 - a loop with few calls is fastest
+    data: bytes, position: int, count: int, target: tuple[Origin, _Rows]
+) -> bool:
+    # Reads records as most are: each number takes up to three bytes. Returns False if
+    # one is different, be it corrupt or not: then `decode_records` has to read them.
+    # The loop is that of `kafkaio._records._pure._decode_drafts`, without an object
+    # for each record.
+    origin, rows = target
+    start_offset, base_offset = origin.start_offset, origin.base_offset
+    base_timestamp, last_raw = origin.base_timestamp, origin.last_offset_delta << 1
+    add_offset, add_timestamp = rows.offsets.append, rows.timestamps.append
+    add_key, add_value = rows.keys.append, rows.values.append
+    for _ in range(count):
+        raw = data[position]
+        position += 1
+        if raw > 127:
+            raw += (data[position] << 7) - 128
+            position += 1
+            if raw > _TWO_BYTES:
+                raw += (data[position] << 14) - 16_384
+                position += 1
+                if raw > _THREE_BYTES:
+                    return False
+        end = position + (raw >> 1)
+        if raw & 1:
+            return False
+        raw = data[position + 1]
+        position += 2
+        if raw > 127:
+            raw += (data[position] << 7) - 128
+            position += 1
+            if raw > _TWO_BYTES:
+                raw += (data[position] << 14) - 16_384
+                position += 1
+                if raw > _THREE_BYTES:
+                    return False
+        timestamp = base_timestamp + ((raw >> 1) ^ -(raw & 1))
+        raw = data[position]
+        position += 1
+        if raw > 127:
+            raw += (data[position] << 7) - 128
+            position += 1
+            if raw > _TWO_BYTES:
+                raw += (data[position] << 14) - 16_384
+                position += 1
+                if raw > _THREE_BYTES:
+                    return False
+        if raw & 1 or raw > last_raw:
+            return False
+        offset = base_offset + (raw >> 1)
+        if offset < start_offset:
+            if position > end:
+                return False
+            position = end
+            continue
+        key = value = None
+        raw = data[position]
+        position += 1
+        if raw != 1:
+            if raw & 1 or raw > 127:
+                return False
+            after = position + (raw >> 1)
+            key = data[position:after]
+            position = after
+        raw = data[position]
+        position += 1
+        if raw != 1:
+            if raw > 127:
+                raw += (data[position] << 7) - 128
+                position += 1
+                if raw > _TWO_BYTES:
+                    raw += (data[position] << 14) - 16_384
+                    position += 1
+                    if raw > _THREE_BYTES:
+                        return False
+            if raw & 1:
+                return False
+            after = position + (raw >> 1)
+            value = data[position:after]
+            position = after
+        if data[position] or position + 1 != end:
+            return False
+        position = end
+        add_offset(offset)
+        add_timestamp(timestamp)
+        add_key(key)
+        add_value(value)
+    if origin.log_append_time is not None:
+        rows.timestamps = [origin.log_append_time] * len(rows.offsets)
+    return position == len(data)
 
 
 def _binary_column(values: list[bytes | None]) -> BinaryColumn:
