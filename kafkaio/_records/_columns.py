@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import accumulate
 from typing import Any, Self
 
@@ -31,8 +32,13 @@ from kafkaio._records._layout import (
     Wanted,
 )
 from kafkaio._records._murmur2 import key_partition
-from kafkaio._records._pure import RecordWriter, decode_records
-from kafkaio.errors import ArgumentValueError, UsageError
+from kafkaio._records._pure import (
+    RecordWriter,
+    decode_records,
+    long_varint,
+    read_fields,
+)
+from kafkaio.errors import ArgumentValueError, CorruptRecord, UsageError
 from kafkaio.types import Header
 
 __all__ = [
@@ -43,10 +49,10 @@ __all__ = [
 
 _MAX_INT64 = 2**63 - 1
 _USUAL = Wanted()
-# A base timestamp within +-2**62 plus a small delta fits in 64 bits.
+# A base timestamp within +-2**62 plus a delta within +-2**61 fits in 64 bits.
 _SAFE_BASE = 2**62
-# The greatest raw values of varints of two and three bytes.
-_TWO_BYTES, _THREE_BYTES = 2**14 - 1, 2**21 - 1
+# The greatest raw value of a varint of two bytes.
+_TWO_BYTES = 2**14 - 1
 
 
 class ColumnsBuilder:
@@ -109,7 +115,7 @@ class ColumnsBuilder:
             if not self.size:
                 raise UsageError(f"{size} bytes of records are too much for columns")
             return False
-        rows = _rows_of(bytes(data), position, count, origin, self._wanted)
+        rows = _rows_of(bytes(data), position, count, origin)
         if end <= origin.base_offset + origin.last_offset_delta:
             rows.leave_out(end)
         self.size += size
@@ -200,116 +206,73 @@ class _Rows:
             setattr(self, name, [column[index] for index in kept])
 
 
-def _rows_of(
-    data: bytes, position: int, count: int, origin: Origin, wanted: Wanted
-) -> _Rows:
+def _rows_of(data: bytes, position: int, count: int, origin: Origin) -> _Rows:
     """Decode records that fill ``data``; the same as `decode_records`, but faster.
 
     Raises:
         CorruptRecord: as `decode_records`.
     """
-    is_plain = not wanted.headers and -_SAFE_BASE < origin.base_timestamp < _SAFE_BASE
-    if is_plain and 0 <= count <= (len(data) - position) // MIN_RECORD_SIZE:
+    is_sane = 0 <= count <= (len(data) - position) // MIN_RECORD_SIZE
+    if is_sane and -_SAFE_BASE < origin.base_timestamp < _SAFE_BASE:
         rows = _Rows()
-        try:
-            is_read = _read_plain(data, position, count, (origin, rows))
-        except IndexError:
-            is_read = False
-        if is_read:
-            rows.headers = [()] * len(rows.offsets)
-            return rows
+        with suppress(IndexError, CorruptRecord):
+            if _read(data, position, count, (origin, rows)):
+                if origin.log_append_time is not None:
+                    rows.timestamps = [origin.log_append_time] * len(rows.offsets)
+                return rows
     return _Rows.of(decode_records(data, position, count, origin))
 
 
-def _read_plain(  # noqa: C901, PLR0912, PLR0915 - a loop with few calls is fastest
+def _read(  # noqa: C901, PLR0912 - a loop with few calls is fastest
     data: bytes, position: int, count: int, target: tuple[Origin, _Rows]
 ) -> bool:
-    # Reads records as most are: each number takes up to three bytes. Returns False if
-    # one is different, be it corrupt or not: then `decode_records` has to read them.
-    # The loop is that of `kafkaio._records._pure._decode_drafts`, without an object
-    # for each record.
+    # The loop of `kafkaio._records._pure._decode_drafts`, without an object for each
+    # record. Returns False, or raises, if a record is corrupt or its timestamp far from
+    # the others: then `decode_records` has to read them.
     origin, rows = target
     start_offset, base_offset = origin.start_offset, origin.base_offset
     base_timestamp, last_raw = origin.base_timestamp, origin.last_offset_delta << 1
     add_offset, add_timestamp = rows.offsets.append, rows.timestamps.append
     add_key, add_value = rows.keys.append, rows.values.append
+    add_headers = rows.headers.append
     for _ in range(count):
-        raw = data[position]
+        size = data[position]
         position += 1
-        if raw > 127:
-            raw += (data[position] << 7) - 128
+        if size > 127:
+            size += (data[position] << 7) - 128
             position += 1
-            if raw > _TWO_BYTES:
-                raw += (data[position] << 14) - 16_384
-                position += 1
-                if raw > _THREE_BYTES:
-                    return False
-        end = position + (raw >> 1)
-        if raw & 1:
-            return False
-        raw = data[position + 1]
+            if size > _TWO_BYTES:
+                size, position = long_varint(data, position - 2)
+        end = position + (size >> 1)
+        time = data[position + 1]
         position += 2
-        if raw > 127:
-            raw += (data[position] << 7) - 128
+        if time > 127:
+            time += (data[position] << 7) - 128
             position += 1
-            if raw > _TWO_BYTES:
-                raw += (data[position] << 14) - 16_384
-                position += 1
-                if raw > _THREE_BYTES:
-                    return False
-        timestamp = base_timestamp + ((raw >> 1) ^ -(raw & 1))
+            if time > _TWO_BYTES:
+                time, position = long_varint(data, position - 2)
         raw = data[position]
         position += 1
         if raw > 127:
             raw += (data[position] << 7) - 128
             position += 1
             if raw > _TWO_BYTES:
-                raw += (data[position] << 14) - 16_384
-                position += 1
-                if raw > _THREE_BYTES:
-                    return False
-        if raw & 1 or raw > last_raw:
+                raw, position = long_varint(data, position - 2)
+        if (size | raw) & 1 or raw > last_raw or time >> 62:
             return False
-        offset = base_offset + (raw >> 1)
-        if offset < start_offset:
+        if base_offset + (raw >> 1) < start_offset:
             if position > end:
                 return False
             position = end
             continue
-        key = value = None
-        raw = data[position]
-        position += 1
-        if raw != 1:
-            if raw & 1 or raw > 127:
-                return False
-            after = position + (raw >> 1)
-            key = data[position:after]
-            position = after
-        raw = data[position]
-        position += 1
-        if raw != 1:
-            if raw > 127:
-                raw += (data[position] << 7) - 128
-                position += 1
-                if raw > _TWO_BYTES:
-                    raw += (data[position] << 14) - 16_384
-                    position += 1
-                    if raw > _THREE_BYTES:
-                        return False
-            if raw & 1:
-                return False
-            after = position + (raw >> 1)
-            value = data[position:after]
-            position = after
-        if data[position] or position + 1 != end:
+        key, value, headers, position = read_fields(data, position)
+        if position != end:
             return False
-        position = end
-        add_offset(offset)
-        add_timestamp(timestamp)
+        add_offset(base_offset + (raw >> 1))
+        add_timestamp(base_timestamp + ((time >> 1) ^ -(time & 1)))
         add_key(key)
         add_value(value)
-    if origin.log_append_time is not None:
-        rows.timestamps = [origin.log_append_time] * len(rows.offsets)
+        add_headers(headers)
     return position == len(data)
 
 
