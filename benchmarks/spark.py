@@ -451,13 +451,24 @@ def cpu_of(code: str) -> float:
 
 def output_of(code: str) -> str:
     command = [sys.executable, "-c", code]
-    out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603 - ours
+    out = subprocess.run(  # noqa: S603 - ours
+        command, check=True, stdout=subprocess.PIPE, text=True, env=plain_environment()
+    )
     return out.stdout
 
 
+def plain_environment() -> dict[str, str]:
+    """Return this environment; with it, Python compiles each module once only."""
+    without = {"PYTHONDONTWRITEBYTECODE", "PYTHONASYNCIODEBUG"}
+    return {name: value for name, value in os.environ.items() if name not in without}
+
+
 def loads(names: list[str]) -> str:
+    """Return code that imports modules, and freezes the collector as planning does."""
     return (
-        f"import importlib\nfor name in {names!r}:\n    importlib.import_module(name)\n"
+        f"import importlib\nfor name in {names!r}:\n"
+        "    module = importlib.import_module(name)\n"
+        "    if name == 'kafkaio.spark.runtime': module.freeze()\n"
     )
 
 
@@ -553,7 +564,7 @@ def own_process(group: str, args: argparse.Namespace, kafka: Kafka) -> None:
     command += ["--heap", args.heap, "--topic", args.topic]
     if args.json is not None:
         command += ["--json", str(args.json)]
-    environment = dict(os.environ)
+    environment = plain_environment()
     if group == "pure":
         environment["KAFKAIO_CODEC"] = "python"
     subprocess.run(command, check=True, env=environment)  # noqa: S603 - ours

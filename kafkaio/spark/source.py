@@ -34,6 +34,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
 
     def schema(self) -> str:
         """Return the columns of a read without a schema of its own."""
+        _prepare()
         from kafkaio.spark.options import includes_headers
         from kafkaio.spark.schema import default_schema
 
@@ -45,6 +46,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         Raises:
             ConfigurationError: an option or a column is not possible.
         """
+        _prepare()
         from kafkaio.spark.options import ReadOptions
         from kafkaio.spark.reader import KafkaReader
         from kafkaio.spark.schema import projection
@@ -58,6 +60,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         Raises:
             ConfigurationError: an option or a column is not possible.
         """
+        _prepare()
         from kafkaio.spark.options import ReadOptions
         from kafkaio.spark.schema import projection
         from kafkaio.spark.stream import KafkaStreamReader
@@ -72,6 +75,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         Raises:
             ConfigurationError: an option, a column or the mode is not possible.
         """
+        _prepare()
         from kafkaio.spark.options import WriteOptions
         from kafkaio.spark.writer import BatchWriter
 
@@ -88,8 +92,16 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         Raises:
             ConfigurationError: an option, a column or the mode is not possible.
         """
+        _prepare()
         from kafkaio.spark.options import WriteOptions
         from kafkaio.spark.writer import StreamWriter
 
         options = WriteOptions.of(self.options, is_stream=True)
         return StreamWriter(schema, options, overwrite=overwrite)
+
+
+def _prepare() -> None:
+    """Make what is loaded next cheap: this is a process of Spark, at its beginning."""
+    from kafkaio.spark.runtime import freeze
+
+    freeze()
