@@ -13,6 +13,7 @@ from kafkaio.errors import (
     ConfigurationError,
     Fenced,
     KafkaError,
+    KafkaTimeout,
     OutcomeUnknown,
     RequestTimeout,
     TransactionAborted,
@@ -220,6 +221,28 @@ async def test_lost_at_each_step(
         await there.settle()
         assert there.broker.control.committed("g", T0) == 7
         await lives(there, producer, b"before", b"v")
+
+
+@pytest.mark.parametrize("api", ["AddPartitionsToTxn", "AddOffsetsToTxn"])
+async def test_a_lost_addition_may_have_been_served_though_the_next_is_refused(
+    api: str,
+) -> None:
+    async with (
+        world(1) as there,
+        there.producer(request_timeout_ms=500) as producer,
+    ):
+        epochs = there.count(ApiKey.INIT_PRODUCER_ID)
+        lost = there.broker.faults.on(api, disconnect_after_write(times=1))
+        working = asyncio.create_task(work(producer))
+        while not lost.count:
+            await asyncio.sleep(0)
+        there.broker.faults.on(api, error(E.TRANSACTION_ABORTABLE, times=1))
+        with pytest.raises(TransactionAborted):
+            await working
+        await there.settle()
+        assert not there.broker.control.open_transactions()
+        assert there.count(ApiKey.INIT_PRODUCER_ID) == epochs + 1
+        await lives(there, producer)
 
 
 # ---- aborted
@@ -449,6 +472,39 @@ async def test_offsets_of_a_group_without_members(level: int) -> None:
         assert there.broker.control.committed("g", T0) == 4
     # Once per group and transaction.
     assert there.count(ApiKey.ADD_OFFSETS_TO_TXN) == (2 if level == 1 else 0)
+
+
+@BOTH
+async def test_the_last_commit_of_offsets_counts_though_the_first_is_retried(
+    level: int,
+) -> None:
+    async with world(level) as there, there.producer() as producer:
+        there.broker.faults.on(
+            "TxnOffsetCommit", error(E.COORDINATOR_LOAD_IN_PROGRESS, times=1)
+        )
+        async with producer.transaction() as tx, asyncio.TaskGroup() as tasks:
+            for offset in (3, 4, 5):
+                tasks.create_task(tx.commit_offsets(GROUP, {T0: offset}))
+        await there.settle()
+        assert there.broker.control.committed("g", T0) == 5
+
+
+@BOTH
+async def test_a_lost_commit_of_offsets_is_not_followed_by_another(level: int) -> None:
+    async with (
+        world(level) as there,
+        there.producer(request_timeout_ms=500) as producer,
+    ):
+        await begin_anew(there, producer)
+        with pytest.raises(TransactionAborted) as caught:  # noqa: PT012
+            async with producer.transaction() as tx:
+                there.broker.faults.on("TxnOffsetCommit", drop(times=1))
+                await tx.commit_offsets(GROUP, {T0: 6})
+                with pytest.raises(KafkaTimeout, match="may still arrive"):
+                    await tx.commit_offsets(GROUP, {T0: 7})
+        assert isinstance(caught.value.__cause__, KafkaTimeout)
+        await there.settle()
+        await lives(there, producer, b"before")
 
 
 @BOTH
