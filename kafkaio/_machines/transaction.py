@@ -147,6 +147,10 @@ _OVER: Final = (_S.FENCED, _S.FAILED)
 _LIVE: Final = tuple(state for state in State if state not in _OVER)
 #: States in which records of the transaction may be sent, or sent again.
 _SENDING: Final = (_S.OPEN, _S.COMMITTING, _S.DOOMED, _S.ABORTING)
+#: States in which partitions and groups may be added.
+_ADDING: Final = frozenset({_S.OPEN, _S.COMMITTING})
+#: States in which EndTxn follows as soon as nothing is under way.
+_ENDING: Final = frozenset({_S.COMMITTING, _S.ABORTING})
 
 #: Where each event leads. A pair that is not listed is a bug: it raises InternalError
 #: and changes nothing.
@@ -441,7 +445,7 @@ class TransactionMachine:
 
     @property
     def _may_add(self) -> bool:
-        return self.state in {State.OPEN, State.COMMITTING}
+        return self.state in _ADDING
 
     def want_partitions(
         self, now: float, partitions: Collection[TopicPartition]
@@ -609,7 +613,7 @@ class TransactionMachine:
 
         EndTxn is sent once no other request is under way.
         """
-        if self.state not in {State.COMMITTING, State.ABORTING}:
+        if self.state not in _ENDING:
             self._go(Event.DRAINED)
         self._is_drained = True
         return self._next(now)
@@ -632,7 +636,7 @@ class TransactionMachine:
                 group_id = next(iter(self._groups_wanted))
                 del self._groups_wanted[group_id]
                 return self._send(AddOffsets(identity, group_id))
-        if self._is_drained and self.state in {State.COMMITTING, State.ABORTING}:
+        if self._is_drained and self.state in _ENDING:
             return self._end(identity)
         return ()
 

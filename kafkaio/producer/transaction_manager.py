@@ -122,6 +122,8 @@ _PRODUCE_CHECKED: Final = 13
 _MARKER_PACE: Final = 0.001
 #: Seconds between two attempts while another transaction of the id is being ended.
 _BUSY_PACE: Final = 0.02
+#: The same when that takes long.
+_BUSY_SLOW: Final = 1.0
 #: Seconds after which a probe gives up: the leader of a partition waits as long.
 _PROBE_LIMIT: Final = 0.1
 #: Seconds that leaving a transaction by a cancellation waits for its abort.
@@ -140,6 +142,10 @@ _STALE: Final = frozenset(
 _WRITTEN_LIMIT: Final = 0.1
 #: Why a run is aborted whose offsets were refused, or whose commit was cut short.
 _NOT_COMMITTED: Final = "offsets were not committed"
+#: States in which the producer is over.
+_OVER: Final = frozenset({State.FENCED, State.FAILED})
+#: States in which EndTxn follows as soon as nothing is under way.
+_ENDING: Final = frozenset({State.COMMITTING, State.ABORTING})
 #: States in which an abort can be asked for.
 _ABORTABLE: Final = frozenset({State.OPEN, State.COMMITTING, State.DOOMED})
 #: States in which the transaction may still turn out not to be committed.
@@ -162,23 +168,26 @@ class Run:
         on_closed: called when it takes no more in.
         ended: told when the outcome is known, and the consumer was moved.
         is_late: whether EndTxn has no answer after ``max_block_ms``.
+        late_at: when that is to be noted; infinity before EndTxn is sent.
     """
 
     __slots__ = (
         "cause",
+        "commit_order",
         "commits",
         "consumer",
         "ended",
+        "is_commit_lost",
         "is_done",
         "is_ending",
         "is_late",
         "is_open",
         "is_revoked",
+        "late_at",
         "offsets",
         "on_closed",
         "outcome",
         "reason",
-        "timers",
     )
 
     def __init__(self, on_closed: Callable[[], None]) -> None:
@@ -191,13 +200,15 @@ class Run:
         self.on_closed: Callable[[], None] = on_closed
         self.ended: Broadcast = Broadcast()
         self.is_late: bool = False
+        self.late_at: float = inf
         # Whether its end was asked for, and whether it is complete.
         self.is_ending: bool = False
         self.is_done: bool = False
         # Commits of offsets under way, and those that were accepted.
         self.commits: int = 0
+        self.commit_order: asyncio.Lock = asyncio.Lock()
+        self.is_commit_lost: bool = False
         self.offsets: list[GroupOffsets] = []
-        self.timers: list[asyncio.TimerHandle] = []
 
 
 class TransactionManager:
@@ -245,6 +256,8 @@ class TransactionManager:
         self._waiters: deque[asyncio.Future[None]] = deque()
         # Told whenever the state has changed, or a group was added.
         self._changed = Broadcast()
+        # Fires no later than needed; to fire early is harmless. It serves many runs.
+        self._timer: asyncio.TimerHandle | None = None
         # When the first write of the run was sent, until it is answered.
         self._first_sent_at: float | None = None
         self._is_closing = False
@@ -299,8 +312,9 @@ class TransactionManager:
     def end(self, error: KafkaError) -> None:
         """Note that the producer is over; runs that have not ended end with that."""
         machine = self._machine
-        if machine.state not in {State.FENCED, State.FAILED}:
+        if machine.state not in _OVER:
             self._perform(machine.fail(error))
+        self._stop_timer()
         if self._run is not None and self._run.outcome is not None:
             # A rewind may be cut short before its first step, with the cluster.
             self._done(self._run)
@@ -329,6 +343,12 @@ class TransactionManager:
         run.is_open = True
         self._accumulator.gate.remove_barrier(Barrier.NO_TRANSACTION)
         self._perform(self._machine.begin(now(), protocol))
+
+    def not_begun(self, run: Run) -> None:
+        """Note that the begin of a run has failed: nothing of it was written."""
+        run.outcome = TransactionOutcome.ABORTED
+        run.is_done = True
+        run.ended.tell()
 
     async def _turn(self, run: Run) -> None:
         if self._run is not None:
@@ -366,11 +386,12 @@ class TransactionManager:
 
     async def _until_ready(self) -> None:
         machine = self._machine
-        deadline = now() + self._max_block
         if self._is_closing:  # since the turn was given to it
             raise ClosedError("the producer was closed")
+        deadline = inf
         while machine.state is not State.READY:
             self._check_over()
+            deadline = min(deadline, now() + self._max_block)
             with anyio.move_on_after(deadline - now()) as waiting:
                 await self._changed.wait()
             if waiting.cancelled_caught:
@@ -550,7 +571,7 @@ class TransactionManager:
         )
 
     def _check_over(self) -> None:
-        if self._machine.state in {State.FENCED, State.FAILED}:
+        if self._machine.state in _OVER:
             raise self._why_over()
 
     def _why_over(self) -> KafkaError:
@@ -640,7 +661,7 @@ class TransactionManager:
         run, machine = self._run, self._machine
         if (
             run is not None
-            and machine.state in {State.COMMITTING, State.ABORTING}
+            and machine.state in _ENDING
             and not run.commits
             and self._accumulator.is_drained
         ):
@@ -664,37 +685,51 @@ class TransactionManager:
                     accumulator.gate.admitted = partitions
                 case Started(deadline=deadline):
                     accumulator.expire_at(deadline)
-                    self._call_at(deadline, self._time_out)
+                    self._look_at(deadline)
                 case DropUnsent():
                     self._drop_unsent()
                 case Ended(outcome=outcome):
                     self._ended(outcome)
         self._changed.tell()
 
-    def _call_at(self, when: float, step: Callable[[Run], None]) -> None:
-        run = self._run
-        if run is not None:
+    def _look_at(self, when: float) -> None:
+        timer = self._timer
+        if timer is None or when < timer.when():
+            if timer is not None:
+                timer.cancel()
             loop = asyncio.get_running_loop()
-            run.timers.append(loop.call_at(when, step, run))
+            self._timer = loop.call_at(when, self._time_passed)
 
-    def _time_out(self, run: Run) -> None:
-        if run is self._run and self._machine.expired(now()):
+    def _time_passed(self) -> None:
+        self._timer = None
+        run, machine = self._run, self._machine
+        if run is None or run.outcome is not None:
+            return
+        at = now()
+        if machine.expired(at):
             error = KafkaTimeout(
                 f"the transaction was open for longer than transaction_timeout_ms="
                 f"{self._config.transaction_timeout_ms}"
             )
             self._doom(error, "timed out", has_harm=False)
+        if at >= run.late_at:
+            run.late_at, run.is_late = inf, True
+            for waiter in self._waiters:
+                self._bound(waiter)
+            run.ended.tell()
+        ahead = min(when for when in (machine.deadline, run.late_at, inf) if when > at)
+        if ahead < inf:
+            self._look_at(ahead)
 
-    def _end_late(self, run: Run) -> None:
-        run.is_late = True
-        for waiter in self._waiters:
-            self._bound(waiter)
-        run.ended.tell()
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _drop_unsent(self) -> None:
         run = self._run
         error: KafkaError
-        if self._machine.state in {State.FENCED, State.FAILED}:
+        if self._machine.state in _OVER:
             error = self._why_over()
         elif run is not None:
             error = self._aborted(run)
@@ -726,9 +761,6 @@ class TransactionManager:
         assert run is not None
         if run.is_open:
             self._close_run(run)
-        for timer in run.timers:
-            timer.cancel()
-        run.timers.clear()
         self._accumulator.expire_at(inf)
         run.outcome = outcome
         if run.cause is None and outcome is not TransactionOutcome.COMMITTED:
@@ -794,6 +826,11 @@ class TransactionManager:
         with suppress(ClosedError):
             self._cluster.start_soon(step, f"transaction: {name}")
 
+    def _busy(self) -> _Busy:
+        # As long as the coordinator may take, and then as long as the user waits.
+        limit = self._config.transaction_timeout_ms / 1000 + self._max_block
+        return _Busy(self._rpc.name, limit, lambda: self._rpc.node_id)
+
     def _attempts(self, what: str, within: float | None) -> Attempts:
         what = f"{what} of transactional id {self.transactional_id!r}"
         return Attempts(what, self._cluster.retry_policy, within)
@@ -825,7 +862,7 @@ class TransactionManager:
                 timeout=self._request_timeout,
                 code=lambda answer: answer.error_code,
                 min_version=0 if identity is None else _INIT_BUMP,
-                pace=_busy,
+                pace=self._busy(),
             )
         except UnsupportedVersion:
             if identity is None:
@@ -924,12 +961,14 @@ class TransactionManager:
             )
         except KafkaError as failure:
             if machine.request is request:
-                self._not_added(failure, is_lost=unanswered.is_pending)
+                self._not_added(failure, is_lost=unanswered.may_arrive)
             return
         if machine.request is not request:
             return  # the producer is over
         found = code_of(answer)
         if not found:
+            if unanswered.was_lost:
+                machine.harmed()
             self._after_adding(machine.added(now()))
             return
         error = self._error(found, f"{what} was refused")
@@ -939,7 +978,7 @@ class TransactionManager:
         elif refused.retry or refused.step is Step.ABORT:
             # A forgotten producer needs another epoch, as after a lost request.
             is_forgotten = found == ErrorCode.UNKNOWN_PRODUCER_ID
-            self._not_added(error, is_lost=is_forgotten)
+            self._not_added(error, is_lost=is_forgotten or unanswered.was_lost)
         else:
             self._perform(machine.fail(error))
 
@@ -955,7 +994,10 @@ class TransactionManager:
         That is the usual case, and costs no task. An EndTxn that has to be sent again
         is left to `_end`.
         """
-        self._call_at(now() + self._max_block, self._end_late)
+        run, at = self._run, now()
+        assert run is not None
+        run.late_at = at + self._max_block
+        self._look_at(run.late_at)
         connection = self._rpc.ready(ConnectionClass.SHARED)
         if connection is None or not self._can_end(connection, request):
             self._start(partial(self._end, request, is_sent=False), "EndTxn")
@@ -1009,7 +1051,7 @@ class TransactionManager:
                 code=code,
                 max_version=self._end_version(request),
                 min_version=_END_TV2 if is_tv2 else 0,
-                pace=_busy,
+                pace=self._busy(),
                 on_sent=unanswered.sent,
                 check=partial(self._check_asked, request),
             )
@@ -1049,7 +1091,7 @@ class TransactionManager:
                 timeout=self._request_timeout,
                 code=lambda answer: answer.error_code,
                 min_version=_END_TV2,
-                pace=_busy,
+                pace=self._busy(),
                 check=partial(self._check_asked, request),
             )
         except KafkaError:
@@ -1145,23 +1187,33 @@ class TransactionManager:
         unanswered = _Unanswered()
         run.commits += 1
         try:
-            await self._check_fencing(rpc, offsets)
-            await self._until_written()
-            self._check_committable(run)
-            await self._until_group_added(run, group_id)
-            await self._commit_offsets(rpc, offsets, unanswered)
+            # In the order of the calls: in a transaction the last one counts.
+            async with run.commit_order:
+                await self._check_fencing(rpc, offsets)
+                await self._until_written()
+                self._check_committable(run)
+                await self._until_group_added(run, group_id)
+                if run.is_commit_lost:
+                    raise KafkaTimeout(
+                        f"{rpc.name}: a commit of offsets in this transaction got no "
+                        "answer, and may still arrive after another one"
+                    )
+                await self._commit_offsets(rpc, offsets, unanswered)
         except UnsupportedVersion:
             raise
         except KafkaError as error:
-            self.doom(run, error, _NOT_COMMITTED, has_harm=unanswered.is_pending)
+            self.doom(run, error, _NOT_COMMITTED, has_harm=unanswered.may_arrive)
             raise
         except BaseException:
-            if unanswered.is_pending:
+            if unanswered.may_arrive:
                 cancelled = KafkaTimeout("the commit of offsets was cancelled")
                 self.doom(run, cancelled, _NOT_COMMITTED, has_harm=True)
             raise
         finally:
             run.commits -= 1
+            if unanswered.was_lost:
+                run.is_commit_lost = True
+                self._machine.harmed()
             self._look()
         run.offsets.append(offsets)
 
@@ -1318,21 +1370,74 @@ class _Unanswered:
 
     Args:
         on_lost: called when it is sent again, and the attempt before was not answered.
+
+    Attributes:
+        is_pending: whether the last attempt has no answer.
+        was_lost: whether an attempt before it got none; the answer to a later one says
+            nothing of it.
     """
 
-    __slots__ = ("_on_lost", "is_pending")
+    __slots__ = ("_on_lost", "is_pending", "was_lost")
 
     def __init__(self, on_lost: Callable[[], None] | None = None) -> None:
         self._on_lost = on_lost
         self.is_pending = False
+        self.was_lost = False
+
+    @property
+    def may_arrive(self) -> bool:
+        return self.is_pending or self.was_lost
 
     def sent(self) -> None:
-        if self.is_pending and self._on_lost is not None:
-            self._on_lost()
+        if self.is_pending:
+            self.was_lost = True
+            if self._on_lost is not None:
+                self._on_lost()
         self.is_pending = True
 
     def answered(self) -> None:
         self.is_pending = False
+
+
+class _Busy:
+    """Waits while another transaction of the id is being ended; not for ever.
+
+    A coordinator that never comes to an end with it (KAFKA-19999) says so for ever.
+
+    Args:
+        name: the transactional id, for messages.
+        limit: seconds after which it is given up.
+        node_id: returns the coordinator.
+    """
+
+    __slots__ = ("_limit", "_name", "_node_id", "_since")
+
+    def __init__(
+        self, name: str, limit: float, node_id: Callable[[], int | None]
+    ) -> None:
+        self._name = name
+        self._limit = limit
+        self._node_id = node_id
+        self._since: float | None = None
+
+    def __call__(self, code: int) -> float | None:
+        if code != ErrorCode.CONCURRENT_TRANSACTIONS:
+            self._since = None
+            return None
+        at = now()
+        if self._since is None:
+            self._since = at
+        waited = at - self._since
+        if waited >= self._limit:
+            error = KafkaError(
+                f"{self._name}: its coordinator, broker {self._node_id()}, has been "
+                f"busy with a transaction of it for {waited:.0f} s and does not come to"
+                " an end; this producer is over. A partition without a leader can be "
+                "the reason, or transaction.version=0 under a producer of level 2"
+            )
+            error.__cause__ = broker_error(code, self._name)
+            raise error
+        return max(_BUSY_PACE, min(waited / 10, _BUSY_SLOW))
 
 
 class _Pace:
@@ -1352,10 +1457,6 @@ class _Pace:
 
 def _what(request: End) -> str:
     return f"EndTxn ({'commit' if request.is_commit else 'abort'})"
-
-
-def _busy(code: int) -> float | None:
-    return _BUSY_PACE if code == ErrorCode.CONCURRENT_TRANSACTIONS else None
 
 
 def _code_of_offsets(answer: AddOffsetsToTxnResponse) -> int:

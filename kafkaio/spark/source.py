@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from kafkaio.spark.reader import KafkaReader
     from kafkaio.spark.stream import KafkaStreamReader
-    from kafkaio.spark.writer import BatchWriter, StreamWriter
+    from kafkaio.spark.writer import KafkaStreamWriter, KafkaWriter
 
 __all__ = ["KafkaSource"]
 
@@ -66,30 +66,26 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         return KafkaStreamReader(options, projection(schema))
 
     # Spark passes these arguments by name and by place, and overwrite is its bool.
-    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:  # noqa: FBT001
+    def writer(self, schema: StructType, overwrite: bool) -> KafkaWriter:  # noqa: FBT001
         """Return the writer of a batch.
 
         Raises:
             ConfigurationError: an option, a column or the mode is not possible.
         """
-        from kafkaio.spark.options import WriteOptions
-        from kafkaio.spark.writer import BatchWriter
+        from kafkaio.spark.writer import KafkaWriter
 
-        options = WriteOptions.of(self.options, is_stream=False)
-        return BatchWriter(schema, options, overwrite=overwrite)
+        return KafkaWriter.of(self.options, schema, overwrite=overwrite)
 
     def streamWriter(
         self,
         schema: StructType,
         overwrite: bool,  # noqa: FBT001
-    ) -> StreamWriter:
+    ) -> KafkaStreamWriter:
         """Return the writer of a stream.
 
         Raises:
             ConfigurationError: an option, a column or the mode is not possible.
         """
-        from kafkaio.spark.options import WriteOptions
-        from kafkaio.spark.writer import StreamWriter
+        from kafkaio.spark.writer import KafkaStreamWriter
 
-        options = WriteOptions.of(self.options, is_stream=True)
-        return StreamWriter(schema, options, overwrite=overwrite)
+        return KafkaStreamWriter.of(self.options, schema, overwrite=overwrite)

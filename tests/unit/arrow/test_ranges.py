@@ -25,6 +25,7 @@ from kafkaio.errors import (
     AuthorizationError,
     ClosedError,
     CorruptRecord,
+    LogTruncated,
     OffsetOutOfRange,
     RecordTooLarge,
     RequestTimeout,
@@ -45,6 +46,9 @@ from kafkaio.protocol.messages.fetch import (
     PartitionData,
 )
 from kafkaio.protocol.messages.list_offsets import ListOffsetsRequest
+from kafkaio.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+)
 from kafkaio.testing import (
     Broker,
     disconnect_after_write,
@@ -532,6 +536,35 @@ class TestErrors:
         async with client_of(cluster, request_timeout_ms=2_000) as client:
             reader = read_ranges(client, [between(0, 5)])
             assert await offsets_of(reader) == [*range(5)]
+
+    @pytest.mark.parametrize(("cut_at", "says"), [(1, 1), (0, -1)])
+    async def test_a_new_leader_that_has_lost_what_was_read(
+        self, cluster: FakeCluster, logs: FakeLogs, cut_at: int, says: int
+    ) -> None:
+        fill(logs, count=20)
+        async with client_of(cluster) as client:
+            reader = read_ranges(client, [between(0, 20)], fetch_bytes=200)
+            found = (await anext(reader))["offset"].to_pylist()
+            cluster.move_leader("one", 0, 2)
+            logs.log(*ONE).truncate(cut_at)
+            logs.append(*ONE, *[b"other"] * 20, epoch=cluster.partition("one", 0).epoch)
+            with pytest.raises(LogTruncated, match="one-0 was read up to") as it:
+                await offsets_of(reader)
+            assert found == [*range(it.value.position)]
+            assert it.value.diverging_offset == says
+
+    async def test_a_new_leader_that_has_what_was_read(
+        self, cluster: FakeCluster, logs: FakeLogs
+    ) -> None:
+        fill(logs, count=20)
+        async with client_of(cluster) as client:
+            reader = read_ranges(client, [between(0, 20)], fetch_bytes=200)
+            found = (await anext(reader))["offset"].to_pylist()
+            cluster.move_leader("one", 0, 2)
+            logs.refusals[ONE] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            asyncio.get_running_loop().call_later(3, logs.refusals.clear)
+            assert found + await offsets_of(reader) == [*range(20)]
+            assert cluster.requests(OffsetForLeaderEpochRequest)
 
     async def test_a_corrupt_batch_is_told_after_those_before_it(
         self, cluster: FakeCluster, logs: FakeLogs

@@ -11,6 +11,7 @@ import pytest
 from kafkaio._machines.sequence import Identity
 from kafkaio._machines.transaction import (
     PROBE_WITHIN,
+    PROBES_FOR_TRUST,
     TRANSITIONS,
     AddOffsets,
     AddPartitions,
@@ -399,6 +400,43 @@ def test_the_first_record_soon_after_an_end_waits_for_a_probe() -> None:
     assert machine.want_partitions(102.1, [B]) == ()
     assert machine.added(102.2) == (Admit(None),)
     assert machine.request is None
+
+
+def test_probes_that_are_answered_at_once_are_left_out_until_a_write_is_slow() -> None:
+    machine = ready()
+
+    def probes() -> bool:
+        """Run a transaction; return whether it began with a probe."""
+        machine.begin(100.0, TV2)
+        machine.want_partitions(100.0, [A])
+        is_probed = isinstance(machine.request, Probe)
+        if is_probed:
+            assert machine.probed(100.0, is_at_once=True) == (Admit(None),)
+        machine.sending(100.0, [A])
+        machine.commit()
+        machine.drained(100.0)
+        assert machine.identity is not None
+        following = Identity(FIRST.producer_id, machine.identity.epoch + 1)
+        answer(machine, 0, following)
+        return is_probed
+
+    assert not probes()  # there is no transaction before
+    assert [probes() for _ in range(PROBES_FOR_TRUST)] == [True] * PROBES_FOR_TRUST
+    assert not probes()
+    machine.first_answered(0.001)
+    assert not probes()
+    machine.first_answered(0.02)
+    assert probes()
+
+
+def test_a_lost_commit_that_the_coordinator_cannot_take_has_an_unknown_outcome() -> (
+    None
+):
+    machine = ending()
+    machine.end_lost()
+    ended = Ended(TransactionOutcome.UNKNOWN)
+    assert machine.end_unsupported(ERROR) == (NOWHERE, DropUnsent(), ended)
+    assert machine.state is State.FAILED
 
 
 @pytest.mark.parametrize("state", [State.FENCED, State.FAILED])

@@ -15,6 +15,7 @@ from kafkaio._records._layout import (
     BinaryColumn,
     BinaryView,
     Columns,
+    Destinations,
     HeaderView,
     Wanted,
 )
@@ -505,6 +506,58 @@ def test_inconsistent_headers(twins: tuple[ModuleType, ModuleType], case: str) -
                 action()
             messages.add(str(caught.value))
     assert len(messages) == 1
+
+
+def test_where_rows_are_to_go(codec: ModuleType) -> None:
+    rows = columnar(codec).Rows
+    plain = rows(2, NOW, GOOD, None)
+    assert plain.destination(1) == (None, None)
+    assert plain.reach() == {None: -1}
+    assert rows(0, NOW, None, None).reach() == {}
+    numbers, partitions = array("i", [1, 0, 0, 1, 0]), array("i", [-1, 2, -1, 0, 1])
+    own = rows(5, NOW, None, None, None, Destinations(("a", "b"), numbers, partitions))
+    assert [own.destination(row) for row in range(5)] == [
+        ("b", None),
+        ("a", 2),
+        ("a", None),
+        ("b", 0),
+        ("a", 1),
+    ]
+    assert own.reach() == {"b": 0, "a": 2}
+    assert own.check() > 0
+    topics = rows(2, NOW, None, None, None, Destinations(("a",), array("i", [0, 0])))
+    assert topics.destination(1) == ("a", None)
+    assert topics.reach() == {"a": -1}
+    named = rows(2, NOW, None, None, None, Destinations(partitions=partitions))
+    assert [named.destination(row) for row in range(2)] == [(None, None), (None, 2)]
+    assert named.reach() == {None: 2}
+    for row in (-1, 5):
+        with pytest.raises(UsageError, match=f"no row {row}"):
+            own.destination(row)
+
+
+@pytest.mark.parametrize("number", [-1, 2, -(2**31)])
+def test_rows_of_no_topic(codec: ModuleType, number: int) -> None:
+    own = Destinations(("a", "b"), array("i", [0, number]))
+    rows = columnar(codec).Rows(2, NOW, None, None, None, own)
+    assert rows.destination(0) == ("a", None)
+    for ask in (rows.check, rows.reach, lambda: rows.destination(1)):
+        with pytest.raises(UsageError, match=f"row 1 .* no number {number}"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        Destinations(["a"], bytes(8)),  # type: ignore[arg-type]
+        Destinations((b"a",), bytes(8)),  # type: ignore[arg-type]
+        Destinations(("a",), bytes(7)),
+        Destinations(partitions=bytes(7)),
+    ],
+)
+def test_destinations_that_are_none(codec: ModuleType, given: Destinations) -> None:
+    with pytest.raises(UsageError, match=r"tuple of str|fewer than 2"):
+        columnar(codec).Rows(2, NOW, None, None, None, given)
 
 
 def test_headers_without_values(codec: ModuleType) -> None:

@@ -1,4 +1,4 @@
-"""Every option of the data source: values, refusals, and what is never shown."""
+"""Every option: its values, its refusals, and what is never shown."""
 
 from __future__ import annotations
 
@@ -220,16 +220,8 @@ def test_ranges_that_were_split_are_not_bundled() -> None:
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
-        ("250", 0.25),
-        ("250ms", 0.25),
-        ("15m", 900),
-        ("1min", 60),
-        ("2H", 7200),
-        ("1d", 86400),
-        ("3 s", None),
-        ("", None),
-        ("1.5s", None),
-        ("-1s", None),
+        *[("250", 0.25), ("250ms", 0.25), ("15m", 900), ("1min", 60), ("2H", 7200)],
+        *[("1d", 86400), ("3 s", None), ("", None), ("1.5s", None), ("-1s", None)],
     ],
 )
 def test_durations(text: str, seconds: float | None) -> None:

@@ -327,6 +327,23 @@ async def test_ids_expire() -> None:
         assert tx.who.epoch == 0
 
 
+async def test_leaders_forget_idle_producers() -> None:
+    """After a day (producer.id.expiration.ms), looked for every ten minutes."""
+    async with started(topics={"t": 1}) as (broker, caller):
+        tx = Speaker(caller, bumps=True)
+        first = await tx.start()
+        assert await tx.write(0) == 0
+        states = broker.topics["t"].partitions[0].producers
+        broker.control.skip_time(30)
+        assert first.producer_id in states.epochs
+        assert await tx.end(commit=False) == 0
+        await asyncio.sleep(MARKERS)
+        broker.control.skip_time(86_000)
+        assert first.producer_id in states.epochs
+        broker.control.skip_time(1_000)
+        assert first.producer_id not in states.epochs
+
+
 async def test_describing_and_listing() -> None:
     async with started(topics={"t": 2}) as (broker, caller):
         one = Speaker(caller, "one", bumps=True)
