@@ -91,7 +91,8 @@ def placed(records: list[Record]) -> list[tuple[Any, ...]]:
 def keyed(spark: SparkSession) -> DataFrame:
     return spark.range(500).selectExpr(
         "case when id % 7 = 0 then null else cast(id as string) end as key",
-        "case when id % 5 = 0 then null else cast(cast(id * 2 as string) as binary) end as value",
+        "case when id % 5 = 0 then null "
+        "else cast(cast(id * 2 as string) as binary) end as value",
         "id as offset",
         "'not a topic' as topic",
     )
@@ -122,7 +123,8 @@ def test_headers_partitions_and_topics_of_rows(sinks: Sinks) -> None:
             "cast(id % 3 as int) as partition",
             "cast(id as string) as value",
             "case when id % 4 = 0 then null else "
-            "array(named_struct('key', 'a', 'value', cast(cast(id as string) as binary)), "
+            "array(named_struct('key', 'a', "
+            "'value', cast(cast(id as string) as binary)), "
             "named_struct('key', 'b', 'value', null)) end as headers",
         )
         sinks.write(rows, form, includeHeaders="true")
