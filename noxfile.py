@@ -91,6 +91,7 @@ def imports(session: nox.Session) -> None:
 #: attribute by attribute, so that a wrong annotation of a message shows there.
 TYPED = [
     *("examples", "tests/typing", "tests/sim", "tests/support", "tests/torture"),
+    *("tests/spark", "tests/unit/spark"),
     *("tests/unit/sim", "tests/unit/support", "tests/unit/testing"),
 ]
 
@@ -334,7 +335,7 @@ def run_spark(session: nox.Session, *arguments: str, pyspark: str = "pyspark") -
     """Run the tests that need Spark: the newest, or the one that is named."""
     install(session, "[kafka,spark]")
     session.install(pyspark)
-    groups(session, "test")
+    groups(session, "test", "spark")
     session.run("pytest", "tests/spark", *arguments)
 
 

@@ -352,6 +352,7 @@ def read_ranges(
 
         - `OffsetOutOfRange`: the log does not have the range (any more); it names the
           range, and what the log has;
+        - `LogTruncated`: an unclean election lost what was read of the range (KIP-320);
         - `UnknownTopicOrPartition`: there is no such topic or partition;
         - `RequestTimeout`: nothing came in time; the cause is the last failure;
         - `CorruptRecord`: a checksum is wrong, or records cannot be decoded; the

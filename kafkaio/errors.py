@@ -212,10 +212,11 @@ class OffsetOutOfRange(BrokerError):
 
 
 class LogTruncated(OffsetOutOfRange):
-    """The log lost records that were read, and ``auto_offset_reset`` is ``none``.
+    """The log lost records that were read.
 
     A replica without these records became the leader (an unclean leader election;
-    KIP-320). Seek to ``diverging_offset`` to read what the log has instead.
+    KIP-320). A consumer raises it if ``auto_offset_reset`` is ``none``: seek to
+    ``diverging_offset`` to read what the log has instead.
 
     Attributes:
         topic: the topic.

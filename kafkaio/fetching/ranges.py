@@ -45,11 +45,13 @@ from kafkaio.errors import (
     CorruptRecord,
     KafkaError,
     KafkaTimeout,
+    LogTruncated,
     NetworkError,
     OffsetOutOfRange,
     UnknownTopicOrPartition,
 )
 from kafkaio.fetching.brokers import FetchBrokers, KnownCluster, target_of
+from kafkaio.fetching.epochs import EpochLookup
 from kafkaio.fetching.messages import (
     FetchLimits,
     answers,
@@ -307,6 +309,11 @@ class RangeFetcher:
         self._density: dict[str, float] = {}
         # The ids that the topics had when they were first fetched.
         self._topic_ids: dict[str, UUID] = {}
+        self._epochs = EpochLookup(cluster, config.request_timeout_ms / 1000)
+        # Of the range that is fetched: the epoch of its last batch, -1 if there is
+        # none, and the epoch of the leader whose log is known to have that batch.
+        self._last_epoch = -1
+        self._leader_epoch = -1
 
     async def part(self) -> RangePart | None:
         """Return what comes next, with the fetch after it on its way.
@@ -319,6 +326,7 @@ class RangeFetcher:
 
         Raises:
             OffsetOutOfRange: the log does not have the range.
+            LogTruncated: a new leader's log has lost what was read.
             UnknownTopicOrPartition: there is no such topic or partition.
             RecordTooLarge: a batch is larger than ``max_response_size``.
             RequestTimeout: there was nothing for ``default_api_timeout_ms``.
@@ -420,22 +428,28 @@ class RangeFetcher:
         node_id = self._brokers.node_of(tp)
         if node_id is None:
             return self._leaderless(tp)
+        if offset == within.start:
+            self._last_epoch = -1
+        if (error := await self._validate(tp, offset)) is not None:
+            return error
         connection = cluster.ready_connection(node_id, self._connection_class)
         if connection is None:
             try:
                 connection = await cluster.connection(node_id, self._connection_class)
-            except NetworkError as error:
+            except NetworkError as failure:
                 cluster.request_refresh(tp.topic)
-                return error
+                return failure
         max_bytes = self._max_bytes(within, offset)
         target = target_of(cluster.view, tp, offset, max_bytes)
         if target.topic_id.int:
             # A topic that was deleted and created again has other records.
             first_id = self._topic_ids.setdefault(tp.topic, target.topic_id)
             if target.topic_id != first_id:
-                return broker_error(
-                    ErrorCode.INCONSISTENT_TOPIC_ID,
+                code = ErrorCode.UNKNOWN_TOPIC_ID
+                return UnknownTopicOrPartition(
                     f"topic {tp.topic!r} was deleted and created again meanwhile",
+                    code=code,
+                    name=code.name,
                 )
         plan = sessionless(connection.versions.usable(FetchRequest), {tp: target})
         limits = FetchLimits(
@@ -452,6 +466,21 @@ class RangeFetcher:
             timeout=(self._config.request_timeout_ms + _WAIT_MS) / 1000,
             max_version=highest_version(plan),
         )
+        return None
+
+    async def _validate(self, tp: TopicPartition, offset: int) -> KafkaError | None:
+        """Check that a new leader's log has what was read (KIP-320)."""
+        view = self._cluster.view.partition(tp)
+        epoch = -1 if view is None else view.leader_epoch
+        is_known = epoch in {-1, self._leader_epoch, self._last_epoch}
+        if self._last_epoch >= 0 and not is_known:
+            result = await self._epochs.ask({tp: self._last_epoch})
+            for error in (*result.failed.values(), *result.again.values()):
+                return error
+            end = result.found[tp]
+            if end is not None and end.offset < offset:
+                return LogTruncated(tp.topic, tp.partition, offset, end.offset)
+        self._leader_epoch = epoch
         return None
 
     def _leaderless(self, tp: TopicPartition) -> KafkaError:
@@ -534,8 +563,11 @@ class RangeFetcher:
         )
         span = part.next_offset - flight.offset
         if span <= 0:
+            for batch in batches:
+                batch.check_crc()  # one that is corrupt may claim any offset
             what = _what(tp, flight.offset)
             return NetworkError(f"{what}: the answer has older records only")
+        self._last_epoch = batches[-1].leader_epoch
         self._density[tp.topic] = len(data.records or b"") / span
         self._part = part
         return None

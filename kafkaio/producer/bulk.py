@@ -559,20 +559,20 @@ class TableDelivery:
 
     @property
     def places(self) -> Places:
-        """Where each row went."""
+        """Where each row went; for kafkaio's own use."""
         return self._places
 
     def add(self, delivery: Delivery) -> None:
-        """Add the next row, which was taken in by itself."""
+        """Add a row that was taken in by itself; for kafkaio's own use."""
         receipt, index, _ = delivery.place()
         self._places.add(receipt, index)
 
     def fail_rest(self, error: Exception) -> None:
-        """Fail the rest of the rows, which could not be taken in."""
+        """Fail the rows that were not taken in; for kafkaio's own use."""
         self._rest = error
 
     def tell(self, error: BaseException) -> None:
-        """Note in an error that ended the taking in how many rows were taken in."""
+        """Note in an error how many rows were taken in; for kafkaio's own use."""
         count = self._places.count
         error.add_note(f"{count} of {self._length} rows of the table were taken in")
 

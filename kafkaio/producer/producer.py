@@ -574,9 +574,8 @@ class Producer(Closeable):
         each; serializers are not called. All are checked before the first is taken in.
         They are taken in in their order, and rows of one partition keep it; a table
         that is larger than the buffer is taken in as earlier rows are acknowledged. Of
-        calls at the same time, rows can be mixed. ``batch_size`` decides how many rows
-        share a batch: above its default of 16 KiB, a row costs less, up to some
-        256 KiB.
+        calls at the same time, rows can be mixed. The larger ``batch_size``, the less
+        a row costs.
 
         If the call is cancelled while it waits, the rows taken in until then may be
         written. A note of the exception (``__notes__``) says how many they are, and

@@ -121,7 +121,11 @@ class Transaction:
             raise UsageError("a transaction begins once: make another one")
         self._is_begun = True
         run = self._run
-        await self._manager.begin(run)
+        try:
+            await self._manager.begin(run)
+        except BaseException:
+            self._manager.not_begun(run)
+            raise
         try:
             if self._consumer is not None:
                 run.consumer = self._consumer.join_transaction(
@@ -223,9 +227,10 @@ class Transaction:
     def outcome(self) -> Awaitable[TransactionOutcome]:
         """How the transaction ended, once that is known: ``await tx.outcome``.
 
-        Awaiting it raises OutcomeUnknown if it will never be known, because the
+        A transaction whose `begin` failed is ABORTED: nothing of it was written.
+        Awaiting raises OutcomeUnknown if the outcome will never be known, because the
         producer was closed or fenced while the end was not acknowledged; and
-        UsageError if the transaction was not begun.
+        UsageError if `begin` was never called.
         """
         return _OutcomeOf(self._manager, self._run, self._is_begun)
 

@@ -122,6 +122,8 @@ _PRODUCE_CHECKED: Final = 13
 _MARKER_PACE: Final = 0.001
 #: Seconds between two attempts while another transaction of the id is being ended.
 _BUSY_PACE: Final = 0.02
+#: The same when that takes long.
+_BUSY_SLOW: Final = 1.0
 #: Seconds after which a probe gives up: the leader of a partition waits as long.
 _PROBE_LIMIT: Final = 0.1
 #: Seconds that leaving a transaction by a cancellation waits for its abort.
@@ -329,6 +331,12 @@ class TransactionManager:
         run.is_open = True
         self._accumulator.gate.remove_barrier(Barrier.NO_TRANSACTION)
         self._perform(self._machine.begin(now(), protocol))
+
+    def not_begun(self, run: Run) -> None:
+        """Note that the begin of a run has failed: nothing of it was written."""
+        run.outcome = TransactionOutcome.ABORTED
+        run.is_done = True
+        run.ended.tell()
 
     async def _turn(self, run: Run) -> None:
         if self._run is not None:
@@ -794,6 +802,11 @@ class TransactionManager:
         with suppress(ClosedError):
             self._cluster.start_soon(step, f"transaction: {name}")
 
+    def _busy(self) -> _Busy:
+        # As long as the coordinator may take, and then as long as the user waits.
+        limit = self._config.transaction_timeout_ms / 1000 + self._max_block
+        return _Busy(self._rpc.name, limit, lambda: self._rpc.node_id)
+
     def _attempts(self, what: str, within: float | None) -> Attempts:
         what = f"{what} of transactional id {self.transactional_id!r}"
         return Attempts(what, self._cluster.retry_policy, within)
@@ -825,7 +838,7 @@ class TransactionManager:
                 timeout=self._request_timeout,
                 code=lambda answer: answer.error_code,
                 min_version=0 if identity is None else _INIT_BUMP,
-                pace=_busy,
+                pace=self._busy(),
             )
         except UnsupportedVersion:
             if identity is None:
@@ -1009,7 +1022,7 @@ class TransactionManager:
                 code=code,
                 max_version=self._end_version(request),
                 min_version=_END_TV2 if is_tv2 else 0,
-                pace=_busy,
+                pace=self._busy(),
                 on_sent=unanswered.sent,
                 check=partial(self._check_asked, request),
             )
@@ -1049,7 +1062,7 @@ class TransactionManager:
                 timeout=self._request_timeout,
                 code=lambda answer: answer.error_code,
                 min_version=_END_TV2,
-                pace=_busy,
+                pace=self._busy(),
                 check=partial(self._check_asked, request),
             )
         except KafkaError:
@@ -1335,6 +1348,47 @@ class _Unanswered:
         self.is_pending = False
 
 
+class _Busy:
+    """Waits while another transaction of the id is being ended; not for ever.
+
+    A coordinator that never comes to an end with it (KAFKA-19999) says so for ever.
+
+    Args:
+        name: the transactional id, for messages.
+        limit: seconds after which it is given up.
+        node_id: returns the coordinator.
+    """
+
+    __slots__ = ("_limit", "_name", "_node_id", "_since")
+
+    def __init__(
+        self, name: str, limit: float, node_id: Callable[[], int | None]
+    ) -> None:
+        self._name = name
+        self._limit = limit
+        self._node_id = node_id
+        self._since: float | None = None
+
+    def __call__(self, code: int) -> float | None:
+        if code != ErrorCode.CONCURRENT_TRANSACTIONS:
+            self._since = None
+            return None
+        at = now()
+        if self._since is None:
+            self._since = at
+        waited = at - self._since
+        if waited >= self._limit:
+            error = KafkaError(
+                f"{self._name}: its coordinator, broker {self._node_id()}, has been "
+                f"busy with a transaction of it for {waited:.0f} s and does not come to"
+                " an end; this producer is over. A partition without a leader can be "
+                "the reason, or transaction.version=0 under a producer of level 2"
+            )
+            error.__cause__ = broker_error(code, self._name)
+            raise error
+        return max(_BUSY_PACE, min(waited / 10, _BUSY_SLOW))
+
+
 class _Pace:
     """Waits while the markers of the transaction before are written: they take a ms."""
 
@@ -1352,10 +1406,6 @@ class _Pace:
 
 def _what(request: End) -> str:
     return f"EndTxn ({'commit' if request.is_commit else 'abort'})"
-
-
-def _busy(code: int) -> float | None:
-    return _BUSY_PACE if code == ErrorCode.CONCURRENT_TRANSACTIONS else None
 
 
 def _code_of_offsets(answer: AddOffsetsToTxnResponse) -> int:

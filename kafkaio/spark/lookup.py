@@ -20,7 +20,7 @@ from kafkaio.errors import KafkaError, UnknownTopicOrPartition
 from kafkaio.spark import runtime
 from kafkaio.spark.errors import explained
 from kafkaio.spark.offsets import Moment, lookups, name_of, no_record, resolved
-from kafkaio.spark.options import ReadOptions
+from kafkaio.spark.options import IsolationLevel, ReadOptions
 from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 if TYPE_CHECKING:
@@ -183,7 +183,9 @@ class Lookup:
 
 
 async def ends_of(
-    client: Client, partitions: Collection[TopicPartition], isolation_level: str
+    client: Client,
+    partitions: Collection[TopicPartition],
+    isolation_level: IsolationLevel,
 ) -> tuple[_Offsets, _Offsets]:
     """Return the earliest and the latest offsets of partitions.
 
@@ -214,20 +216,20 @@ async def _ends(
     client: Client,
     partitions: Iterable[TopicPartition],
     end: Literal["earliest", "latest"],
-    isolation_level: str,
+    isolation_level: IsolationLevel,
 ) -> _Offsets:
     found = await _offsets(client, dict.fromkeys(partitions, end), isolation_level)
     return {tp: answer.offset for tp, answer in found.items() if answer is not None}
 
 
 async def _offsets(
-    client: Client, moments: Mapping[TopicPartition, Moment], isolation_level: str
+    client: Client,
+    moments: Mapping[TopicPartition, Moment],
+    isolation_level: IsolationLevel,
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
     if not moments:
         return {}
-    if isolation_level == "read_committed":
-        return await client.offsets(moments, isolation_level="read_committed")
-    return await client.offsets(moments)
+    return await client.offsets(moments, isolation_level=isolation_level)
 
 
 async def _commit(

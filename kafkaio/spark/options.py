@@ -39,6 +39,7 @@ __all__ = [
     "AtTime",
     "AtTimes",
     "Bound",
+    "IsolationLevel",
     "KafkaProperties",
     "Option",
     "ReadOptions",
@@ -49,6 +50,7 @@ __all__ = [
 
 T = TypeVar("T")
 Use: TypeAlias = Literal["batch read", "stream read", "batch write", "stream write"]
+IsolationLevel: TypeAlias = Literal["read_uncommitted", "read_committed"]
 _Reader: TypeAlias = Callable[[str, str], object]
 
 _log = logging.getLogger("kafkaio.spark")
@@ -294,7 +296,7 @@ def _duration(name: str, text: str) -> float:
         raise ConfigurationError(
             f"{name}={text!r} is no duration such as 500ms, 30s, 15m or 1h"
         )
-    return int(found[1]) * _UNITS[found[2]]
+    return float(int(found[1]) * _UNITS[found[2]])
 
 
 def _json(name: str, text: str, example: str) -> dict[str, object]:
@@ -914,9 +916,11 @@ class ReadOptions:
             _check_batch(self.starting, self.ending)
 
     @property
-    def isolation_level(self) -> str:
+    def isolation_level(self) -> IsolationLevel:
         """``kafka.isolation.level``: ``read_uncommitted`` or ``read_committed``."""
-        return self._consumer_config().isolation_level
+        if self._consumer_config().isolation_level == "read_committed":
+            return "read_committed"
+        return "read_uncommitted"
 
     def client_config(self, *, in_task: bool) -> ClientConfig:
         """Return the configuration of a client, with references resolved here.

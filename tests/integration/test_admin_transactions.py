@@ -88,10 +88,12 @@ async def begun(cluster: Cluster, tp: TopicPartition) -> RawProducer:
     return raw
 
 
-async def hanging(cluster: Cluster, tp: TopicPartition) -> RawProducer:
+async def hanging(
+    cluster: Cluster, tp: TopicPartition, *, commit: bool = False
+) -> RawProducer:
     """A producer whose last write came after the end of its transaction."""
     raw = await begun(cluster, tp)
-    assert await raw.end(commit=True) == E.NONE
+    assert await raw.end(commit=commit) == E.NONE
     await stable(cluster, tp, 2)
     assert await raw.write(tp, 1, at_ms=HOUR_AGO_MS) == E.NONE
     assert await ends(cluster, tp) == Ends(3, 2)
@@ -175,6 +177,20 @@ async def test_a_hanging_transaction_is_found_and_aborted(
         await admin.abort_transaction(tp, 2)
     await admin.force_terminate_transaction(alive.name)
     await stable(cluster, other, 2)
+
+
+@LISTS_TRANSACTIONS
+async def test_what_hangs_after_a_commit_may_be_committed(
+    cluster: Cluster, admin: Admin, new_topic: TopicFactory
+) -> None:
+    tp = TopicPartition(new_topic(), 0)
+    raw = await hanging(cluster, tp, commit=True)
+    with pytest.raises(UsageError, match=r"may be committed.*CompleteCommit") as raised:
+        await admin.abort_transaction(tp, 2)
+    assert raw.name in str(raised.value)
+    assert await ends(cluster, tp) == Ends(3, 2)
+    await admin.abort_transaction(tp, 2, force=True)
+    await stable(cluster, tp, 4)
 
 
 @pytest.mark.kafka_versions("2.8")

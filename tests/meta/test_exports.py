@@ -13,7 +13,7 @@ OTHERS = {
     *("TransactionCoordinator", "Client", "ClientConfig", "ConsumerConfig"),
     *("Admin", "HangingTransaction", "ProducerIdAndEpoch", "ProducerState"),
     *("TransactionDescription", "TransactionListing", "TransactionState"),
-    *("ProducerConfig", "Producer", "Delivery", "DeliveriesFailed"),
+    *("ProducerConfig", "Producer", "Delivery", "DeliveriesFailed", "TableDelivery"),
     *("Consumer", "Batch", "Poll", "Observer", "ErrorCode", "accelerated", "messages"),
     *("Assigned", "RevokeRequested", "Revoked", "Lost"),
     *("DeadLetter", "Lane", "Retry", "exactly_once"),

@@ -28,6 +28,7 @@ from kafkaio._runtime.broadcast import Broadcast
 from kafkaio.config import ConsumerConfig, ProducerConfig
 from kafkaio.consumer import Consumer
 from kafkaio.errors import (
+    BrokerError,
     ClosedError,
     Fenced,
     KafkaError,
@@ -39,6 +40,7 @@ from kafkaio.errors import (
 )
 from kafkaio.producer import Producer
 from kafkaio.producer.transaction import Transaction
+from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.types import Record, TopicPartition
 from tests.sim.checker import Session
 from tests.sim.copy_laws import Copied, CopyChecker, Life, value_of
@@ -101,7 +103,7 @@ class CopyEnvironment(Protocol):
         """Bring the epoch of an id near the last one, if that is possible now."""
 
     def is_open(self, client: str) -> bool:
-        """Whether the transaction of a client has begun, and EndTxn has no answer."""
+        """Whether the coordinator has a transaction of a client open."""
 
     def may_be_fenced(self, client: str) -> bool:
         """Whether a client may be fenced without another one of its id."""
@@ -206,7 +208,12 @@ class _Process:
 
     def _raised(self, error: KafkaError) -> None:
         self._environment.say(f"{self.life.name} raised {error!r}"[:300])
-        if isinstance(error, Fenced):
+        is_unmapped = (
+            isinstance(error, BrokerError)
+            and error.code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        )
+        # A successor that begins with the first epoch of another producer id.
+        if isinstance(error, Fenced) or is_unmapped:
             is_known = self.life.is_fenced_out or self._environment.may_be_fenced(
                 self.life.name
             )
@@ -256,8 +263,14 @@ class _Process:
         is_closing = (
             self.scope.cancel_called or self.leaving.is_set() or self.life.is_closing
         )
-        is_open = not is_closing and self._environment.is_open(self.life.name)
+        is_open = not is_closing and (
+            self._is_working() or self._environment.is_open(self.life.name)
+        )
         self._checker.revoked(self.life, mine, is_open=is_open)
+
+    def _is_working(self) -> bool:
+        # Also before anything of it was sent.
+        return self._tx is not None and self._tx._run.outcome is None
 
     def _lost(self, partitions: Collection[TopicPartition]) -> None:
         self._environment.say(f"{self.life.name} lost {numbers(partitions)}")

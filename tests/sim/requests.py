@@ -75,6 +75,8 @@ class _Client:
     """What is known of one producer."""
 
     transactional_id: str = ""
+    # Of the last request that belongs to a transaction.
+    identity: Identity = (-1, -1)
     is_open: bool = False
     is_fenced: bool = False
     has_spoken_old: bool = False
@@ -112,10 +114,10 @@ class Requests:
         self._asked: dict[tuple[int, int], tuple[Request[Response], int]] = {}
         self._wires: dict[int, Wire] = {}
 
-    def is_open(self, client: str) -> bool:
-        """Whether the transaction of a client has begun, and EndTxn has no answer."""
-        found = self._clients.get(client)
-        return found is not None and found.is_open and not found.is_fenced
+    def identity_of(self, client: str) -> tuple[str, Identity]:
+        """Return a client's id, and the identity of what it has sent last."""
+        found = self._clients.get(client, _Client())
+        return found.transactional_id, found.identity
 
     def may_be_initialised_late(self, client: str) -> bool:
         """Whether an InitProducerId of a client's id has no answer.
@@ -173,13 +175,15 @@ class Requests:
                 if version < _PRODUCE_TV2:
                     client.has_spoken_old = True
                     self._check_added(wire.client, client, request)
-                client.produced[what] = wire, _identity_of(request)
+                client.identity = _identity_of(request)
+                client.produced[what] = wire, client.identity
             case AddPartitionsToTxnRequest() | AddOffsetsToTxnRequest():
                 self._check_spent(wire.client, client, request)
                 client.is_open = True
                 client.has_spoken_old = True
             case TxnOffsetCommitRequest():
                 client.is_open = True
+                client.identity = request.producer_id, request.producer_epoch
             case EndTxnRequest():
                 self._ends(wire.client, what, client, request, version)
             case InitProducerIdRequest():
@@ -209,6 +213,7 @@ class Requests:
                 request.v3_and_below_producer_id,
                 request.v3_and_below_producer_epoch,
             )
+        client.identity = identity
         if not client.is_open and identity in client.spent:
             self._violated("no bump after a lost end", f"{name}: {identity}")
 
@@ -264,7 +269,14 @@ class Requests:
         kind = _RESPONSES[type(request).API_KEY]
         codes = _codes_of(decode_response(kind, version, frame))
         self._note_busy(client, _NAMES[ApiKey(type(request).API_KEY)], codes)
-        if not isinstance(request, ProduceRequest | TxnOffsetCommitRequest):
+        is_probe = (
+            isinstance(request, EndTxnRequest)
+            and (request.producer_id, request.producer_epoch) in client.ended
+        )
+        # A probe has an old epoch, and the next transaction may have begun.
+        if not is_probe and not isinstance(
+            request, ProduceRequest | TxnOffsetCommitRequest
+        ):
             client.is_fenced |= any(code in _FENCED for code in codes)
         if isinstance(request, AddPartitionsToTxnRequest) and not any(codes):
             client.added |= {

@@ -123,8 +123,8 @@ def test_headers_partitions_and_topics_of_rows(sinks: Sinks) -> None:
             "cast(id % 3 as int) as partition",
             "cast(id as string) as value",
             "case when id % 4 = 0 then null else "
-            "array(named_struct('key', 'a', "
-            "'value', cast(cast(id as string) as binary)), "
+            "array("
+            "named_struct('key', 'a', 'value', cast(cast(id as string) as binary)), "
             "named_struct('key', 'b', 'value', null)) end as headers",
         )
         sinks.write(rows, form, includeHeaders="true")

@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -205,7 +206,8 @@ def _protocol(seeds: int) -> int:
     return int(wrong > 0)
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a torture; 0 if all was as it must be."""
     parser = argparse.ArgumentParser(prog="python -m tests.spark.torture")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
@@ -213,7 +215,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=400)
     parser.add_argument("--at-least-once", action="store_true")
     parser.add_argument("--protocol", type=int, default=0, metavar="SEEDS")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.protocol:
         return _protocol(options.protocol)
     return _cluster(options)

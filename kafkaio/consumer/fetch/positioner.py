@@ -30,8 +30,8 @@ from kafkaio.client import offsets
 from kafkaio.client.fanout import Results
 from kafkaio.client.offsets import OffsetLookup
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.fetch.epochs import EpochEnd, EpochLookup
 from kafkaio.errors import KafkaError, KafkaTimeout, MembershipError
+from kafkaio.fetching.epochs import EpochEnd, EpochLookup
 from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 __all__ = ["FetchCommitted", "Positioner"]

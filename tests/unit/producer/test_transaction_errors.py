@@ -14,6 +14,7 @@ from kafkaio.errors import (
     Fenced,
     KafkaError,
     OutcomeUnknown,
+    RequestTimeout,
     TransactionAborted,
     UnsupportedVersion,
 )
@@ -649,6 +650,48 @@ async def test_markers_that_are_late(level: int) -> None:
         there.broker.control.write_markers()
         there.broker.control.delay_markers(None)
         await lives(there, producer, b"1", b"2", b"3")
+
+
+@BOTH
+@pytest.mark.parametrize("is_commit", [True, False])
+async def test_a_coordinator_that_is_busy_for_ever(level: int, is_commit: bool) -> None:
+    """As 4.3 is after transaction.version was lowered to 0 under the producer."""
+    async with (
+        world(level) as there,
+        there.producer(max_block_ms=2_000, transaction_timeout_ms=8_000) as producer,
+    ):
+        there.broker.faults.on("EndTxn", error(E.CONCURRENT_TRANSACTIONS))
+        tx = producer.transaction()
+        await tx.begin()
+        await tx.send("t", b"v")
+        with pytest.raises(OutcomeUnknown if is_commit else RequestTimeout):
+            await (tx.commit() if is_commit else tx.abort())
+        if is_commit:
+            with pytest.raises(OutcomeUnknown):
+                await tx.outcome
+        else:
+            assert await tx.outcome is ABORTED
+        found = await is_over(there, producer, KafkaError)
+        assert "'billing': its coordinator, broker 0, has been busy" in str(found)
+        assert "for 10 s" in str(found) or "for 11 s" in str(found)
+        before = there.count(ApiKey.END_TXN)
+        assert before < 100
+        await asyncio.sleep(100)
+        assert there.count(ApiKey.END_TXN) == before
+
+
+async def test_a_bump_that_finds_the_coordinator_busy_for_ever() -> None:
+    async with (
+        world(1) as there,
+        there.producer(max_block_ms=2_000, transaction_timeout_ms=8_000) as producer,
+    ):
+        there.broker.faults.on("Produce", error(E.INVALID_RECORD, times=1))
+        there.broker.faults.on("InitProducerId", error(E.CONCURRENT_TRANSACTIONS))
+        with pytest.raises(KafkaError):
+            await work(producer)
+        await asyncio.sleep(20)
+        found = await is_over(there, producer, KafkaError)
+        assert "has been busy" in str(found)
 
 
 async def test_the_next_transaction_asks_whether_markers_are_written() -> None:

@@ -15,6 +15,7 @@ from kafkaio._records._layout import (
     BinaryColumn,
     BinaryView,
     Columns,
+    Destinations,
     HeaderView,
     Wanted,
 )
@@ -175,6 +176,46 @@ def test_twins_gather_alike_from_cursors(
     assert found[0] == found[1]
     times = numbers("q", found[0].timestamps)
     assert found[0].timeless == times.count(-1)
+
+
+@law
+@given(
+    batches=st.lists(record_lists, max_size=4),
+    start=st.integers(95, 110),
+    end=st.integers(95, 120),
+    wanted=st.builds(Wanted, *[st.booleans()] * 5),
+)
+def test_what_is_not_wanted_is_left_out(
+    twins: tuple, batches: list, start: int, end: int, wanted: Wanted
+) -> None:
+    """Columns that nobody wants, and records from an offset on."""
+    found = []
+    for codec in twins:
+        everything = columnar(codec).ColumnsBuilder(Wanted(headers=True))
+        builder = columnar(codec).ColumnsBuilder(wanted)
+        expected = 0
+        for records in batches:
+            data, base = write(codec, records)
+            view = memoryview(data)
+            shared = origin(base_timestamp=base, start_offset=start)
+            with pytest.raises(CorruptRecord):
+                builder.add(data + b"\0", 0, len(records), shared, end)
+            assert builder.add(view, 0, len(records), shared, end)
+            assert everything.add(data, 0, len(records), shared, end)
+            made = codec.decode_records(data, 0, len(records), shared)
+            expected += sum(record.offset < end for record in made)
+            assert builder.length == expected
+            assert builder.size == everything.size
+        columns, whole = builder.finish(), everything.finish()
+        assert columns.length == whole.length
+        for name in wanted._fields:
+            is_wanted = getattr(wanted, name)
+            assert getattr(columns, name) == (
+                getattr(whole, name) if is_wanted else None
+            )
+        assert columns.timeless == (whole.timeless if wanted.timestamps else 0)
+        found.append(columns)
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("case", CORRUPT)
@@ -465,6 +506,58 @@ def test_inconsistent_headers(twins: tuple[ModuleType, ModuleType], case: str) -
                 action()
             messages.add(str(caught.value))
     assert len(messages) == 1
+
+
+def test_where_rows_are_to_go(codec: ModuleType) -> None:
+    rows = columnar(codec).Rows
+    plain = rows(2, NOW, GOOD, None)
+    assert plain.destination(1) == (None, None)
+    assert plain.reach() == {None: -1}
+    assert rows(0, NOW, None, None).reach() == {}
+    numbers, partitions = array("i", [1, 0, 0, 1, 0]), array("i", [-1, 2, -1, 0, 1])
+    own = rows(5, NOW, None, None, None, Destinations(("a", "b"), numbers, partitions))
+    assert [own.destination(row) for row in range(5)] == [
+        ("b", None),
+        ("a", 2),
+        ("a", None),
+        ("b", 0),
+        ("a", 1),
+    ]
+    assert own.reach() == {"b": 0, "a": 2}
+    assert own.check() > 0
+    topics = rows(2, NOW, None, None, None, Destinations(("a",), array("i", [0, 0])))
+    assert topics.destination(1) == ("a", None)
+    assert topics.reach() == {"a": -1}
+    named = rows(2, NOW, None, None, None, Destinations(partitions=partitions))
+    assert [named.destination(row) for row in range(2)] == [(None, None), (None, 2)]
+    assert named.reach() == {None: 2}
+    for row in (-1, 5):
+        with pytest.raises(UsageError, match=f"no row {row}"):
+            own.destination(row)
+
+
+@pytest.mark.parametrize("number", [-1, 2, -(2**31)])
+def test_rows_of_no_topic(codec: ModuleType, number: int) -> None:
+    own = Destinations(("a", "b"), array("i", [0, number]))
+    rows = columnar(codec).Rows(2, NOW, None, None, None, own)
+    assert rows.destination(0) == ("a", None)
+    for ask in (rows.check, rows.reach, lambda: rows.destination(1)):
+        with pytest.raises(UsageError, match=f"row 1 .* no number {number}"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        Destinations(["a"], bytes(8)),  # type: ignore[arg-type]
+        Destinations((b"a",), bytes(8)),  # type: ignore[arg-type]
+        Destinations(("a",), bytes(7)),
+        Destinations(partitions=bytes(7)),
+    ],
+)
+def test_destinations_that_are_none(codec: ModuleType, given: Destinations) -> None:
+    with pytest.raises(UsageError, match=r"tuple of str|fewer than 2"):
+        columnar(codec).Rows(2, NOW, None, None, None, given)
 
 
 def test_headers_without_values(codec: ModuleType) -> None:

@@ -123,7 +123,8 @@ async def broker() -> AsyncIterator[Broker]:
 
 @pytest.fixture
 async def producer(broker: Broker) -> AsyncIterator[Producer]:
-    config = ProducerConfig.of(broker.bootstrap_servers, {})
+    options = {"max_block_ms": 1000}  # how long a topic may be missing
+    config = ProducerConfig.of(broker.bootstrap_servers, options)
     async with Producer.from_config(config, dial=broker.dial) as producer:
         yield producer
 
