@@ -19,8 +19,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-import os
-import signal
 import sys
 import tempfile
 import time
@@ -29,55 +27,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
+import psutil
+
 from kafkaio.testing import Broker
 from kafkaio.testing.kafka import Kafka
 from tests.sim.loop import VirtualClockLoop
+from tests.spark.standalone import Standalone
+from tests.spark.torture_job import Job
 from tests.spark.torture_protocol import Cluster, Verdict, read, run
+from tests.spark.torture_sink import numbered
 
 PARTITIONS = 4
 #: Seconds between two kills, and without progress after which a run is given up.
 PAUSE = (1.0, 5.0)
 STUCK = 600.0
-
-
-def _parents() -> dict[int, int]:
-    found = {}
-    for place in Path("/proc").iterdir():
-        if place.name.isdigit():
-            try:
-                status = (place / "stat").read_text()
-            except OSError:
-                continue  # it has ended meanwhile
-            found[int(place.name)] = int(status.rpartition(")")[2].split()[1])
-    return found
-
-
-def _command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-    except OSError:
-        return ""
-
-
-def _victims(root: int) -> dict[str, list[int]]:
-    """The executors and Python workers among the descendants of a process."""
-    parents = _parents()
-    below, found = {root}, True
-    while found:
-        more = {pid for pid, parent in parents.items() if parent in below} - below
-        below |= more
-        found = bool(more)
-    commands = {pid: _command(pid) for pid in below}
-    daemons = {pid for pid, command in commands.items() if "pyspark.daemon" in command}
-    return {
-        "executor": [
-            pid
-            for pid, command in commands.items()
-            if "CoarseGrainedExecutorBackend" in command
-        ],
-        # The daemon's children; it is a child of the executor itself.
-        "worker": [pid for pid in daemons if parents.get(pid) in daemons],
-    }
 
 
 class _Torture:
@@ -90,36 +53,36 @@ class _Torture:
         self.kills: Counter[str] = Counter()
         self.starts = 0
 
-    def run(self, master: str, root: int, options: dict[str, str]) -> None:
+    def run(self, cluster: Standalone, options: dict[str, str]) -> None:
         """Kill while the query runs, and start it again until its input is done."""
-        from tests.spark.torture_job import Job
-
         wanted = self._options.kills
         while True:
             self.starts += 1
-            with Job(master, self._directory, speculates=True, **options) as job:
+            with Job(cluster.url, self._directory, speculates=True, **options) as job:
                 end = time.monotonic() + STUCK
                 while (code := job.process.poll()) is None:
                     if time.monotonic() > end:
                         raise TimeoutError("the query makes no progress")
                     time.sleep(self._rng.uniform(*PAUSE))
                     if self.kills.total() < wanted and self._has_begun():
-                        self._kill(job, root)
+                        self._kill(job, cluster)
             if code == 0:
                 return
 
-    def _kill(self, job: object, root: int) -> None:
-        victims = _victims(root)
+    def _kill(self, job: Job, cluster: Standalone) -> None:
         kind = self._rng.choice(["driver", "executor", "executor", "worker", "worker"])
         if kind == "driver":
-            job.kill()  # type: ignore[attr-defined]
-        elif victims[kind]:
-            try:
-                os.kill(self._rng.choice(sorted(victims[kind])), signal.SIGKILL)
-            except ProcessLookupError:
-                return  # it has ended by itself
+            job.kill()
         else:
-            return
+            try:
+                victims = (
+                    cluster.executors()
+                    if kind == "executor"
+                    else cluster.python_workers()
+                )
+                self._rng.choice(victims).kill()
+            except (IndexError, psutil.NoSuchProcess):
+                return  # there is none just now
         self.kills[kind] += 1
 
     def _has_begun(self) -> bool:
@@ -149,9 +112,6 @@ def _say(text: str) -> None:
 
 
 def _cluster(options: argparse.Namespace) -> int:
-    from tests.spark.standalone import Standalone
-    from tests.spark.torture_sink import numbered
-
     with tempfile.TemporaryDirectory() as place, Kafka(brokers=1) as kafka:
         directory = Path(place)
         wanted = numbered(directory / "in", options.batches, options.rows)
@@ -164,9 +124,8 @@ def _cluster(options: argparse.Namespace) -> int:
             "test.slow": "0.3",
             "test.loses": "10",
         }
-        (directory / "spark").mkdir()
-        with Standalone(directory / "spark") as standalone:
-            torture.run(standalone.url, os.getpid(), own)
+        with Standalone() as standalone:
+            torture.run(standalone, own)
         cluster = Cluster(kafka.bootstrap_servers)
         committed = asyncio.run(read(cluster, "out", PARTITIONS, "read_committed"))
         logged = asyncio.run(read(cluster, "out", PARTITIONS, "read_uncommitted"))

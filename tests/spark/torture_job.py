@@ -17,7 +17,7 @@ from typing import Self
 
 from pyspark.errors import StreamingQueryException
 
-from tests.spark.conftest import builder
+from tests.spark.sessions import Settings, environment
 from tests.spark.torture_sink import FaultySource, stream_of
 
 __all__ = ["Job"]
@@ -56,6 +56,7 @@ class Job:
         self._log = (directory / "driver.log").open("ab")
         self.process = subprocess.Popen(
             command,
+            env=os.environ | environment(),
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
@@ -84,11 +85,8 @@ class Job:
 
 
 def _main(master: str, directory: Path, options: dict[str, str]) -> int:
-    made = builder(directory, master)
-    speculates = options.pop("speculates")
-    for name, value in (_SETTINGS | (_SPECULATION if speculates else {})).items():
-        made = made.config(name, value)
-    spark = made.getOrCreate()
+    config = _SETTINGS | (_SPECULATION if options.pop("speculates") else {})
+    spark = Settings(directory=directory, master=master, config=config).open()
     log4j = spark._jvm.org.apache.logging.log4j
     log4j.core.config.Configurator.setLevel(_SCHEDULER, log4j.Level.INFO)
     spark.dataSource.register(FaultySource)
@@ -102,7 +100,7 @@ def _main(master: str, directory: Path, options: dict[str, str]) -> int:
     try:
         writer.options(**own, **options).start().awaitTermination()
     except StreamingQueryException as error:
-        print(str(error)[:2000], flush=True)  # noqa: T201
+        sys.stdout.write(f"{str(error)[:2000]}\n")
         return 1
     return 0
 
