@@ -49,7 +49,7 @@ def test_every_row_once_although_one_is_killed(
     cluster = Cluster(real_kafka.bootstrap_servers)
     found = Counter(asyncio.run(read(cluster, name, PARTITIONS, "read_committed")))
     assert found == Counter(wanted)
-    # The killed attempt had written to the log. A worker whose executor is killed
-    # outlives it by milliseconds, and may commit: then its success is what was lost.
+    # The killed worker had written to the log. One whose executor or driver is killed
+    # outlives it for a moment, and may commit: then its success is what was lost.
     logged = asyncio.run(read(cluster, name, PARTITIONS, "read_uncommitted"))
-    assert len(logged) > len(wanted) or victim == "executor"
+    assert len(logged) > len(wanted) or victim != "worker"
