@@ -878,7 +878,17 @@ class _Play:
     def _answer_all(self) -> None:
         if self.phase == "sealing":
             self._seal_answered()
-            return
+        else:
+            self._answer_request()
+        for step in (self._send_all, self._answer_wire, self._answer_offsets):
+            if self.phase in SENDING:
+                step()
+        if self.phase == "open":
+            self._commit()
+        elif self.phase == "doomed":
+            self._abort()
+
+    def _answer_request(self) -> None:
         match self.request:
             case Initialise():
                 self._init_answered()
@@ -890,13 +900,6 @@ class _Play:
                 self._added()
             case None:
                 pass
-        for step in (self._send_all, self._answer_wire, self._answer_offsets):
-            if self.phase in SENDING:
-                step()
-        if self.phase == "open":
-            self._commit()
-        elif self.phase == "doomed":
-            self._abort()
 
     def _send_all(self) -> None:
         if self._sendable():

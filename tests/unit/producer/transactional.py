@@ -87,7 +87,9 @@ class World:
         self.broken: list[str] = []
         clock = asyncio.get_running_loop().time
         self._requests = Requests(
-            clock, lambda law, details: self.broken.append(f"{law}: {details}")
+            clock,
+            lambda law, details: self.broken.append(f"{law}: {details}"),
+            has_members=False,
         )
 
     def _dial_of(self, client: str) -> Dial:
