@@ -19,6 +19,7 @@ from kafkaio.errors import (
     ArgumentValueError,
     KafkaError,
     PartitionLost,
+    RequestTimeout,
     UsageError,
 )
 from kafkaio.producer.delivery import Delivery
@@ -49,6 +50,13 @@ class Transaction:
     the block, and aborts it if the block raises, cancellation included; `begin`,
     `commit` and `abort` do the same by hand. Nothing is sent before the first record or
     offset, and a transaction without either costs no request.
+
+    What the block raises is raised unchanged after the abort, with one exception: if it
+    is an error of kafkaio's, and the abort shows that this producer is over, `Fenced`
+    or what else ended the producer is raised. A leader that refuses the producer's
+    epoch says the same of a time-out, after which the body can be run again, as of
+    another producer with the transactional id. Only the coordinator's answer to the
+    abort tells them apart.
 
     If any record of it fails, it is aborted at the end, also if nobody awaited that
     record. Several tasks may send in it until it ends; put an `asyncio.TaskGroup`
@@ -194,13 +202,20 @@ class Transaction:
             await self.commit()
 
     async def _abort_after(self, error: BaseException) -> None:
-        # The exception of the body is raised, whatever becomes of the abort.
+        # The exception of the body is raised, whatever becomes of the abort. But where
+        # kafkaio raised it, it may say that the body can be run again; an abort that
+        # finds the producer over knows better.
         if not isinstance(error, Exception):
             await self._manager.abort_behind(self._run, "cancelled")
             return
         try:
             await self._manager.abort(self._run)
         except KafkaError as failure:
+            is_over = not isinstance(failure, RequestTimeout)
+            if is_over and isinstance(error, KafkaError):
+                if type(failure) is type(error):
+                    return
+                raise
             error.add_note(f"and the transaction was not aborted yet: {failure!r}")
 
     @property

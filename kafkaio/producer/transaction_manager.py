@@ -137,6 +137,9 @@ _STALE: Final = frozenset(
         ErrorCode.STALE_MEMBER_EPOCH,
     }
 )
+#: Seconds that offsets wait for records at most; a leader that is turned away by the
+#: transaction's coordinator asks again for as long.
+_WRITTEN_LIMIT: Final = 0.1
 #: Why a run is aborted whose offsets were refused, or whose commit was cut short.
 _NOT_COMMITTED: Final = "offsets were not committed"
 #: States in which the producer is over.
@@ -147,6 +150,8 @@ _ENDING: Final = frozenset({State.COMMITTING, State.ABORTING})
 _ABORTABLE: Final = frozenset({State.OPEN, State.COMMITTING, State.DOOMED})
 #: States in which the transaction may still turn out not to be committed.
 _DOOMABLE: Final = _ABORTABLE | {State.ABORTING}
+#: States in which what an aborted transaction may still bring about is prevented.
+_SETTLING: Final = frozenset({State.BUMPING, State.SEALING})
 _FENCING: Final = frozenset(
     {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}
 )
@@ -296,11 +301,13 @@ class TransactionManager:
             if not waiter.done():
                 waiter.set_exception(ClosedError("the producer was closed"))
         run = self._run
-        if run is None:
-            return
-        self._abort(run, ClosedError("the producer was closed"), "closed")
+        if run is not None:
+            self._abort(run, ClosedError("the producer was closed"), "closed")
         with anyio.CancelScope(deadline=deadline):
-            await self._wait_done(run)
+            if run is not None:
+                await self._wait_done(run)
+            while self._machine.state in _SETTLING:
+                await self._changed.wait()
 
     def end(self, error: KafkaError) -> None:
         """Note that the producer is over; runs that have not ended end with that."""
@@ -610,6 +617,8 @@ class TransactionManager:
             # What was refused in the meantime is not sent again, and what follows a
             # gap in the sequence cannot be.
             self._drop_unsent()
+        if self._accumulator.is_drained:
+            self._changed.tell()
         self._look()
 
     def failed(self, error: Exception, *, harm: Harm) -> None:
@@ -923,13 +932,16 @@ class TransactionManager:
         code_of: Callable[[ResponseT], int],
     ) -> None:
         machine, what = self._machine, message.NAME.removesuffix("Request")
-        unanswered = _Unanswered()
-        within = self._config.transaction_timeout_ms / 1000
+        unanswered = _Unanswered(machine.harmed)
+        is_seal = machine.state is State.SEALING
+        within = None if is_seal else self._config.transaction_timeout_ms / 1000
 
         def code(answer: ResponseT) -> int:
             unanswered.answered()
             found = code_of(answer)
-            if machine.state not in {State.OPEN, State.COMMITTING}:
+            if is_seal and found == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                return ErrorCode.OPERATION_NOT_ATTEMPTED  # its topic was deleted
+            if not is_seal and machine.state not in {State.OPEN, State.COMMITTING}:
                 # Nothing is to be added any more, and this attempt added nothing.
                 return found and ErrorCode.OPERATION_NOT_ATTEMPTED
             return found
@@ -940,30 +952,41 @@ class TransactionManager:
                 self._attempts(what, within),
                 timeout=self._request_timeout,
                 code=code,
-                pace=_Pace(),
+                pace=self._busy() if is_seal else _Pace(),
                 on_sent=unanswered.sent,
                 check=partial(self._check_asked, request),
             )
         except KafkaError as failure:
-            if machine.request is request:
+            if machine.request is not request:
+                return  # the producer is over
+            if is_seal:
+                self._perform(machine.fail(failure))
+            else:
                 self._not_added(failure, is_lost=unanswered.is_pending)
             return
         if machine.request is not request:
-            return  # the producer is over
-        found = code_of(answer)
-        if not found:
-            self._after_adding(machine.added(now()))
             return
+        if not (found := code_of(answer)):
+            self._after_adding(machine.added(now()))
+        else:
+            self._add_refused(message, found, answer)
+
+    def _add_refused(
+        self, message: RequestMessage[ResponseT], found: int, answer: ResponseT
+    ) -> None:
+        machine, what = self._machine, message.NAME.removesuffix("Request")
         error = self._error(found, f"{what} was refused")
         refused = reaction(message.API_KEY, found)
         if found in _FENCING:
             self._perform(machine.fence(error))
-        elif refused.retry or refused.step is Step.ABORT:
+        elif not (refused.retry or refused.step is Step.ABORT):
+            self._perform(machine.fail(error))
+        elif machine.state is State.SEALING:
+            self._perform(machine.not_sealed(_refused_partitions(answer)))
+        else:
             # A forgotten producer needs another epoch, as after a lost request.
             is_forgotten = found == ErrorCode.UNKNOWN_PRODUCER_ID
             self._not_added(error, is_lost=is_forgotten)
-        else:
-            self._perform(machine.fail(error))
 
     def _not_added(self, error: KafkaError, *, is_lost: bool) -> None:
         self._note_cause(error, "a partition or group was not added")
@@ -975,8 +998,11 @@ class TransactionManager:
         """Send EndTxn at once if the coordinator's connection is open.
 
         That is the usual case, and costs no task. An EndTxn that has to be sent again
-        is left to `_end`.
+        is left to `_end`; so is one that ends no run.
         """
+        if self._machine.state is State.SEALING:
+            self._start(partial(self._end, request, is_sent=False), "EndTxn")
+            return
         run, at = self._run, now()
         assert run is not None
         run.late_at = at + self._max_block
@@ -991,9 +1017,8 @@ class TransactionManager:
                 return  # the producer is over
             if isinstance(answer, Exception):
                 self._start(partial(self._end, request, is_sent=True), "EndTxn")
-            elif (
-                reaction(ApiKey.END_TXN, answer.error_code).retry
-                or answer.error_code in _FENCING  # perhaps it came too early
+            elif reaction(ApiKey.END_TXN, answer.error_code).retry or (
+                answer.error_code in _FENCING and self._is_perhaps_early(request)
             ):
                 self._start(partial(self._end, request, is_sent=False), "EndTxn")
             else:
@@ -1055,6 +1080,9 @@ class TransactionManager:
         elif machine.request is request:
             self._end_answered(request, answer)
 
+    def _is_perhaps_early(self, request: End) -> bool:
+        return request.protocol is Protocol.TV2 and self._machine.last_end is not None
+
     async def _await_markers(self, request: End) -> bool:
         """Wait until the end of the transaction before is complete.
 
@@ -1065,7 +1093,7 @@ class TransactionManager:
             Whether it was found complete; not so if another producer has the id.
         """
         last = self._machine.last_end
-        if request.protocol is Protocol.TV1 or last is None:
+        if last is None or not self._is_perhaps_early(request):
             return False
         try:
             answer = await self._rpc.repeat(
@@ -1167,10 +1195,11 @@ class TransactionManager:
         if rpc is None:
             rpc = CoordinatorRpc(self._cluster, CoordinatorKind.GROUP, group_id)
             self._groups[group_id] = rpc
-        unanswered = _Unanswered()
+        unanswered = _Unanswered(partial(self._machine.harmed, has_late=True))
         run.commits += 1
         try:
             await self._check_fencing(rpc, offsets)
+            await self._until_written()
             self._check_committable(run)
             await self._until_group_added(run, group_id)
             await self._commit_offsets(rpc, offsets, unanswered)
@@ -1201,6 +1230,24 @@ class TransactionManager:
                 "would let a consumer commit that the group has replaced; transactions "
                 f"with a subscribed consumer need version {_OFFSETS_FENCED} (Kafka 2.5)"
             )
+
+    async def _until_written(self) -> None:
+        # The coordinator adds one thing at a time to a transaction. In TV2 the leaders
+        # and the group's coordinator each ask it themselves, and the one that is turned
+        # away asks again 20 ms later. So offsets wait until records were written, but
+        # not for long: other tasks may go on sending.
+        accumulator = self._accumulator
+        if self._machine.protocol is Protocol.TV1 or accumulator.is_drained:
+            return
+        accumulator.seal()
+        self._wake()
+        until = now() + _WRITTEN_LIMIT
+        timer = asyncio.get_running_loop().call_at(until, self._changed.tell)
+        try:
+            while now() < until and not self._accumulator.is_drained:
+                await self._changed.wait()
+        finally:
+            timer.cancel()
 
     async def _until_group_added(self, run: Run, group_id: str) -> None:
         machine = self._machine
@@ -1415,6 +1462,18 @@ def _code_of_partitions(answer: AddPartitionsToTxnResponse) -> int:
     ]
     telling = (c for c in codes if c != ErrorCode.OPERATION_NOT_ATTEMPTED)
     return next(telling, codes[0] if codes else 0)
+
+
+def _refused_partitions(answer: Response) -> list[TopicPartition]:
+    if not isinstance(answer, AddPartitionsToTxnResponse):
+        return []
+    fine = {ErrorCode.NONE, ErrorCode.OPERATION_NOT_ATTEMPTED}
+    return [
+        TopicPartition(topic.name, result.partition_index)
+        for topic in answer.results_by_topic_v3_and_below
+        for result in topic.results_by_partition
+        if result.partition_error_code not in fine
+    ]
 
 
 def _code_of_commit(answer: TxnOffsetCommitResponse) -> int:

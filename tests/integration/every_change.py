@@ -69,6 +69,7 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "test_embedded_java.py": ("test_console_producer_and_consumer",),
     "test_embedded_transactions.py": ("test_confluent_copies_exactly_once",),
+    "test_exactly_once.py": ("test_each_way_once",),
     "test_group.py": (
         "test_a_partition_moves_without_loss_or_repetition",
         "test_a_pattern_and_a_new_topic",

@@ -860,6 +860,36 @@ async def test_a_second_producer_fences_the_first(level: int) -> None:
 
 
 @BOTH
+@pytest.mark.parametrize("own", [False, True])
+async def test_a_block_that_an_abort_finds_fenced(level: int, own: bool) -> None:
+    """A leader cannot tell it from a time-out; the abort does, and the block raises."""
+    inside: list[KafkaError] = []
+    raised = ValueError if own else Fenced
+    async with world(level) as there, there.producer() as first:
+        with pytest.raises(raised) as caught:  # noqa: PT012
+            async with first.transaction() as tx:
+                await tx.send("t", b"zombie")
+                async with there.producer() as second:
+                    await commit_one(second, b"good")
+                try:
+                    await tx.send("t", b"zombie 2")
+                except TransactionAborted as error:
+                    inside.append(error)
+                    if own:
+                        raise ValueError("mine") from None
+                    raise
+        assert inside
+        if own:  # what is not kafkaio's is raised unchanged
+            assert "Fenced" in caught.value.__notes__[0]
+        else:
+            assert caught.value.__context__ is inside[0]
+        with pytest.raises(Fenced):
+            await first.transaction().begin()
+        await there.settle()
+        assert there.committed() == [b"good"]
+
+
+@BOTH
 async def test_the_fenced_one_never_touches_its_successor(level: int) -> None:
     """Fenced at each step: it asks for no epoch, and the successor commits."""
     for step in ("begin", "send", "commit", "abort", "close"):
@@ -972,3 +1002,35 @@ async def test_request_timeout_of_start() -> None:
         producer = there.producer(max_block_ms=500)
         with pytest.raises(RequestTimeout):
             await producer.start()
+
+
+async def test_offsets_wait_until_records_were_written() -> None:
+    """The coordinator would turn one of the two away for 20 ms (TV2)."""
+    at = {TopicPartition("t", 0): 3}
+    async with world(2) as there, there.producer(linger_ms=10_000) as producer:
+        there.broker.faults.on("Produce", delay(0.01, times=1))
+        tx = producer.transaction()
+        await tx.begin()
+        first = asyncio.create_task(tx.send("t", b"v"))
+        await asyncio.sleep(0)
+        await tx.commit_offsets(GroupMetadata("g"), at)
+        assert first.done()
+        assert there.asked(ApiKey.PRODUCE, ApiKey.TXN_OFFSET_COMMIT) == [
+            "PRODUCE",
+            "TXN_OFFSET_COMMIT",
+        ]
+        await tx.commit()
+
+
+async def test_offsets_do_not_wait_for_a_slow_leader() -> None:
+    at = {TopicPartition("t", 0): 3}
+    async with world(2) as there, there.producer() as producer:
+        there.broker.faults.on("Produce", delay(5.0, times=1))
+        tx = producer.transaction()
+        await tx.begin()
+        first = asyncio.create_task(tx.send("t", b"v"))
+        await asyncio.sleep(0)
+        await tx.commit_offsets(GroupMetadata("g"), at)
+        assert not first.done()
+        await tx.commit()
+        assert first.done()
