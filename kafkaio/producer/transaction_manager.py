@@ -962,7 +962,7 @@ class TransactionManager:
                 self._attempts(what, within),
                 timeout=self._request_timeout,
                 code=code,
-                pace=_Pace(),
+                pace=self._busy() if is_seal else _Pace(),
                 on_sent=unanswered.sent,
                 check=partial(self._check_asked, request),
             )
@@ -972,17 +972,22 @@ class TransactionManager:
             if is_seal:
                 self._perform(machine.fail(failure))
             else:
-                self._not_added(failure, is_lost=unanswered.is_pending)
+                self._not_added(failure, is_lost=unanswered.may_arrive)
             return
         if machine.request is not request:
             return
         if not (found := code_of(answer)):
             self._after_adding(machine.added(now()))
         else:
-            self._add_refused(message, found, answer)
+            self._add_refused(message, found, answer, was_lost=unanswered.was_lost)
 
     def _add_refused(
-        self, message: RequestMessage[ResponseT], found: int, answer: ResponseT
+        self,
+        message: RequestMessage[ResponseT],
+        found: int,
+        answer: ResponseT,
+        *,
+        was_lost: bool,
     ) -> None:
         machine, what = self._machine, message.NAME.removesuffix("Request")
         error = self._error(found, f"{what} was refused")
@@ -996,7 +1001,7 @@ class TransactionManager:
         else:
             # A forgotten producer needs another epoch, as after a lost request.
             is_forgotten = found == ErrorCode.UNKNOWN_PRODUCER_ID
-            self._not_added(error, is_lost=is_forgotten)
+            self._not_added(error, is_lost=is_forgotten or was_lost)
 
     def _not_added(self, error: KafkaError, *, is_lost: bool) -> None:
         self._note_cause(error, "a partition or group was not added")
