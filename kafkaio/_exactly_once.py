@@ -14,13 +14,15 @@ their public methods. One turn of the loop:
    with the offsets of the records.
 
 What was polled before the transaction began may be lost in between. So the handler gets
-only records whose offsets the transaction will commit.
+only records whose offsets the transaction will commit. And if the transaction cannot
+begin, the consumer goes back to what is committed, as after an abort: otherwise the
+next poll would count the records as finished, though no handler has seen them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Final, Protocol, TypeVar
 
 import anyio
@@ -28,22 +30,15 @@ import anyio
 from kafkaio._arguments import count_of, seconds_of, type_name
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.retries import Retry
+from kafkaio._machines.transaction import TransactionOutcome
 from kafkaio._runtime.clock import now, roll
 from kafkaio.consumer.consumer import Consumer, observer_of
-from kafkaio.errors import (
-    ArgumentTypeError,
-    ClosedError,
-    CommitFailed,
-    PartitionLost,
-    RebalanceInProgress,
-    TransactionAborted,
-)
+from kafkaio.consumer.parallel.run import ABORTS, decided
+from kafkaio.errors import ArgumentTypeError, ClosedError, KafkaError
 from kafkaio.types import Record
 
 __all__ = ["exactly_once"]
 
-#: What ends a transaction, and not the loop: the records are handed out again.
-_ABORTS: Final = (TransactionAborted, PartitionLost, CommitFailed, RebalanceInProgress)
 #: The wait after a transaction that was aborted.
 _BACKOFF: Final = Backoff(100, 10_000)
 
@@ -54,6 +49,11 @@ class Ends(Protocol):
     @property
     def is_ending(self) -> bool:
         """Whether to take no more records, and to end soon."""
+        ...
+
+    @property
+    def outcome(self) -> Awaitable[TransactionOutcome]:
+        """How the transaction ended, once that is known."""
         ...
 
 
@@ -116,6 +116,9 @@ async def exactly_once(
     raises anything else, the transaction is aborted, and the exception is raised unless
     ``retry`` allows another attempt; the records are handed out again then.
 
+    A commit that gets no answer within the producer's ``max_block_ms`` is reported as
+    well. The loop waits until its outcome is known, and goes on from there.
+
     Args:
         consumer: a consumer that is running, in a group, with
             ``enable_auto_commit=False``; use ``isolation_level="read_committed"`` if
@@ -132,7 +135,8 @@ async def exactly_once(
     Raises:
         Exception: what the handler raised.
         Fenced: another producer has the ``transactional_id`` now.
-        OutcomeUnknown: it is not known whether a transaction was committed.
+        OutcomeUnknown: it will never be known whether a transaction was committed,
+            because the producer was closed or fenced before its end was answered.
         UsageError: the consumer commits automatically, keeps its offsets outside Kafka,
             or has no group; or the producer has no ``transactional_id``.
         ArgumentTypeError: an argument has the wrong type.
@@ -178,18 +182,44 @@ async def _one_transaction(
     if not records:  # a revocation was requested: the next poll takes part in it
         return
     until = now() + wait
-    async with producer.transaction(consumer) as tx:
-        records = _covered(consumer, records)
-        while len(records) < most and not tx.is_ending and (left := until - now()) > 0:
-            try:
-                more = await consumer.poll(
-                    timeout=left, max_records=most - len(records)
-                )
-            except ClosedError:  # what is in hand is finished first
-                break
-            records += more.records
-        if records:
-            await handler(tx, records)
+    is_begun = False
+    try:
+        transaction = producer.transaction(consumer)
+        async with decided(transaction, observer_of(consumer), "exactly_once") as tx:
+            is_begun = True
+            await _work(consumer, tx, handler, records, most, until)
+    except BaseException:
+        if not is_begun:
+            await _hand_out_again(consumer)
+        raise
+
+
+async def _hand_out_again(consumer: Consumer) -> None:
+    with suppress(KafkaError):  # it is closed, or its reads raise it, too
+        await consumer.join_transaction(_ignore, _ignore).rewind()
+
+
+def _ignore(error: KafkaError | None = None) -> None:
+    del error
+
+
+async def _work(
+    consumer: Consumer,
+    tx: TransactionT,
+    handler: Callable[[TransactionT, list[Record]], Awaitable[object]],
+    records: list[Record],
+    most: int,
+    until: float,
+) -> None:
+    records = _covered(consumer, records)
+    while len(records) < most and not tx.is_ending and (left := until - now()) > 0:
+        try:
+            more = await consumer.poll(timeout=left, max_records=most - len(records))
+        except ClosedError:  # what is in hand is finished first
+            break
+        records += more.records
+    if records:
+        await handler(tx, records)
 
 
 def _covered(consumer: Consumer, records: list[Record]) -> list[Record]:
@@ -206,7 +236,7 @@ def _covered(consumer: Consumer, records: list[Record]) -> list[Record]:
 
 def _delay(error: Exception, attempts: int, retry: Retry | None) -> float | None:
     # How long to wait before the next attempt; None for none.
-    if isinstance(error, _ABORTS):
+    if isinstance(error, ABORTS):
         return _BACKOFF.delay(attempts - 1, roll())
     return None if retry is None else retry.delay(error, attempts, roll())
 

@@ -19,7 +19,7 @@ from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.message import Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
 
-__all__ = ["ApiVersions", "Features", "software_version"]
+__all__ = ["Announced", "ApiVersions", "Features", "software_version"]
 
 # Versions that a broker announces but does not serve to clients: 4.x announces Produce
 # 0-2 only because old versions of librdkafka check for them; AddPartitionsToTxn 4 and 5
@@ -118,6 +118,30 @@ class ApiVersions:
                 f"{request_type.MAX_VERSION}{limit}"
             )
         return high
+
+
+class Announced:
+    """What the brokers of a cluster announced, each of them last."""
+
+    __slots__ = ("_by_node", "_lowest")
+
+    def __init__(self) -> None:
+        self._by_node: dict[int, ApiVersions] = {}
+        self._lowest: dict[int, int] = {}
+
+    def learn(self, node_id: int, versions: ApiVersions) -> None:
+        """Take over what a broker announced on a new connection."""
+        self._by_node[node_id] = versions
+        self._lowest.clear()
+
+    def lowest(self, api_key: int) -> int:
+        """The version of an API that every broker knows; -1 if none announced it."""
+        found = self._lowest.get(api_key)
+        if found is None:
+            known = (one.max_version(api_key) for one in self._by_node.values())
+            found = min((-1 if one is None else one for one in known), default=-1)
+            self._lowest[api_key] = found
+        return found
 
 
 class Features:

@@ -84,8 +84,8 @@ class ProducerIdentity:
         has_gap: whether a sequence of a transactional producer has a gap, so that
             another identity is needed.
         is_first_checked: whether brokers refuse a first number other than 0 under a new
-            epoch, as they do since KIP-890 (TV2). Then a lost first batch cannot be
-            overtaken, and several batches may be under way from the beginning.
+            epoch, as they do in TV2 (KIP-890) since Kafka 4.1. Then a lost first batch
+            cannot be overtaken, and several may be under way from the beginning.
     """
 
     __slots__ = ("_is_transactional", "current", "has_gap", "is_first_checked")

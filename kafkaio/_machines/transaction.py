@@ -24,7 +24,8 @@ request. Invariants:
   exception: a commit that was refused, and so was not written, turns into an abort.
 - InitProducerId with an identity (a *bump*) is never sent while a transaction may be
   open, and never once another producer may have the transactional id: it would abort
-  the transaction of that producer.
+  the transaction of that producer. So a TV1 producer whose epoch a broker has refused
+  is over if it needs another epoch, although its abort was accepted.
 - Where a write of an ended transaction may still arrive, the epoch must change before
   the next one begins. TV2 changes it with each end; TV1 needs a bump, for example when
   a batch expired on the wire, or an EndTxn got no answer.
@@ -156,6 +157,10 @@ _OVER: Final = (_S.FENCED, _S.FAILED)
 _LIVE: Final = tuple(state for state in State if state not in _OVER)
 #: States in which records of the transaction may be sent, or sent again.
 _SENDING: Final = (_S.OPEN, _S.COMMITTING, _S.DOOMED, _S.ABORTING)
+#: States in which partitions and groups may be added.
+_ADDING: Final = frozenset({_S.OPEN, _S.COMMITTING})
+#: States in which EndTxn follows as soon as nothing is under way.
+_ENDING: Final = frozenset({_S.COMMITTING, _S.ABORTING})
 
 _FENCING: Final = frozenset(
     {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}
@@ -257,7 +262,6 @@ class Adopt:
     """Number what comes next under this identity."""
 
     identity: Identity
-    protocol: Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,6 +331,7 @@ class TransactionMachine:
         "_is_start_uncertain",
         "_last_end_at",
         "_quick_probes",
+        "_refusal",
         "_timeout",
         "_verdict",
         "_wanted",
@@ -368,6 +373,8 @@ class TransactionMachine:
         self._groups_added: set[str] = set()
         # Whether a write, or a request, of this transaction may still arrive after it.
         self._has_harm = False
+        # Why a broker has refused the epoch: perhaps another producer has the id.
+        self._refusal: KafkaError | None = None
         # Whether that may be a write, or a commit of offsets.
         self._has_late = False
         # Whether the coordinator may know nothing of it although is_started is set.
@@ -476,7 +483,7 @@ class TransactionMachine:
         self.identity = identity
         self._has_run = False
         self.last_end = None
-        return (Adopt(identity, self.protocol),)
+        return (Adopt(identity),)
 
     def not_initialised(self) -> None:
         """Note that the first `Initialise` was refused; it may be tried again."""
@@ -503,20 +510,16 @@ class TransactionMachine:
         """Begin a transaction; nothing is sent for it yet."""
         self._go(Event.BEGIN)
         self._reset()
-        adopted: Effects = ()
-        if protocol is not self.protocol:
-            assert self.identity is not None
-            adopted = (Adopt(self.identity, protocol),)
         self.protocol = protocol
         self._has_run = True
         if self._adds:
-            return (*adopted, Admit(_NOWHERE))
+            return (Admit(_NOWHERE),)
         self._is_probed = (
             self.last_end is None
             or now - self._last_end_at >= PROBE_WITHIN
             or self._quick_probes >= PROBES_FOR_TRUST
         )
-        return (*adopted, Admit(None if self._is_probed else _NOWHERE))
+        return (Admit(None if self._is_probed else _NOWHERE),)
 
     @property
     def _adds(self) -> bool:
@@ -524,7 +527,7 @@ class TransactionMachine:
 
     @property
     def _may_add(self) -> bool:
-        return self.state in {State.OPEN, State.COMMITTING}
+        return self.state in _ADDING
 
     def want_partitions(
         self, now: float, partitions: Collection[TopicPartition]
@@ -635,7 +638,14 @@ class TransactionMachine:
             started = self._start(self._asked_at)
         return (*started, *self.doom(now, error))
 
-    def doom(self, now: float, error: KafkaError, *, has_harm: bool = False) -> Effects:
+    def doom(
+        self,
+        now: float,
+        error: KafkaError,
+        *,
+        has_harm: bool = False,
+        refusal: KafkaError | None = None,
+    ) -> Effects:
         """Note that the transaction cannot be committed any more.
 
         Args:
@@ -643,12 +653,15 @@ class TransactionMachine:
             error: why; the first one counts.
             has_harm: whether a write of it may arrive after its end, or its sequence
                 numbers have a gap: the next one needs another epoch.
+            refusal: the error of a producer that is over, if a broker has refused the
+                epoch: another producer may have the transactional id.
         """
         before = self.state
         self._go(Event.DOOM)
         if before in _OVER:
             return ()
         self._has_harm |= has_harm
+        self._refusal = self._refusal or refusal
         self._has_late |= has_harm
         if self.cause is None:
             self.cause = error
@@ -693,7 +706,7 @@ class TransactionMachine:
 
         EndTxn is sent once no other request is under way.
         """
-        if self.state not in {State.COMMITTING, State.ABORTING}:
+        if self.state not in _ENDING:
             self._go(Event.DRAINED)
         self._is_drained = True
         return self._next(now)
@@ -716,7 +729,7 @@ class TransactionMachine:
                 group_id = next(iter(self._groups_wanted))
                 del self._groups_wanted[group_id]
                 return self._send(AddOffsets(identity, group_id))
-        if self._is_drained and self.state in {State.COMMITTING, State.ABORTING}:
+        if self._is_drained and self.state in _ENDING:
             return self._end(identity)
         return ()
 
@@ -809,6 +822,8 @@ class TransactionMachine:
             self.cause = error
         self.protocol = Protocol.TV1
         self._has_harm = True
+        # TV2's writes add their partitions; such a broker may have taken none.
+        self._is_start_uncertain = True
         self.request = None
         assert self.identity is not None
         return self._end(self.identity)
@@ -821,6 +836,8 @@ class TransactionMachine:
         )
         is_bumped = self.protocol is Protocol.TV2 and identity is not None
         if self._has_harm and not is_bumped:
+            if self._refusal is not None:
+                return self.fence(self._refusal)
             self._go(Event.ENDED_WITH_HARM)
             return (Ended(outcome), *self._send(Initialise(self.identity)))
         self._go(Event.ENDED)

@@ -409,7 +409,9 @@ class Admin(Closeable):
         A transaction hangs if it is open at the partition's leader for longer than any
         may be, while its coordinator does not have it, or has it without the
         partition. Readers with ``read_committed`` wait at its start for good, until
-        `abort_transaction` ends it. Brokers before 3.6 let that happen. It needs Kafka
+        `abort_transaction` ends it. Brokers before 3.6 let that happen; and Kafka 4.3.1
+        loses the markers of partitions without a leader, of committed transactions as
+        well. It needs Kafka
         3.0, and asks every broker, so that all of them have to answer. It needs the
         right to describe every transactional id: brokers say nothing of the others,
         whose old transactions then look as if nobody had them.
@@ -460,6 +462,12 @@ class Admin(Closeable):
         the client may not describe. It needs the right to alter the cluster, and Kafka
         3.0, or 2.8 with ``force``.
 
+        What hangs may be committed. Kafka 4.3.1 drops the marker of a partition that
+        has no leader, and calls the transaction complete; then the records that hang
+        are committed ones, and an abort loses them. So it is refused, too, if the last
+        transaction of the producer was committed. Once the producer has gone on to
+        another transaction, nobody knows any more: look at the records before.
+
         Args:
             partition: where it is open, as `find_hanging_transactions` returns it.
             start_offset: its first offset.
@@ -468,7 +476,8 @@ class Admin(Closeable):
 
         Raises:
             UsageError: no open transaction begins there, or its coordinator still has
-                it: `fence_producers` aborts such a transaction as a whole.
+                it: `fence_producers` aborts such a transaction as a whole. Or it may be
+                committed.
             UnsupportedVersion: a broker is too old to be asked.
             AuthorizationError: the client may not alter the cluster.
             BrokerError: the leader refused the marker; TRANSACTION_COORDINATOR_FENCED

@@ -8,8 +8,12 @@ ever be written, and readers with ``read_committed`` wait there for good. Broker
 3.6 let that happen when a write arrives after the end of its transaction.
 
 What is aborted here is a partition's part of a transaction, by a marker that no
-coordinator knows of. That is right for one that hangs. For any other the rest would
-still be committed, which is why `Transactions.abort` looks first.
+coordinator knows of. That is right for a late write. For a transaction that does not
+hang the rest would still be committed, which is why `Transactions.abort` looks first.
+
+There is another way to hang, and an abort is wrong for it: the marker was lost. Kafka
+4.3.1 drops the marker of a partition that has no leader, and calls the transaction
+complete. If it was committed, the records that hang there are committed ones.
 """
 
 from __future__ import annotations
@@ -77,6 +81,10 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 _DURATION_FROM, _PATTERN_FROM = (1, "3.8"), (2, "4.1")
 #: The version of WriteTxnMarkers whose rule is: the epoch must not be older.
 _MARKERS_VERSION = 1
+#: The last transaction of the producer was, or is being, committed.
+_COMMITTED = frozenset(
+    {TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT}
+)
 #: Milliseconds that a transaction may be older than the longest time-out: it is aborted
 #: by a task of the coordinator that runs now and then.
 _MARGIN_MS = 300_000
@@ -399,7 +407,20 @@ class Transactions:
                 f"brokers before Kafka 3.0: force=True aborts it all the same ({error})"
             ) from error
         owner = owners.get(producer.producer_id)
-        if owner is None or not _has(owner, partition):
+        if owner is None:
+            return
+        is_its_own = _has(owner, partition)
+        if not is_its_own and _may_have_committed(owner, producer):
+            raise UsageError(
+                f"the transaction in {partition.topic}-{partition.partition} may be "
+                f"committed: its coordinator, broker {owner.coordinator}, has committed"
+                f" the last one of {owner.transactional_id!r} ({owner.state}). Either "
+                "a record was written after the end, or the broker has lost the marker"
+                " of this partition, as Kafka 4.3.1 does while a partition has no "
+                "leader. Then an abort would drop committed records. force=True aborts"
+                " all the same"
+            )
+        if not is_its_own:
             return
         raise UsageError(
             f"the transaction in {partition.topic}-{partition.partition} does not hang:"
@@ -542,6 +563,17 @@ def _producer_state(state: producers_api.ProducerState) -> ProducerState:
 def _has(owner: TransactionDescription | None, tp: TopicPartition) -> bool:
     """Whether a coordinator is going to end a transaction in a partition."""
     return owner is not None and owner.state.is_open and tp in owner.partitions
+
+
+def _may_have_committed(owner: TransactionDescription, producer: ProducerState) -> bool:
+    """Whether what a leader has open may be part of what a coordinator has committed.
+
+    In the newer protocol the end of a transaction raises the epoch by one (KIP-890).
+    """
+    return owner.state in _COMMITTED and owner.producer_epoch in {
+        producer.producer_epoch,
+        producer.producer_epoch + 1,
+    }
 
 
 def _hanging(

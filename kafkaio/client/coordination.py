@@ -21,6 +21,7 @@ import anyio
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.reactions import reaction
+from kafkaio._net.connection import Reply
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio.client.retry import Attempts
@@ -75,6 +76,19 @@ class CoordinatorConnection(Protocol):
         The future has failed already if the request could not be sent.
         """
         ...
+
+    def submit_to(
+        self,
+        reply: Reply,
+        request: Request[Response],
+        *,
+        timeout: float,
+        max_version: int | None = None,
+    ) -> None:
+        """Send a request now, and pass the answer to ``reply`` where it arrives.
+
+        If the request cannot be sent, the error is passed on before the call returns.
+        """
 
 
 class CoordinatorCluster(Protocol):
@@ -196,10 +210,11 @@ class CoordinatorRpc:
         node_id = self._node_id
         if node_id is None:
             return None
-        found = (
-            self._cluster.ready_connection(node_id, each) for each in connection_classes
-        )
-        return next((connection for connection in found if connection), None)
+        for each in connection_classes:
+            found = self._cluster.ready_connection(node_id, each)
+            if found is not None:
+                return found
+        return None
 
     async def call(
         self,

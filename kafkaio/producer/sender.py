@@ -73,6 +73,11 @@ class TransactionPort(Protocol):
         """The lowest and highest version of Produce that the transaction may use."""
         ...
 
+    @property
+    def is_first_checked(self) -> bool:
+        """Whether brokers refuse a first number other than 0 under a new epoch."""
+        ...
+
     def partitions_wanted(self, partitions: Collection[TopicPartition]) -> None:
         """Note that records wait until the transaction has these partitions."""
 
@@ -305,6 +310,7 @@ class Sender:
         return True
 
     def _inform(self, transaction: TransactionPort, identity: ProducerIdentity) -> None:
+        identity.is_first_checked = transaction.is_first_checked
         wanted = self._outbox.partitions_to_add()
         if wanted:
             transaction.partitions_wanted(wanted)

@@ -22,6 +22,7 @@ from kafkaio.errors import (
     RequestTimeout,
     UsageError,
 )
+from kafkaio.producer.bulk import TableArguments, TableDelivery
 from kafkaio.producer.delivery import Delivery
 from kafkaio.producer.intake import TURN_BYTES, Intake
 from kafkaio.producer.ports import GroupOffsets, TransactionalConsumer
@@ -120,7 +121,11 @@ class Transaction:
             raise UsageError("a transaction begins once: make another one")
         self._is_begun = True
         run = self._run
-        await self._manager.begin(run)
+        try:
+            await self._manager.begin(run)
+        except BaseException:
+            self._manager.not_begun(run)
+            raise
         try:
             if self._consumer is not None:
                 run.consumer = self._consumer.join_transaction(
@@ -222,9 +227,10 @@ class Transaction:
     def outcome(self) -> Awaitable[TransactionOutcome]:
         """How the transaction ended, once that is known: ``await tx.outcome``.
 
-        Awaiting it raises OutcomeUnknown if it will never be known, because the
+        A transaction whose `begin` failed is ABORTED: nothing of it was written.
+        Awaiting raises OutcomeUnknown if the outcome will never be known, because the
         producer was closed or fenced while the end was not acknowledged; and
-        UsageError if the transaction was not begun.
+        UsageError if `begin` was never called.
         """
         return _OutcomeOf(self._manager, self._run, self._is_begun)
 
@@ -373,7 +379,7 @@ class Transaction:
 
     async def send_table(  # noqa: PLR0913 - the columns, by name
         self,
-        topic: str,
+        topic: str | None,
         table: pa.Table | pa.RecordBatch,
         *,
         key: str | None = None,
@@ -381,6 +387,8 @@ class Transaction:
         headers: str | None = None,
         timestamp: str | None = None,
         partition: int | None = None,
+        topic_column: str | None = None,
+        partition_column: str | None = None,
     ) -> pa.Table:
         """Write the rows of an Arrow table in the transaction, and wait.
 
@@ -392,10 +400,55 @@ class Transaction:
             UsageError: the transaction is not open.
             KafkaError: what `Producer.send_table` raises.
         """
-        columns = {"key": key, "value": value, "headers": headers}
-        return await self._intake.send_table(
-            topic, table, partition, timestamp, columns
+        arguments = TableArguments(
+            topic,
+            partition,
+            key,
+            value,
+            headers,
+            timestamp,
+            topic_column,
+            partition_column,
         )
+        return await self._intake.send_table(table, arguments)
+
+    async def enqueue_table(  # noqa: PLR0913 - the columns, by name
+        self,
+        topic: str | None,
+        table: pa.Table | pa.RecordBatch,
+        *,
+        key: str | None = None,
+        value: str | None = "value",
+        headers: str | None = None,
+        timestamp: str | None = None,
+        partition: int | None = None,
+        topic_column: str | None = None,
+        partition_column: str | None = None,
+    ) -> TableDelivery:
+        """Take the rows of an Arrow table into the transaction.
+
+        Waits for buffer memory only; the commit waits for the acknowledgement of the
+        rows. The arguments, and the rest, are as in `Producer.enqueue_table`.
+
+        Returns:
+            A handle to await the acknowledgement of all rows with; nobody has to.
+
+        Raises:
+            TransactionAborted: the transaction cannot be committed any more.
+            UsageError: the transaction is not open.
+            KafkaError: what `Producer.enqueue_table` raises.
+        """
+        arguments = TableArguments(
+            topic,
+            partition,
+            key,
+            value,
+            headers,
+            timestamp,
+            topic_column,
+            partition_column,
+        )
+        return await self._intake.enqueue_table(table, arguments)
 
     # ---- offsets ---------------------------------------------------------------------
 

@@ -51,13 +51,12 @@ from kafkaio._machines.transaction import (
     TransactionMachine,
     TransactionOutcome,
 )
-from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.supervisor import Child
 from kafkaio.client.cluster import Cluster
-from kafkaio.client.coordination import CoordinatorRpc
+from kafkaio.client.coordination import CoordinatorConnection, CoordinatorRpc
 from kafkaio.client.retry import Attempts
 from kafkaio.config import ProducerConfig
 from kafkaio.errors import (
@@ -116,10 +115,15 @@ _OFFSETS_FENCED: Final = 3
 _INIT_BUMP: Final = 3
 #: Produce means TV2 from version 12 on.
 _PRODUCE_VERSIONS: Final = {Protocol.TV1: (0, 11), Protocol.TV2: (12, 2**15 - 1)}
+#: Leaders that know this version of Produce (Kafka 4.1) want a sequence to begin at 0
+#: under a new epoch of TV2. Those of 4.0 take any number if they have no state of it.
+_PRODUCE_CHECKED: Final = 13
 #: Seconds between two looks whether the markers of a transaction are written.
 _MARKER_PACE: Final = 0.001
 #: Seconds between two attempts while another transaction of the id is being ended.
 _BUSY_PACE: Final = 0.02
+#: The same when that takes long.
+_BUSY_SLOW: Final = 1.0
 #: Seconds after which a probe gives up: the leader of a partition waits as long.
 _PROBE_LIMIT: Final = 0.1
 #: Seconds that leaving a transaction by a cancellation waits for its abort.
@@ -138,6 +142,10 @@ _STALE: Final = frozenset(
 _WRITTEN_LIMIT: Final = 0.1
 #: Why a run is aborted whose offsets were refused, or whose commit was cut short.
 _NOT_COMMITTED: Final = "offsets were not committed"
+#: States in which the producer is over.
+_OVER: Final = frozenset({State.FENCED, State.FAILED})
+#: States in which EndTxn follows as soon as nothing is under way.
+_ENDING: Final = frozenset({State.COMMITTING, State.ABORTING})
 #: States in which an abort can be asked for.
 _ABORTABLE: Final = frozenset({State.OPEN, State.COMMITTING, State.DOOMED})
 #: States in which the transaction may still turn out not to be committed.
@@ -162,23 +170,26 @@ class Run:
         on_closed: called when it takes no more in.
         ended: told when the outcome is known, and the consumer was moved.
         is_late: whether EndTxn has no answer after ``max_block_ms``.
+        late_at: when that is to be noted; infinity before EndTxn is sent.
     """
 
     __slots__ = (
         "cause",
+        "commit_order",
         "commits",
         "consumer",
         "ended",
+        "is_commit_lost",
         "is_done",
         "is_ending",
         "is_late",
         "is_open",
         "is_revoked",
+        "late_at",
         "offsets",
         "on_closed",
         "outcome",
         "reason",
-        "timers",
     )
 
     def __init__(self, on_closed: Callable[[], None]) -> None:
@@ -191,13 +202,15 @@ class Run:
         self.on_closed: Callable[[], None] = on_closed
         self.ended: Broadcast = Broadcast()
         self.is_late: bool = False
+        self.late_at: float = inf
         # Whether its end was asked for, and whether it is complete.
         self.is_ending: bool = False
         self.is_done: bool = False
         # Commits of offsets under way, and those that were accepted.
         self.commits: int = 0
+        self.commit_order: asyncio.Lock = asyncio.Lock()
+        self.is_commit_lost: bool = False
         self.offsets: list[GroupOffsets] = []
-        self.timers: list[asyncio.TimerHandle] = []
 
 
 class TransactionManager:
@@ -245,6 +258,8 @@ class TransactionManager:
         self._waiters: deque[asyncio.Future[None]] = deque()
         # Told whenever the state has changed, or a group was added.
         self._changed = Broadcast()
+        # Fires no later than needed; to fire early is harmless. It serves many runs.
+        self._timer: asyncio.TimerHandle | None = None
         # When the first write of the run was sent, until it is answered.
         self._first_sent_at: float | None = None
         self._is_closing = False
@@ -301,8 +316,9 @@ class TransactionManager:
     def end(self, error: KafkaError) -> None:
         """Note that the producer is over; runs that have not ended end with that."""
         machine = self._machine
-        if machine.state not in {State.FENCED, State.FAILED}:
+        if machine.state not in _OVER:
             self._perform(machine.fail(error))
+        self._stop_timer()
         if self._run is not None and self._run.outcome is not None:
             # A rewind may be cut short before its first step, with the cluster.
             self._done(self._run)
@@ -331,6 +347,12 @@ class TransactionManager:
         run.is_open = True
         self._accumulator.gate.remove_barrier(Barrier.NO_TRANSACTION)
         self._perform(self._machine.begin(now(), protocol))
+
+    def not_begun(self, run: Run) -> None:
+        """Note that the begin of a run has failed: nothing of it was written."""
+        run.outcome = TransactionOutcome.ABORTED
+        run.is_done = True
+        run.ended.tell()
 
     async def _turn(self, run: Run) -> None:
         if self._run is not None:
@@ -368,11 +390,12 @@ class TransactionManager:
 
     async def _until_ready(self) -> None:
         machine = self._machine
-        deadline = now() + self._max_block
         if self._is_closing:  # since the turn was given to it
             raise ClosedError("the producer was closed")
+        deadline = inf
         while machine.state is not State.READY:
             self._check_over()
+            deadline = min(deadline, now() + self._max_block)
             with anyio.move_on_after(deadline - now()) as waiting:
                 await self._changed.wait()
             if waiting.cancelled_caught:
@@ -552,7 +575,7 @@ class TransactionManager:
         )
 
     def _check_over(self) -> None:
-        if self._machine.state in {State.FENCED, State.FAILED}:
+        if self._machine.state in _OVER:
             raise self._why_over()
 
     def _why_over(self) -> KafkaError:
@@ -569,6 +592,17 @@ class TransactionManager:
     def produce_versions(self) -> tuple[int, int]:
         """The lowest and the highest version of Produce that means the protocol."""
         return _PRODUCE_VERSIONS[self._machine.protocol]
+
+    @property
+    def is_first_checked(self) -> bool:
+        """Whether every leader wants the sequence of the transaction to begin at 0.
+
+        A batch is sent on an open connection, so the version of its leader is known.
+        """
+        return (
+            self._machine.protocol is Protocol.TV2
+            and self._cluster.lowest_version(ApiKey.PRODUCE) >= _PRODUCE_CHECKED
+        )
 
     def partitions_wanted(self, partitions: Collection[TopicPartition]) -> None:
         """Note that batches wait for partitions that are not admitted."""
@@ -607,7 +641,12 @@ class TransactionManager:
 
     def _doom(self, error: KafkaError, reason: str, *, has_harm: bool) -> None:
         self._note_cause(error, reason)
-        self._perform(self._machine.doom(now(), error, has_harm=has_harm))
+        refusal = None
+        if _is_in_doubt(error):
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
+            refusal = self._error(code, "a broker has refused the epoch")
+        machine = self._machine
+        self._perform(machine.doom(now(), error, has_harm=has_harm, refusal=refusal))
         self._abort_if_ending()
 
     def _note_cause(self, error: KafkaError, reason: str) -> None:
@@ -626,7 +665,7 @@ class TransactionManager:
         run, machine = self._run, self._machine
         if (
             run is not None
-            and machine.state in {State.COMMITTING, State.ABORTING}
+            and machine.state in _ENDING
             and not run.commits
             and self._accumulator.is_drained
         ):
@@ -644,44 +683,57 @@ class TransactionManager:
             match effect:
                 case Send(request=request):
                     self._send(request)
-                case Adopt(identity=identity, protocol=protocol):
-                    self._identity.is_first_checked = protocol is Protocol.TV2
+                case Adopt(identity=identity):
                     self._identity.obtained(identity)
                 case Admit(partitions=partitions):
                     accumulator.gate.admitted = partitions
                 case Started(deadline=deadline):
                     accumulator.expire_at(deadline)
-                    self._call_at(deadline, self._time_out)
+                    self._look_at(deadline)
                 case DropUnsent():
                     self._drop_unsent()
                 case Ended(outcome=outcome):
                     self._ended(outcome)
         self._changed.tell()
 
-    def _call_at(self, when: float, step: Callable[[Run], None]) -> None:
-        run = self._run
-        if run is not None:
+    def _look_at(self, when: float) -> None:
+        timer = self._timer
+        if timer is None or when < timer.when():
+            if timer is not None:
+                timer.cancel()
             loop = asyncio.get_running_loop()
-            run.timers.append(loop.call_at(when, step, run))
+            self._timer = loop.call_at(when, self._time_passed)
 
-    def _time_out(self, run: Run) -> None:
-        if run is self._run and self._machine.expired(now()):
+    def _time_passed(self) -> None:
+        self._timer = None
+        run, machine = self._run, self._machine
+        if run is None or run.outcome is not None:
+            return
+        at = now()
+        if machine.expired(at):
             error = KafkaTimeout(
                 f"the transaction was open for longer than transaction_timeout_ms="
                 f"{self._config.transaction_timeout_ms}"
             )
             self._doom(error, "timed out", has_harm=False)
+        if at >= run.late_at:
+            run.late_at, run.is_late = inf, True
+            for waiter in self._waiters:
+                self._bound(waiter)
+            run.ended.tell()
+        ahead = min(when for when in (machine.deadline, run.late_at, inf) if when > at)
+        if ahead < inf:
+            self._look_at(ahead)
 
-    def _end_late(self, run: Run) -> None:
-        run.is_late = True
-        for waiter in self._waiters:
-            self._bound(waiter)
-        run.ended.tell()
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _drop_unsent(self) -> None:
         run = self._run
         error: KafkaError
-        if self._machine.state in {State.FENCED, State.FAILED}:
+        if self._machine.state in _OVER:
             error = self._why_over()
         elif run is not None:
             error = self._aborted(run)
@@ -713,9 +765,6 @@ class TransactionManager:
         assert run is not None
         if run.is_open:
             self._close_run(run)
-        for timer in run.timers:
-            timer.cancel()
-        run.timers.clear()
         self._accumulator.expire_at(inf)
         run.outcome = outcome
         if run.cause is None and outcome is not TransactionOutcome.COMMITTED:
@@ -781,6 +830,11 @@ class TransactionManager:
         with suppress(ClosedError):
             self._cluster.start_soon(step, f"transaction: {name}")
 
+    def _busy(self) -> _Busy:
+        # As long as the coordinator may take, and then as long as the user waits.
+        limit = self._config.transaction_timeout_ms / 1000 + self._max_block
+        return _Busy(self._rpc.name, limit, lambda: self._rpc.node_id)
+
     def _attempts(self, what: str, within: float | None) -> Attempts:
         what = f"{what} of transactional id {self.transactional_id!r}"
         return Attempts(what, self._cluster.retry_policy, within)
@@ -812,7 +866,7 @@ class TransactionManager:
                 timeout=self._request_timeout,
                 code=lambda answer: answer.error_code,
                 min_version=0 if identity is None else _INIT_BUMP,
-                pace=_busy,
+                pace=self._busy(),
             )
         except UnsupportedVersion:
             if identity is None:
@@ -959,8 +1013,11 @@ class TransactionManager:
         if self._machine.state is State.SEALING:
             self._start(partial(self._end, request, is_sent=False), "EndTxn")
             return
-        self._call_at(now() + self._max_block, self._end_late)
-        connection = self._ready()
+        run, at = self._run, now()
+        assert run is not None
+        run.late_at = at + self._max_block
+        self._look_at(run.late_at)
+        connection = self._rpc.ready(ConnectionClass.SHARED)
         if connection is None or not self._can_end(connection, request):
             self._start(partial(self._end, request, is_sent=False), "EndTxn")
             return
@@ -984,17 +1041,11 @@ class TransactionManager:
             max_version=self._end_version(request),
         )
 
-    def _ready(self) -> Connection | None:
-        node_id = self._rpc.node_id
-        if node_id is None:
-            return None
-        return self._cluster.ready_connection(node_id, ConnectionClass.SHARED)
-
     @staticmethod
     def _end_version(request: End) -> int | None:
         return None if request.protocol is Protocol.TV2 else _END_TV2 - 1
 
-    def _can_end(self, connection: Connection, request: End) -> bool:
+    def _can_end(self, connection: CoordinatorConnection, request: End) -> bool:
         if request.protocol is Protocol.TV1:
             return True
         versions = connection.versions
@@ -1018,7 +1069,7 @@ class TransactionManager:
                 code=code,
                 max_version=self._end_version(request),
                 min_version=_END_TV2 if is_tv2 else 0,
-                pace=_busy,
+                pace=self._busy(),
                 on_sent=unanswered.sent,
                 check=partial(self._check_asked, request),
             )
@@ -1061,7 +1112,7 @@ class TransactionManager:
                 timeout=self._request_timeout,
                 code=lambda answer: answer.error_code,
                 min_version=_END_TV2,
-                pace=_busy,
+                pace=self._busy(),
                 check=partial(self._check_asked, request),
             )
         except KafkaError:
@@ -1092,7 +1143,7 @@ class TransactionManager:
 
     def _probe(self, request: Probe, until: float) -> None:
         # Whatever it leads to, the transaction goes on: a probe can only save time.
-        connection = self._ready()
+        connection = self._rpc.ready(ConnectionClass.SHARED)
         if connection is None or now() >= until:
             self._probed(request, is_at_once=False)
             return
@@ -1157,23 +1208,29 @@ class TransactionManager:
         unanswered = _Unanswered(partial(self._machine.harmed, has_late=True))
         run.commits += 1
         try:
-            await self._check_fencing(rpc, offsets)
-            await self._until_written()
-            self._check_committable(run)
-            await self._until_group_added(run, group_id)
-            await self._commit_offsets(rpc, offsets, unanswered)
+            # In the order of the calls: in a transaction the last one counts.
+            async with run.commit_order:
+                await self._check_fencing(rpc, offsets)
+                await self._until_written()
+                self._check_committable(run)
+                await self._until_group_added(run, group_id)
+                _check_order(run, rpc.name)
+                await self._commit_offsets(rpc, offsets, unanswered)
         except UnsupportedVersion:
             raise
         except KafkaError as error:
-            self.doom(run, error, _NOT_COMMITTED, has_harm=unanswered.is_pending)
+            self.doom(run, error, _NOT_COMMITTED, has_harm=unanswered.may_arrive)
             raise
         except BaseException:
-            if unanswered.is_pending:
+            if unanswered.may_arrive:
                 cancelled = KafkaTimeout("the commit of offsets was cancelled")
                 self.doom(run, cancelled, _NOT_COMMITTED, has_harm=True)
             raise
         finally:
             run.commits -= 1
+            if unanswered.was_lost:
+                run.is_commit_lost = True
+                self._machine.harmed()
             self._look()
         run.offsets.append(offsets)
 
@@ -1325,26 +1382,87 @@ class _InFlight:
             self._crash(failure)
 
 
+def _check_order(run: Run, name: str) -> None:
+    if run.is_commit_lost:
+        raise KafkaTimeout(
+            f"{name}: a commit of offsets in this transaction got no answer, and may "
+            "still arrive after another one"
+        )
+
+
 class _Unanswered:
     """Whether a request was sent that may take effect although no answer came.
 
     Args:
         on_lost: called when it is sent again, and the attempt before was not answered.
+
+    Attributes:
+        is_pending: whether the last attempt has no answer.
+        was_lost: whether an attempt before it got none; the answer to a later one says
+            nothing of it.
     """
 
-    __slots__ = ("_on_lost", "is_pending")
+    __slots__ = ("_on_lost", "is_pending", "was_lost")
 
     def __init__(self, on_lost: Callable[[], None] | None = None) -> None:
         self._on_lost = on_lost
         self.is_pending = False
+        self.was_lost = False
+
+    @property
+    def may_arrive(self) -> bool:
+        return self.is_pending or self.was_lost
 
     def sent(self) -> None:
-        if self.is_pending and self._on_lost is not None:
-            self._on_lost()
+        if self.is_pending:
+            self.was_lost = True
+            if self._on_lost is not None:
+                self._on_lost()
         self.is_pending = True
 
     def answered(self) -> None:
         self.is_pending = False
+
+
+class _Busy:
+    """Waits while another transaction of the id is being ended; not for ever.
+
+    A coordinator that never comes to an end with it (KAFKA-19999) says so for ever.
+
+    Args:
+        name: the transactional id, for messages.
+        limit: seconds after which it is given up.
+        node_id: returns the coordinator.
+    """
+
+    __slots__ = ("_limit", "_name", "_node_id", "_since")
+
+    def __init__(
+        self, name: str, limit: float, node_id: Callable[[], int | None]
+    ) -> None:
+        self._name = name
+        self._limit = limit
+        self._node_id = node_id
+        self._since: float | None = None
+
+    def __call__(self, code: int) -> float | None:
+        if code != ErrorCode.CONCURRENT_TRANSACTIONS:
+            self._since = None
+            return None
+        at = now()
+        if self._since is None:
+            self._since = at
+        waited = at - self._since
+        if waited >= self._limit:
+            error = KafkaError(
+                f"{self._name}: its coordinator, broker {self._node_id()}, has been "
+                f"busy with a transaction of it for {waited:.0f} s and does not come to"
+                " an end; this producer is over. A partition without a leader can be "
+                "the reason, or transaction.version=0 under a producer of level 2"
+            )
+            error.__cause__ = broker_error(code, self._name)
+            raise error
+        return max(_BUSY_PACE, min(waited / 10, _BUSY_SLOW))
 
 
 class _Pace:
@@ -1364,10 +1482,6 @@ class _Pace:
 
 def _what(request: End) -> str:
     return f"EndTxn ({'commit' if request.is_commit else 'abort'})"
-
-
-def _busy(code: int) -> float | None:
-    return _BUSY_PACE if code == ErrorCode.CONCURRENT_TRANSACTIONS else None
 
 
 def _code_of_offsets(answer: AddOffsetsToTxnResponse) -> int:

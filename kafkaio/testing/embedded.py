@@ -53,6 +53,8 @@ _FLUSHES: Final = 30
 #: first here in which leaders verify transactions (KIP-890; in Kafka it is 3.6).
 _FIRST_WITH_FEATURES: Final = "4.0"
 _FIRST_THAT_VERIFIES: Final = "3.9"
+#: From this release on, leaders want the first sequence of a new epoch to be 0 in TV2.
+_FIRST_THAT_CHECKS: Final = "4.1"
 #: Releases whose new clusters have eligible leader replicas (KIP-966).
 _WITH_ELIGIBLE_REPLICAS: Final = frozenset({"4.3"})
 
@@ -187,6 +189,7 @@ class Broker:
     def _set_features(self, levels: Mapping[str, int]) -> None:
         """Set the levels of a new cluster of the release."""
         self._cluster.release_verifies = self.release >= _FIRST_THAT_VERIFIES
+        self._cluster.checks_first_sequence = self.release >= _FIRST_THAT_CHECKS
         if self.release >= _FIRST_WITH_FEATURES:
             levels = {"transaction.version": 2} | dict(levels)
         elif levels:

@@ -106,6 +106,13 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_java_and_we_write_and_read_the_same_bytes",
         "test_the_golden_bytes_are_still_those_of_java",
     ),
+    "test_ranges.py": (
+        "test_a_compacted_topic",
+        "test_aborted_transactions_as_librdkafka_sees_them",
+        "test_random_ranges_are_what_a_consumer_reads",
+        "test_the_next_answer_comes_while_the_event_loop_is_stopped",
+        "test_what_clients_look_up",
+    ),
     "test_records_java.py": (
         "test_java_finds_the_records_that_went_in",
         "test_java_reads_what_we_write",
@@ -115,6 +122,10 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
     "test_rewind.py": (
         "test_three_members_go_on_from_the_new_offsets",
         "test_where_the_brokers_divide_each_moves_its_own",
+    ),
+    "test_tables.py": (
+        "test_keys_go_where_javas_producer_sends_them",
+        "test_librdkafka_reads_what_was_enqueued",
     ),
     "test_tls.py": ("test_tls",),
     "test_transaction_tables.py": ("test_a_row_with_every_change",),

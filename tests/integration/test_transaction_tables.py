@@ -103,14 +103,9 @@ EMBEDDED: Final = ALL
 #: Rows that it answers otherwise than the Kafka it stands for, and the reason.
 DIFFERS: Final[Mapping[str, str]] = {
     "4.3-tv0-the-new-protocol-at-any-level": "it takes it at level 0, too",
-    "4.0-sequences-begin-above-0-new": "it wants 0, as 4.3 does",
     "4.0-txnoffsetcommit-consumer-epoch-before": "it takes that epoch, as 4.3 does",
     "4.0-epochs-end-new": "it compares the epoch first, as 4.3 does",
 }
-WAITING_DIFFERS: Final = pytest.mark.xfail(
-    is_embedded(),
-    reason="it looks at verdict and epoch before it says that markers wait",
-)
 
 #: The embedded broker is told here what is set for real ones (``properties.FAST``).
 _QUICK: Final = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 200}
@@ -1691,7 +1686,6 @@ async def waiting(
 @pytest.mark.kafka_versions("2.8", "3.9", "4.0", "4.3")
 @pytest.mark.parametrize("versions", [OLD], ids=["old"])
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
-@WAITING_DIFFERS
 async def test_markers_that_wait_in_the_old_protocol(
     waiting: Waiting, commit: bool, kafka_version: str
 ) -> None:
@@ -1712,7 +1706,6 @@ async def test_markers_that_wait_in_the_old_protocol(
 @pytest.mark.kafka_versions("4.0", "4.3")
 @pytest.mark.parametrize("versions", [NEW], ids=["new"])
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
-@WAITING_DIFFERS
 async def test_markers_that_wait_in_the_new_protocol(
     waiting: Waiting, commit: bool
 ) -> None:

@@ -16,6 +16,7 @@ from kafkaio.admin import Admin
 from kafkaio.errors import Fenced, TransactionAborted
 from kafkaio.producer.transaction import Transaction, TransactionOutcome
 from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory, topic_factory
 from kafkaio.types import TopicPartition
@@ -218,6 +219,24 @@ async def test_the_second_producer_of_an_id_fences_the_first(
             assert await tx.outcome is TransactionOutcome.ABORTED
             await committed_by(second, topic, b"third")
     await assert_committed(servers, topic, [b"first", b"second", b"third"])
+
+
+@pytest.mark.kafka_versions("4.0", "4.3")
+async def test_a_first_batch_that_is_refused_is_not_overtaken(
+    transactional: Kafka, tx_topic: TopicFactory
+) -> None:
+    """A leader of 4.0 takes the second batch then, and the first one never after."""
+    servers, topic = transactional.bootstrap_servers, tx_topic()
+    values = [b"%d" % number * 150 for number in range(5)]
+    async with (
+        Interceptor(servers) as wire,
+        producer_on(wire.servers, batch_size=200) as producer,
+    ):
+        code = ErrorCode.CONCURRENT_TRANSACTIONS
+        wire.add(Rule(ApiKey.PRODUCE, "refuse", code=code))
+        tx = await committed_by(producer, topic, *values)
+        assert await tx.outcome is TransactionOutcome.COMMITTED
+    await assert_committed(servers, topic, values)
 
 
 async def test_aborted_by_the_coordinators_time_out(

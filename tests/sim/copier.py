@@ -16,6 +16,8 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import Any, Final, Protocol
 
@@ -28,6 +30,7 @@ from kafkaio._runtime.broadcast import Broadcast
 from kafkaio.config import ConsumerConfig, ProducerConfig
 from kafkaio.consumer import Consumer
 from kafkaio.errors import (
+    BrokerError,
     ClosedError,
     Fenced,
     KafkaError,
@@ -39,6 +42,7 @@ from kafkaio.errors import (
 )
 from kafkaio.producer import Producer
 from kafkaio.producer.transaction import Transaction
+from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.types import Record, TopicPartition
 from tests.sim.checker import Session
 from tests.sim.copy_laws import Copied, CopyChecker, Life, value_of
@@ -101,7 +105,7 @@ class CopyEnvironment(Protocol):
         """Bring the epoch of an id near the last one, if that is possible now."""
 
     def is_open(self, client: str) -> bool:
-        """Whether the transaction of a client has begun, and EndTxn has no answer."""
+        """Whether the coordinator has a transaction of a client open."""
 
     def may_be_fenced(self, client: str) -> bool:
         """Whether a client may be fenced without another one of its id."""
@@ -206,7 +210,12 @@ class _Process:
 
     def _raised(self, error: KafkaError) -> None:
         self._environment.say(f"{self.life.name} raised {error!r}"[:300])
-        if isinstance(error, Fenced):
+        is_unmapped = (
+            isinstance(error, BrokerError)
+            and error.code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        )
+        # A successor that begins with the first epoch of another producer id.
+        if isinstance(error, Fenced) or is_unmapped:
             is_known = self.life.is_fenced_out or self._environment.may_be_fenced(
                 self.life.name
             )
@@ -256,8 +265,14 @@ class _Process:
         is_closing = (
             self.scope.cancel_called or self.leaving.is_set() or self.life.is_closing
         )
-        is_open = not is_closing and self._environment.is_open(self.life.name)
+        is_open = not is_closing and (
+            self._is_working() or self._environment.is_open(self.life.name)
+        )
         self._checker.revoked(self.life, mine, is_open=is_open)
+
+    def _is_working(self) -> bool:
+        # Also before anything of it was sent.
+        return self._tx is not None and self._tx._run.outcome is None
 
     def _lost(self, partitions: Collection[TopicPartition]) -> None:
         self._environment.say(f"{self.life.name} lost {numbers(partitions)}")
@@ -331,12 +346,21 @@ class _Process:
         for _ in range(self._rng.randint(1, 3)):
             found = await consumer.poll(timeout=4.0, max_records=20)
             await self._send_all(tx, found.records)
-            if tx.is_ending:
+            # Some programs do not ask whether to end soon.
+            if tx.is_ending and self._rng.random() > _SOMETIMES:
                 break
             if found.records and self._rng.random() < _SOMETIMES:
                 await tx.commit_offsets(consumer)
+            if found.records and self._rng.random() < _SOMETIMES:
+                self._environment.in_background(partial(_commit, tx, consumer))
         if self._rng.random() < _REGRETS:
             raise _RegretError
+
+
+async def _commit(tx: Transaction, consumer: Consumer) -> None:
+    """Commit offsets in another task than the one that ends the transaction."""
+    with suppress(KafkaError):
+        await tx.commit_offsets(consumer)
 
 
 class Copier:

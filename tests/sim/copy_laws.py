@@ -102,6 +102,7 @@ class CopyChecker:
             knows.
         inputs: returns the keys in the log of each partition of the input.
         replays: read the partitions of the output.
+        may_be_fenced: whether a life may be fenced without another life of its id.
     """
 
     def __init__(
@@ -112,6 +113,7 @@ class CopyChecker:
         markers_missing: Callable[[], bool],
         inputs: Callable[[], Sequence[Sequence[bytes]]],
         replays: Sequence[Replay],
+        may_be_fenced: Callable[[str], bool],
     ) -> None:
         self._clock = clock
         self.break_law = violated
@@ -119,6 +121,7 @@ class CopyChecker:
         self._markers_missing = markers_missing
         self._inputs = inputs
         self._replays = replays
+        self._may_be_fenced = may_be_fenced
         self._seen = [0] * len(replays)
         self._decided = [0] * len(replays)
         # Of each committed place: the transaction; of each key: the last place.
@@ -167,7 +170,9 @@ class CopyChecker:
             entry.outcome = await outcome
         except OutcomeUnknown:
             entry.is_unknown = True
-            if not entry.life.is_closing and not entry.life.is_fenced_out:
+            life = entry.life
+            is_over = life.is_closing or life.is_fenced_out
+            if not is_over and not self._may_be_fenced(life.name):
                 self.break_law("outcome not known", f"{_name(entry)}")
 
     def initialised(self, life: Life) -> None:

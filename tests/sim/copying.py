@@ -64,6 +64,7 @@ class CopyPlay:
             self._markers_missing,
             self._inputs,
             [Replay(partial(self._copy, number)) for number in self._copies],
+            self.may_be_fenced,
         )
         self._requests = Requests(stage.now, stage.break_law)
         self._members: list[Copier] = []
@@ -143,8 +144,14 @@ class CopyPlay:
             self.say(f"{transactional_id} is at epoch {_LAST_EPOCHS}")
 
     def is_open(self, client: str) -> bool:
-        """Whether the transaction of a client has begun, and EndTxn has no answer."""
-        return self._requests.is_open(client)
+        """Whether the coordinator has a transaction of a client open."""
+        transactional_id, identity = self._requests.identity_of(client)
+        found = self._control.transaction(transactional_id)
+        return (
+            found is not None
+            and found.state == "Ongoing"
+            and (found.producer_id, found.epoch) == identity
+        )
 
     def may_be_fenced(self, client: str) -> bool:
         """Whether a client may be fenced without another one of its id.

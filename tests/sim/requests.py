@@ -1,6 +1,9 @@
 """The laws of requests: what a transactional producer may send, and when.
 
-- EndTxn never leaves while a batch of its transaction is on the wire.
+- EndTxn never leaves while a batch of its transaction is on the wire, and never commits
+  while a commit of offsets is.
+- A transaction is not committed after the coordinator has refused to add to it.
+- Offsets are committed by a member of the group, so that the coordinator can check it.
 - There is one verdict for a transaction, but for the abort after a refused commit.
 - In the older protocol, no batch leaves before its partition was added; and after an
   EndTxn without an answer the epoch changes before the next transaction.
@@ -75,6 +78,8 @@ class _Client:
     """What is known of one producer."""
 
     transactional_id: str = ""
+    # Of the last request that belongs to a transaction.
+    identity: Identity = (-1, -1)
     is_open: bool = False
     is_fenced: bool = False
     has_spoken_old: bool = False
@@ -83,6 +88,12 @@ class _Client:
     refused: set[Identity] = field(default_factory=set)
     ended: set[Identity] = field(default_factory=set)
     produced: dict[tuple[int, int], tuple[Wire, Identity]] = field(default_factory=dict)
+    # Commits of offsets on the wire.
+    offsets: dict[tuple[int, int], tuple[Wire, Identity]] = field(default_factory=dict)
+    # Whether something was added; whether something was refused after that. (If all is
+    # refused, the transaction ends without a request.)
+    has_added: bool = False
+    is_refused: bool = False
     # Of the older protocol: the partitions in the transaction, EndTxn without an
     # answer, and the identities under which no other transaction may begin.
     added: set[tuple[str, int]] = field(default_factory=set)
@@ -92,6 +103,11 @@ class _Client:
     initialising: set[tuple[int, int]] = field(default_factory=set)
     # By API: since when every answer says that another transaction is being ended.
     busy_since: dict[str, float] = field(default_factory=dict)
+
+    def ends_now(self) -> None:
+        """Note that its transaction has ended."""
+        self.is_open = self.has_added = self.is_refused = False
+        self.added.clear()
 
 
 class Requests:
@@ -112,10 +128,10 @@ class Requests:
         self._asked: dict[tuple[int, int], tuple[Request[Response], int]] = {}
         self._wires: dict[int, Wire] = {}
 
-    def is_open(self, client: str) -> bool:
-        """Whether the transaction of a client has begun, and EndTxn has no answer."""
-        found = self._clients.get(client)
-        return found is not None and found.is_open and not found.is_fenced
+    def identity_of(self, client: str) -> tuple[str, Identity]:
+        """Return a client's id, and the identity of what it has sent last."""
+        found = self._clients.get(client, _Client())
+        return found.transactional_id, found.identity
 
     def may_be_initialised_late(self, client: str) -> bool:
         """Whether an InitProducerId of a client's id has no answer.
@@ -173,13 +189,18 @@ class Requests:
                 if version < _PRODUCE_TV2:
                     client.has_spoken_old = True
                     self._check_added(wire.client, client, request)
-                client.produced[what] = wire, _identity_of(request)
+                client.identity = _identity_of(request)
+                client.produced[what] = wire, client.identity
             case AddPartitionsToTxnRequest() | AddOffsetsToTxnRequest():
                 self._check_spent(wire.client, client, request)
                 client.is_open = True
                 client.has_spoken_old = True
             case TxnOffsetCommitRequest():
                 client.is_open = True
+                client.identity = request.producer_id, request.producer_epoch
+                client.offsets[what] = wire, client.identity
+                if not request.member_id or request.generation_id < 0:
+                    self._violated("offsets without a member", wire.client)
             case EndTxnRequest():
                 self._ends(wire.client, what, client, request, version)
             case InitProducerIdRequest():
@@ -209,6 +230,7 @@ class Requests:
                 request.v3_and_below_producer_id,
                 request.v3_and_below_producer_epoch,
             )
+        client.identity = identity
         if not client.is_open and identity in client.spent:
             self._violated("no bump after a lost end", f"{name}: {identity}")
 
@@ -226,11 +248,12 @@ class Requests:
             if identity in client.ends.values():
                 client.spent.add(identity)
             client.ends[what] = identity
-        for key, (wire, of) in list(client.produced.items()):
-            if not wire.is_open:
-                del client.produced[key]
-            elif of == identity:
-                self._violated("end with a batch on the wire", f"{name}: {identity}")
+        if _is_on_wire(client.produced, identity):
+            self._violated("end with a batch on the wire", f"{name}: {identity}")
+        if request.committed and _is_on_wire(client.offsets, identity):
+            self._violated("end with offsets on the wire", f"{name}: {identity}")
+        if request.committed and client.is_refused:
+            self._violated("committed after a refusal", f"{name}: {identity}")
         before = client.verdicts.setdefault(identity, request.committed)
         if before is not request.committed:
             if not before or identity not in client.refused:
@@ -259,12 +282,20 @@ class Requests:
         request, version = asked
         client = self._clients[wire.client]
         client.produced.pop(what, None)
+        client.offsets.pop(what, None)
         client.initialising.discard(what)
         client.ends.pop(what, None)
         kind = _RESPONSES[type(request).API_KEY]
         codes = _codes_of(decode_response(kind, version, frame))
         self._note_busy(client, _NAMES[ApiKey(type(request).API_KEY)], codes)
-        if not isinstance(request, ProduceRequest | TxnOffsetCommitRequest):
+        is_probe = (
+            isinstance(request, EndTxnRequest)
+            and (request.producer_id, request.producer_epoch) in client.ended
+        )
+        # A probe has an old epoch, and the next transaction may have begun.
+        if not is_probe and not isinstance(
+            request, ProduceRequest | TxnOffsetCommitRequest
+        ):
             client.is_fenced |= any(code in _FENCED for code in codes)
         if isinstance(request, AddPartitionsToTxnRequest) and not any(codes):
             client.added |= {
@@ -272,6 +303,10 @@ class Requests:
                 for topic in request.v3_and_below_topics
                 for index in topic.partitions
             }
+        if isinstance(request, AddPartitionsToTxnRequest | AddOffsetsToTxnRequest):
+            client.has_added |= not any(codes)
+            is_refused = ErrorCode.TRANSACTION_ABORTABLE in codes
+            client.is_refused |= is_refused and client.has_added
         if isinstance(request, EndTxnRequest):
             self._ended(client, request, version, codes[0])
 
@@ -284,8 +319,7 @@ class Requests:
             client.refused.add(identity)
             # An abort of what never reached the coordinator ends it, too.
             if not request.committed:
-                client.is_open = False
-                client.added.clear()
+                client.ends_now()
         if code:
             return
         if version >= _END_TV2:
@@ -295,8 +329,7 @@ class Requests:
         else:
             client.verdicts.pop(identity, None)
             client.refused.discard(identity)
-        client.is_open = False
-        client.added.clear()
+        client.ends_now()
 
     def _note_busy(self, client: _Client, name: str, codes: Sequence[int]) -> None:
         if ErrorCode.CONCURRENT_TRANSACTIONS in codes:
@@ -323,6 +356,15 @@ _RESPONSES: Final[dict[int, type[Response]]] = {
     ApiKey.TXN_OFFSET_COMMIT: TxnOffsetCommitResponse,
     ApiKey.END_TXN: EndTxnResponse,
 }
+
+
+def _is_on_wire(
+    sent: dict[tuple[int, int], tuple[Wire, Identity]], identity: Identity
+) -> bool:
+    for key, (wire, _) in list(sent.items()):
+        if not wire.is_open:
+            del sent[key]
+    return any(of == identity for _, of in sent.values())
 
 
 def _identity_of(request: ProduceRequest) -> Identity:

@@ -339,12 +339,13 @@ class RawProducer:
         who: Identity | None = None,
         version: int | None = None,
         name: str | None = "",
+        at_ms: int | None = None,
     ) -> ErrorCode:
         """Produce a batch to a partition's leader; ``name=None`` names no id."""
         producer_id, epoch = who or self.who
         builder = BatchBuilder(transactional=True)
         for value in values:
-            builder.try_append(wall_ms(), None, value, ())
+            builder.try_append(at_ms or wall_ms(), None, value, ())
         batch = builder.build(
             producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence
         )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Protocol, TypeVar
 
 from kafkaio._machines.offsets import Commit
+from kafkaio._machines.transaction import TransactionOutcome
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.time_slice import TimeSlice
@@ -97,6 +98,11 @@ class Transacting(Protocol):
     @property
     def is_ending(self) -> bool:
         """Whether to take no more records, and to end soon."""
+        ...
+
+    @property
+    def outcome(self) -> Awaitable[TransactionOutcome]:
+        """How the transaction ended, once that is known."""
         ...
 
     async def send(

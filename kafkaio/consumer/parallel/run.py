@@ -23,12 +23,12 @@ the next transaction. The workers of a transaction end with it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from inspect import isawaitable
 from types import CoroutineType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 import anyio
 
@@ -36,8 +36,10 @@ from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Job, Schedule
+from kafkaio._machines.transaction import TransactionOutcome
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.consumer.batch import size_of
 from kafkaio.consumer.parallel.dead_letter import DeadLetter
@@ -45,6 +47,7 @@ from kafkaio.consumer.parallel.ports import RunPort, Transacting
 from kafkaio.errors import (
     ClosedError,
     CommitFailed,
+    OutcomeUnknown,
     PartitionLost,
     RebalanceInProgress,
     TransactionAborted,
@@ -55,7 +58,15 @@ from kafkaio.types import Record, TopicPartition
 if TYPE_CHECKING:  # to load it takes a fifth of what all of kafkaio takes
     from anyio.abc import TaskGroup
 
-__all__ = ["Handler", "OnDead", "Runner", "Transactions", "work_of"]
+__all__ = [
+    "ABORTS",
+    "Handler",
+    "OnDead",
+    "Runner",
+    "Transactions",
+    "decided",
+    "work_of",
+]
 
 #: Works on one record.
 Handler: TypeAlias = Callable[[Record], Awaitable[object]]
@@ -64,7 +75,52 @@ OnDead: TypeAlias = Callable[[Record, Exception], Awaitable[object]]
 
 
 #: What ends a transaction, and not the run: the records are handed out again.
-_ABORTS: Final = (TransactionAborted, PartitionLost, CommitFailed, RebalanceInProgress)
+ABORTS: Final = (TransactionAborted, PartitionLost, CommitFailed, RebalanceInProgress)
+
+
+class Decides(Protocol):
+    """A transaction, as far as `decided` needs it."""
+
+    @property
+    def outcome(self) -> Awaitable[TransactionOutcome]:
+        """How the transaction ended, once that is known."""
+        ...
+
+
+DecidesT = TypeVar("DecidesT", bound=Decides)
+
+
+@asynccontextmanager
+async def decided(
+    transaction: AbstractAsyncContextManager[DecidesT], observer: Observer, what: str
+) -> AsyncIterator[DecidesT]:
+    """Let a block work in a transaction, and leave it when its outcome is known.
+
+    A commit may get no answer for longer than the producer's ``max_block_ms``. That is
+    reported to the observer, and the outcome is awaited: until it is known, the records
+    can neither be passed over nor be worked on again.
+
+    Raises:
+        TransactionAborted: the outcome was unknown, and then turned out to be that.
+        OutcomeUnknown: it will never be known, because the producer is over.
+        Exception: what the block or the transaction raised.
+    """
+    # Set after the block: what that raises does not tell of this transaction's end.
+    ended: DecidesT | None = None
+    try:
+        async with transaction as tx:
+            yield tx
+            ended = tx
+    except OutcomeUnknown as error:
+        if ended is None:
+            raise
+        observer.retrying(f"the commit of a transaction of {what}", 1, 0.0, error)
+        if await ended.outcome is not TransactionOutcome.COMMITTED:
+            raise TransactionAborted(
+                f"the commit was not answered in time, and turned out to be refused: "
+                f"{error}",
+                reason="refused",
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,9 +356,10 @@ class Runner:
         aborts = 0
         while await self._has_records():
             try:
-                async with how.begin() as tx:
+                begun = how.begin()
+                async with decided(begun, self._consumer.observer, "run()") as tx:
                     await self._work_in(tx, how)
-            except _ABORTS as error:
+            except ABORTS as error:
                 self._failure = None
                 self._forget()
                 await self._pause(error, how.backoff.delay(aborts, roll()), aborts + 1)
@@ -471,7 +528,7 @@ class Runner:
         if isinstance(error, _NotAwaitable):  # the next record would fare no better
             self._give_up(job, error)
             return
-        if self._transactions is not None and isinstance(error, _ABORTS):
+        if self._transactions is not None and isinstance(error, ABORTS):
             self._give_up(job, error)  # the transaction is over
             return
         if self._retry is not None:

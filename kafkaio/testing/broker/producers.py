@@ -105,7 +105,7 @@ class _Producer:
 class _Verification:
     epoch: int
     lowest_sequence: int
-    bumps: bool
+    is_from_zero: bool
 
 
 class ProducerStates:
@@ -157,12 +157,12 @@ class ProducerStates:
                 return kept.base_offset, kept.log_append_time
         return None
 
-    def begin_verification(self, batch: ProducerBatch, *, bumps: bool) -> bool:
+    def begin_verification(self, batch: ProducerBatch, *, is_from_zero: bool) -> bool:
         """Note a transactional batch, for which the coordinator is to be asked.
 
         Args:
             batch: the batch.
-            bumps: whether the producer bumps its epoch with each transaction (KIP-890).
+            is_from_zero: whether a sequence that is not known has to begin at 0.
 
         Returns:
             False if its transaction is open here: then there is nothing to ask.
@@ -178,7 +178,7 @@ class ProducerStates:
         known = self._verifications.get(batch.producer_id)
         if known is None or batch.epoch > known.epoch:
             self._verifications[batch.producer_id] = _Verification(
-                batch.epoch, batch.base_sequence, bumps
+                batch.epoch, batch.base_sequence, is_from_zero
             )
         elif batch.epoch == known.epoch:
             known.lowest_sequence = min(known.lowest_sequence, batch.base_sequence)
@@ -203,8 +203,7 @@ class ProducerStates:
         """Check that a batch follows the producer's last batch.
 
         An unknown producer may begin with any sequence number, as on a real broker
-        whose state of it has expired; with 0 only, if it bumps its epoch with each
-        transaction.
+        whose state of it has expired; with 0 only, if its verification says so.
 
         Raises:
             Refusal: INVALID_PRODUCER_EPOCH for an epoch older than the last,
@@ -233,7 +232,7 @@ class ProducerStates:
         noted = self._verifications.get(batch.producer_id)
         if noted is None:
             return
-        if noted.bumps and is_new and batch.base_sequence != 0:
+        if noted.is_from_zero and is_new and batch.base_sequence != 0:
             raise _out_of_order(batch, "expected 0")
         if batch.base_sequence > noted.lowest_sequence:
             raise _out_of_order(batch, f"seen {noted.lowest_sequence} before")
@@ -319,6 +318,17 @@ class ProducerStates:
         )
 
     # ---- as a whole --------------------------------------------------------------
+
+    def expire(self, oldest_ms: int) -> None:
+        """Forget the producers without an open transaction that wrote nothing since.
+
+        Args:
+            oldest_ms: when their last batch or marker must have been written, in
+                milliseconds of the wall clock, to be remembered.
+        """
+        for producer_id, producer in list(self._producers.items()):
+            if producer.open_since == _NONE and producer.timestamp <= oldest_ms:
+                del self._producers[producer_id]
 
     def clear(self) -> None:
         """Forget every producer; the fenced epochs stay."""

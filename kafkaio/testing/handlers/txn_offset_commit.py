@@ -26,6 +26,7 @@ from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
 from kafkaio.testing.groups.offsets import Committed, Place
+from kafkaio.testing.transactions.coordinator import coordinator_of as transactions_of
 from kafkaio.testing.transactions.verification import Speaker, ask
 
 _FIRST_TO_ABORT: Final = 4
@@ -70,6 +71,7 @@ async def handle(
         code = _commit(node, header, request, coordinator, positions)
         for result in accepted:
             result.error_code = code
+        await transactions_of(node.cluster).written(request.transactional_id)
     return answer
 
 
@@ -121,7 +123,7 @@ def _verify(node: Node, version: int, request: TxnOffsetCommitRequest) -> ErrorC
         if not bumps and not cluster.verifies_transactions:
             return ErrorCode.NONE
         batch = ProducerBatch(*producer, -1, 1, is_transactional=True)
-        if not partition.producers.begin_verification(batch, bumps=bumps):
+        if not partition.producers.begin_verification(batch, is_from_zero=False):
             return ErrorCode.NONE
     except Refusal as refusal:
         return refusal.code

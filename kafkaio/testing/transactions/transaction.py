@@ -249,11 +249,10 @@ class Transaction:
             return ErrorCode.PRODUCER_FENCED
         if self.state is TransactionState.ONGOING:
             return None
-        prepared, complete = _PREPARED_AND_COMPLETE[commit]
-        if self.state is complete:
-            return ErrorCode.NONE
-        if self.state is prepared:
+        if self.state.is_prepared:
             return ErrorCode.CONCURRENT_TRANSACTIONS
+        if self.state is _PREPARED_AND_COMPLETE[commit][1]:
+            return ErrorCode.NONE
         return ErrorCode.INVALID_TXN_STATE
 
     def _check_end(
@@ -268,14 +267,12 @@ class Transaction:
         )
         if producer_id != self.producer_id and not is_renamed:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-        prepared, complete = _PREPARED_AND_COMPLETE[commit]
-        if self.state.is_prepared:
-            if not is_repeated:
-                return ErrorCode.PRODUCER_FENCED
-            if self.state is prepared:
-                return ErrorCode.CONCURRENT_TRANSACTIONS
-            return ErrorCode.INVALID_TXN_STATE
         is_current = epoch == self.epoch
+        if self.state.is_prepared:
+            # Whatever is asked for: the markers come first.
+            if is_repeated or is_current or is_renamed:
+                return ErrorCode.CONCURRENT_TRANSACTIONS
+            return ErrorCode.PRODUCER_FENCED
         if self.state in {TransactionState.ONGOING, TransactionState.EMPTY}:
             if not is_current:
                 return ErrorCode.PRODUCER_FENCED
@@ -283,7 +280,7 @@ class Transaction:
                 return None
             return ErrorCode.INVALID_TXN_STATE
         if is_repeated or is_renamed:
-            same = self.state is complete
+            same = self.state is _PREPARED_AND_COMPLETE[commit][1]
             return ErrorCode.NONE if same else ErrorCode.INVALID_TXN_STATE
         if not is_current:
             return ErrorCode.PRODUCER_FENCED

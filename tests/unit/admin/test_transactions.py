@@ -71,6 +71,7 @@ class Transactional:
         producer_id: int,
         state: str,
         partitions: Iterable[TopicPartition] = (),
+        epoch: int = 4,
     ) -> None:
         topics = [
             transactions_api.TopicData(topic=tp.topic, partitions=[tp.partition])
@@ -79,7 +80,7 @@ class Transactional:
         self.known[transactional_id] = transactions_api.TransactionState(
             transactional_id=transactional_id,
             producer_id=producer_id,
-            producer_epoch=4,
+            producer_epoch=epoch,
             transaction_state=state,
             transaction_timeout_ms=60_000,
             transaction_start_time_ms=OLD_MS if topics else -1,
@@ -655,6 +656,38 @@ async def test_what_the_coordinator_has_elsewhere_is_aborted(
 ) -> None:
     world.open(T1)
     world.add("a", 7, "Ongoing", [T0])
+    async with admin_of(cluster) as admin:
+        await admin.abort_transaction(T1, 5)
+    assert len(cluster.logged(ApiKey.WRITE_TXN_MARKERS)) == 1
+
+
+@pytest.mark.parametrize("state", ["PrepareCommit", "CompleteCommit"])
+@pytest.mark.parametrize("bumps", [0, 1])
+async def test_what_may_be_committed_is_not_aborted(
+    cluster: FakeCluster, world: Transactional, state: str, bumps: int
+) -> None:
+    """The broker may have lost the marker of this partition (Kafka 4.3.1)."""
+    world.open(T1)
+    cluster.move_coordinator("a", 2, 1)
+    world.add("a", 7, state, [T0], epoch=3 + bumps)
+    async with admin_of(cluster) as admin:
+        with pytest.raises(UsageError) as raised:
+            await admin.abort_transaction(T1, 5)
+        assert not cluster.logged(ApiKey.WRITE_TXN_MARKERS)
+        await admin.abort_transaction(T1, 5, force=True)
+    assert len(cluster.logged(ApiKey.WRITE_TXN_MARKERS)) == 1
+    for part in ("t-1 may be committed", "broker 2", "'a'", state, "force=True"):
+        assert part in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("state", "epoch"), [("CompleteCommit", 5), ("CompleteAbort", 3), ("Ongoing", 3)]
+)
+async def test_what_cannot_be_the_committed_one_is_aborted(
+    cluster: FakeCluster, world: Transactional, state: str, epoch: int
+) -> None:
+    world.open(T1)
+    world.add("a", 7, state, [], epoch=epoch)
     async with admin_of(cluster) as admin:
         await admin.abort_transaction(T1, 5)
     assert len(cluster.logged(ApiKey.WRITE_TXN_MARKERS)) == 1

@@ -17,11 +17,13 @@ from kafkaio.errors import (
     ClosedError,
     CommitFailed,
     Fenced,
+    OutcomeUnknown,
     TransactionAborted,
     UsageError,
 )
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.testing import disconnect_before_write
 from kafkaio.types import Record
 from tests.unit.consumer.fake_transactions import (
     PROTOCOLS,
@@ -267,6 +269,117 @@ async def test_fenced_ends_it(loop: Loop) -> None:
         producer.transaction = fenced  # type: ignore[method-assign,assignment]
         with pytest.raises(Fenced):
             await loop(one, producer, copy)
+
+
+async def copied(there: World) -> list[object]:
+    """What a reader of committed records finds in the output."""
+    found: list[object] = []
+    options = {"topics": "out", "group_id": "r", "isolation_level": "read_committed"}
+    async with await there.consumer(**options) as reader:
+        while records := (await reader.poll(timeout=3)).records:
+            found += [record.value for record in records]
+    return found
+
+
+#: A producer whose calls give up soon, and whose transactions live for long.
+IMPATIENT = {"max_block_ms": 1_000, "request_timeout_ms": 500}
+
+
+@virtual
+@LOOPS
+@pytest.mark.parametrize("is_committed", [True, False])
+async def test_an_unknown_outcome_is_awaited(loop: Loop, is_committed: bool) -> None:
+    """It was committed: on it goes. The coordinator has aborted it: once more."""
+    seen = Aborts()
+    async with (
+        world("kip848") as there,
+        await there.consumer(observer=seen) as one,
+        there.producer(
+            **IMPATIENT, transaction_timeout_ms=100_000 if is_committed else 4_000
+        ) as producer,
+    ):
+        await there.write(*VALUES)
+        faults = there.broker.faults
+        rule = faults.on("EndTxn", disconnect_before_write())
+        async with running(loop(one, producer, copy, max_records=7)) as task:
+            await asyncio.sleep(30)
+            assert not task.done()
+            assert await copied(there) == []
+            faults.remove(rule)
+            await eventually(lambda: there.offsets() == DONE)
+        assert sorted(await copied(there)) == VALUES  # type: ignore[type-var]
+    kinds = [type(error) for error in seen.errors]
+    assert kinds == [OutcomeUnknown, *([] if is_committed else [TransactionAborted])]
+
+
+@virtual
+@LOOPS
+async def test_an_outcome_that_will_never_be_known_ends_it(loop: Loop) -> None:
+    async with world("kip848") as there, await there.consumer() as one:
+        await there.write(*VALUES)
+        producer = there.producer(**IMPATIENT)
+        await producer.start()
+        there.broker.faults.on("EndTxn", disconnect_before_write())
+        async with running(loop(one, producer, copy)) as task:
+            await asyncio.sleep(10)
+            await producer.close(timeout=1)
+            with pytest.raises(OutcomeUnknown):
+                await task
+
+
+@virtual
+@LOOPS
+async def test_unknown_is_not_said_of_what_a_handler_raises(loop: Loop) -> None:
+    """Another producer's outcome may be unknown to the handler."""
+
+    async def work(tx: FakeTransaction, record: Record) -> None:
+        await tx.send("out", record.value)
+        raise OutcomeUnknown("of something else")
+
+    async with (
+        world("kip848") as there,
+        await there.consumer() as one,
+        there.producer() as producer,
+    ):
+        await there.write(*VALUES)
+        with pytest.raises(OutcomeUnknown, match="something else"):
+            await loop(one, producer, work)
+        assert await copied(there) == []
+
+
+@virtual
+@LOOPS
+@pytest.mark.parametrize("how", ["fenced", "cancelled"])
+async def test_records_of_a_transaction_that_cannot_begin_come_again(
+    loop: Loop, how: str
+) -> None:
+    async with world("kip848") as there, await there.consumer() as one:
+        await there.write(*VALUES[:15])
+        first = there.producer()
+        await first.start()
+        async with running(loop(one, first, copy)) as task:
+            await eventually(lambda: sum(there.offsets().values()) == 15)
+            if how == "fenced":
+                second = there.producer()
+                await second.start()
+                await there.write(*VALUES[15:])
+                with pytest.raises(Fenced):
+                    await task
+                # The first call finds it out, and the next one knows it at once.
+                with pytest.raises(Fenced):
+                    await loop(one, first, copy)
+            else:
+                second = first
+                async with first.transaction():  # which has the turn
+                    await there.write(*VALUES[15:])
+                    await asyncio.sleep(1)
+                    task.cancel()
+                    await asyncio.wait([task])
+        async with running(loop(one, second, copy)):
+            await eventually(lambda: there.offsets() == DONE)
+        assert sorted(await copied(there)) == VALUES  # type: ignore[type-var]
+        await first.close()
+        await second.close()
 
 
 @virtual

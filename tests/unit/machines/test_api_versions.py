@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaio._machines.api_versions import ApiVersions, Features, software_version
+from kafkaio._machines.api_versions import (
+    Announced,
+    ApiVersions,
+    Features,
+    software_version,
+)
 from kafkaio.errors import UnsupportedVersion
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -136,3 +141,15 @@ def test_the_features_with_the_highest_epoch_hold() -> None:
     # A newer epoch may lower a level, or take a feature away.
     assert features.learn(told(8))
     assert features.level("transaction_version") == 0
+
+
+def test_the_lowest_version_is_that_of_the_oldest_broker() -> None:
+    known = Announced()
+    assert known.lowest(ApiKey.PRODUCE) == -1
+    known.learn(1, announced(ApiKey.PRODUCE, 0, 13))
+    assert known.lowest(ApiKey.PRODUCE) == 13
+    known.learn(2, announced(ApiKey.PRODUCE, 0, 12))
+    assert known.lowest(ApiKey.PRODUCE) == known.lowest(ApiKey.PRODUCE) == 12
+    assert known.lowest(ApiKey.FETCH) == -1
+    known.learn(2, announced(ApiKey.PRODUCE, 0, 13))  # upgraded
+    assert known.lowest(ApiKey.PRODUCE) == 13

@@ -11,6 +11,7 @@ import pytest
 from kafkaio._machines.sequence import Identity
 from kafkaio._machines.transaction import (
     PROBE_WITHIN,
+    PROBES_FOR_TRUST,
     TRANSITIONS,
     AddOffsets,
     AddPartitions,
@@ -47,7 +48,7 @@ BOTH = pytest.mark.parametrize("protocol", Protocol)
 def ready(protocol: Protocol = TV2, *, explicit: bool = False) -> TransactionMachine:
     machine = TransactionMachine(60.0, adds_explicitly=explicit)
     assert machine.initialise() == (Send(Initialise(None)),)
-    assert machine.initialised(FIRST, protocol) == (Adopt(FIRST, protocol),)
+    assert machine.initialised(FIRST, protocol) == (Adopt(FIRST),)
     return machine
 
 
@@ -264,7 +265,7 @@ def test_a_transaction_of_tv2() -> None:
     end = End(FIRST, TV2, is_commit=True)
     assert machine.drained(101.0) == (NOWHERE, Send(end))
     effects = answer(machine, 0, NEXT)
-    assert effects == (Adopt(NEXT, TV2), Ended(TransactionOutcome.COMMITTED))
+    assert effects == (Adopt(NEXT), Ended(TransactionOutcome.COMMITTED))
     assert machine.identity == NEXT
 
 
@@ -295,10 +296,31 @@ def test_harm_in_tv1_takes_a_new_epoch_after_the_abort() -> None:
     )
     assert machine.state is State.BUMPING
     assert machine.initialised(NEXT, TV1) == (
-        Adopt(NEXT, TV1),
+        Adopt(NEXT),
         Send(AddPartitions(NEXT, (A,))),
     )
     assert machine.state is State.SEALING
+
+
+def test_a_refused_epoch_in_tv1_is_never_raised() -> None:
+    """Another producer may have the id: a bump would abort its transaction."""
+    machine = written(TV1)
+    machine.doom(100.0, ERROR, has_harm=True, refusal=OTHER)
+    machine.abort()
+    machine.drained(101.0)
+    assert Ended(TransactionOutcome.ABORTED) in answer(machine, 0)
+    assert (machine.state, machine.request) == (State.FENCED, None)
+    assert machine.cause is OTHER
+
+
+def test_a_refused_epoch_without_harm_or_in_tv2_is_no_fence() -> None:
+    for machine, identity in ((written(TV1), None), (written(), NEXT)):
+        is_tv2 = identity is not None
+        machine.doom(100.0, ERROR, has_harm=is_tv2, refusal=OTHER)
+        machine.abort()
+        machine.drained(101.0)
+        assert answer(machine, 0, identity)[-1] == Ended(TransactionOutcome.ABORTED)
+        assert (machine.state, machine.request) == (State.READY, None)
 
 
 def test_logs_are_told_the_epoch_by_the_abort_of_nothing() -> None:
@@ -352,7 +374,7 @@ def test_a_lost_end_of_a_seal_takes_a_new_epoch_and_no_other_seal() -> None:
     assert answer(machine, 0) == (Send(Initialise(NEXT)),)
     assert machine.state is State.BUMPING
     last = Identity(7, 2)
-    assert machine.initialised(last, TV1) == (Adopt(last, TV1),)
+    assert machine.initialised(last, TV1) == (Adopt(last),)
     assert machine.state is State.READY
 
 
@@ -372,7 +394,7 @@ def test_a_cluster_that_has_moved_to_tv2_needs_no_seal() -> None:
     machine.abort()
     machine.drained(101.0)
     answer(machine, 0)
-    assert machine.initialised(NEXT, TV2) == (Adopt(NEXT, TV2),)
+    assert machine.initialised(NEXT, TV2) == (Adopt(NEXT),)
     assert machine.state is State.READY
 
 
@@ -382,7 +404,7 @@ def test_harm_in_tv2_needs_no_bump() -> None:
     machine.abort()
     machine.drained(101.0)
     assert answer(machine, 0, NEXT) == (
-        Adopt(NEXT, TV2),
+        Adopt(NEXT),
         Ended(TransactionOutcome.ABORTED),
     )
 
@@ -441,7 +463,7 @@ def test_an_abortable_code_aborts_a_commit_and_fails_an_abort(
 def test_an_exhausted_epoch_gives_a_new_producer_id() -> None:
     machine = ending()
     fresh = Identity(8, 0)
-    assert answer(machine, 0, fresh)[0] == Adopt(fresh, TV2)
+    assert answer(machine, 0, fresh)[0] == Adopt(fresh)
     machine.begin(1000.0, TV2)
     machine.sending(1000.0, [A])
     machine.commit()
@@ -480,6 +502,43 @@ def test_the_first_record_soon_after_an_end_waits_for_a_probe() -> None:
     assert machine.want_partitions(102.1, [B]) == ()
     assert machine.added(102.2) == (Admit(None),)
     assert machine.request is None
+
+
+def test_probes_that_are_answered_at_once_are_left_out_until_a_write_is_slow() -> None:
+    machine = ready()
+
+    def probes() -> bool:
+        """Run a transaction; return whether it began with a probe."""
+        machine.begin(100.0, TV2)
+        machine.want_partitions(100.0, [A])
+        is_probed = isinstance(machine.request, Probe)
+        if is_probed:
+            assert machine.probed(100.0, is_at_once=True) == (Admit(None),)
+        machine.sending(100.0, [A])
+        machine.commit()
+        machine.drained(100.0)
+        assert machine.identity is not None
+        following = Identity(FIRST.producer_id, machine.identity.epoch + 1)
+        answer(machine, 0, following)
+        return is_probed
+
+    assert not probes()  # there is no transaction before
+    assert [probes() for _ in range(PROBES_FOR_TRUST)] == [True] * PROBES_FOR_TRUST
+    assert not probes()
+    machine.first_answered(0.001)
+    assert not probes()
+    machine.first_answered(0.02)
+    assert probes()
+
+
+def test_a_lost_commit_that_the_coordinator_cannot_take_has_an_unknown_outcome() -> (
+    None
+):
+    machine = ending()
+    machine.end_lost()
+    ended = Ended(TransactionOutcome.UNKNOWN)
+    assert machine.end_unsupported(ERROR) == (NOWHERE, DropUnsent(), ended)
+    assert machine.state is State.FAILED
 
 
 @pytest.mark.parametrize("state", [State.FENCED, State.FAILED])
@@ -529,9 +588,9 @@ def test_an_upgrade_needs_a_bump_and_a_downgrade_does_not() -> None:
     assert machine.needs_bump(TV2)
     assert not machine.needs_bump(TV1)
     assert machine.bump() == (Send(Initialise(FIRST)),)
-    assert machine.initialised(NEXT, TV2) == (Adopt(NEXT, TV2),)
+    assert machine.initialised(NEXT, TV2) == (Adopt(NEXT),)
     assert not machine.needs_bump(TV2)
-    assert machine.begin(200.0, TV1) == (Adopt(NEXT, TV1), NOWHERE)
+    assert machine.begin(200.0, TV1) == (NOWHERE,)
 
 
 def test_partitions_can_be_added_explicitly_in_tv2() -> None:
@@ -559,6 +618,15 @@ def test_a_coordinator_without_tv2_is_asked_for_an_abort_in_tv1() -> None:
     machine.drained(100.0)
     machine.end_unsupported(ERROR)
     assert machine.cause is OTHER
+
+
+def test_a_coordinator_without_tv2_may_never_have_heard_of_it() -> None:
+    machine = ending()
+    machine.end_unsupported(ERROR)
+    assert answer(machine, ErrorCode.INVALID_TXN_STATE) == (
+        Ended(TransactionOutcome.ABORTED),
+        Send(Initialise(FIRST)),
+    )
 
 
 def test_a_cancelled_commit_is_an_abort_before_endtxn_is_sent() -> None:

@@ -13,7 +13,9 @@ from kafkaio.errors import (
     ConfigurationError,
     Fenced,
     KafkaError,
+    KafkaTimeout,
     OutcomeUnknown,
+    RequestTimeout,
     TransactionAborted,
     UnsupportedVersion,
 )
@@ -222,6 +224,28 @@ async def test_lost_at_each_step(
         await lives(there, producer, b"before", b"v")
 
 
+@pytest.mark.parametrize("api", ["AddPartitionsToTxn", "AddOffsetsToTxn"])
+async def test_a_lost_addition_may_have_been_served_though_the_next_is_refused(
+    api: str,
+) -> None:
+    async with (
+        world(1) as there,
+        there.producer(request_timeout_ms=500) as producer,
+    ):
+        epochs = there.count(ApiKey.INIT_PRODUCER_ID)
+        lost = there.broker.faults.on(api, disconnect_after_write(times=1))
+        working = asyncio.create_task(work(producer))
+        while not lost.count:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        there.broker.faults.on(api, error(E.TRANSACTION_ABORTABLE, times=1))
+        with pytest.raises(TransactionAborted):
+            await working
+        await there.settle()
+        assert not there.broker.control.open_transactions()
+        assert there.count(ApiKey.INIT_PRODUCER_ID) == epochs + 1
+        await lives(there, producer)
+
+
 # ---- aborted
 
 
@@ -258,7 +282,6 @@ async def test_lost_at_each_step(
             (level, "Produce", code)
             for level in (1, 2)
             for code in (
-                E.INVALID_PRODUCER_EPOCH,
                 E.INVALID_TXN_STATE,
                 E.TRANSACTION_ABORTABLE,
                 E.INVALID_RECORD,
@@ -268,6 +291,7 @@ async def test_lost_at_each_step(
                 E.UNKNOWN_SERVER_ERROR,
             )
         ),
+        (2, "Produce", E.INVALID_PRODUCER_EPOCH),
     ],
     ids=named,
 )
@@ -337,6 +361,9 @@ async def test_a_group_that_went_on(level: int, code: ErrorCode) -> None:
         (1, "AddPartitionsToTxn", E.INVALID_TXN_STATE),
         (1, "AddOffsetsToTxn", E.INVALID_TXN_STATE),
         (1, "EndTxn", E.INVALID_TXN_STATE),
+        # The abort is accepted, but what follows would need another epoch. To ask for
+        # one could abort the transaction of another producer with the id.
+        (1, "Produce", E.INVALID_PRODUCER_EPOCH),
         *(
             (level, "Produce", code)
             for level in (1, 2)
@@ -446,6 +473,39 @@ async def test_offsets_of_a_group_without_members(level: int) -> None:
         assert there.broker.control.committed("g", T0) == 4
     # Once per group and transaction.
     assert there.count(ApiKey.ADD_OFFSETS_TO_TXN) == (2 if level == 1 else 0)
+
+
+@BOTH
+async def test_the_last_commit_of_offsets_counts_though_the_first_is_retried(
+    level: int,
+) -> None:
+    async with world(level) as there, there.producer() as producer:
+        there.broker.faults.on(
+            "TxnOffsetCommit", error(E.COORDINATOR_LOAD_IN_PROGRESS, times=1)
+        )
+        async with producer.transaction() as tx, asyncio.TaskGroup() as tasks:
+            for offset in (3, 4, 5):
+                tasks.create_task(tx.commit_offsets(GROUP, {T0: offset}))
+        await there.settle()
+        assert there.broker.control.committed("g", T0) == 5
+
+
+@BOTH
+async def test_a_lost_commit_of_offsets_is_not_followed_by_another(level: int) -> None:
+    async with (
+        world(level) as there,
+        there.producer(request_timeout_ms=500) as producer,
+    ):
+        await begin_anew(there, producer)
+        with pytest.raises(TransactionAborted) as caught:  # noqa: PT012
+            async with producer.transaction() as tx:
+                there.broker.faults.on("TxnOffsetCommit", drop(times=1))
+                await tx.commit_offsets(GROUP, {T0: 6})
+                with pytest.raises(KafkaTimeout, match="may still arrive"):
+                    await tx.commit_offsets(GROUP, {T0: 7})
+        assert isinstance(caught.value.__cause__, KafkaTimeout)
+        await there.settle()
+        await lives(there, producer, b"before")
 
 
 @BOTH
@@ -647,6 +707,48 @@ async def test_markers_that_are_late(level: int) -> None:
         there.broker.control.write_markers()
         there.broker.control.delay_markers(None)
         await lives(there, producer, b"1", b"2", b"3")
+
+
+@BOTH
+@pytest.mark.parametrize("is_commit", [True, False])
+async def test_a_coordinator_that_is_busy_for_ever(level: int, is_commit: bool) -> None:
+    """As 4.3 is after transaction.version was lowered to 0 under the producer."""
+    async with (
+        world(level) as there,
+        there.producer(max_block_ms=2_000, transaction_timeout_ms=8_000) as producer,
+    ):
+        there.broker.faults.on("EndTxn", error(E.CONCURRENT_TRANSACTIONS))
+        tx = producer.transaction()
+        await tx.begin()
+        await tx.send("t", b"v")
+        with pytest.raises(OutcomeUnknown if is_commit else RequestTimeout):
+            await (tx.commit() if is_commit else tx.abort())
+        if is_commit:
+            with pytest.raises(OutcomeUnknown):
+                await tx.outcome
+        else:
+            assert await tx.outcome is ABORTED
+        found = await is_over(there, producer, KafkaError)
+        assert "'billing': its coordinator, broker 0, has been busy" in str(found)
+        assert "for 10 s" in str(found) or "for 11 s" in str(found)
+        before = there.count(ApiKey.END_TXN)
+        assert before < 100
+        await asyncio.sleep(100)
+        assert there.count(ApiKey.END_TXN) == before
+
+
+async def test_a_bump_that_finds_the_coordinator_busy_for_ever() -> None:
+    async with (
+        world(1) as there,
+        there.producer(max_block_ms=2_000, transaction_timeout_ms=8_000) as producer,
+    ):
+        there.broker.faults.on("Produce", error(E.INVALID_RECORD, times=1))
+        there.broker.faults.on("InitProducerId", error(E.CONCURRENT_TRANSACTIONS))
+        with pytest.raises(KafkaError):
+            await work(producer)
+        await asyncio.sleep(20)
+        found = await is_over(there, producer, KafkaError)
+        assert "has been busy" in str(found)
 
 
 async def test_the_next_transaction_asks_whether_markers_are_written() -> None:

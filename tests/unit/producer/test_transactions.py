@@ -172,6 +172,12 @@ async def test_arrow_tables_and_serializers() -> None:
         async with there.producer() as producer, producer.transaction() as tx:
             table = pa.table({"value": [b"one", b"two"]})
             written = await tx.send_table("t", table)
+            rows = {"value": [b"a", b"b"], "to": ["t", "t"], "p": [0, None]}
+            columns = {"topic_column": "to", "partition_column": "p"}
+            nobody = await tx.enqueue_table(None, pa.table(rows), **columns)
+            awaited = await tx.enqueue_table("t", table)
+            assert (await awaited)["offset"].to_pylist() == [4, 5]
+        assert nobody.is_done
         assert written.column("offset").to_pylist() == [0, 1]
         async with there.producer(**options) as producer:
             async with producer.transaction() as tx:
@@ -182,7 +188,8 @@ async def test_arrow_tables_and_serializers() -> None:
             with pytest.raises(UsageError):
                 tx.enqueue_nowait("t", 7)
         await there.settle()
-        assert there.committed() == [b"one", b"two", b"<3>", b"<4>", b"<5>", b"<6>"]
+        one = [b"one", b"two", b"a", b"b", b"one", b"two"]
+        assert there.committed() == [*one, b"<3>", b"<4>", b"<5>", b"<6>"]
 
 
 # ---- outside of a transaction
@@ -199,6 +206,7 @@ async def test_nothing_slips_in_from_outside(level: int) -> None:
                 lambda: producer.enqueue("t", b"stranger"),
                 lambda: producer.send_many("t", [b"stranger"]),
                 lambda: producer.send_table("t", table),
+                lambda: producer.enqueue_table("t", table),
             ):
                 with pytest.raises(UsageError, match="transaction"):
                     await call()
@@ -223,6 +231,8 @@ async def test_nothing_slips_in_from_outside(level: int) -> None:
             await tx.send_many("t", [b"late"])
         with pytest.raises(UsageError, match="has ended"):
             await tx.send_table("t", table)
+        with pytest.raises(UsageError, match="has ended"):
+            await tx.enqueue_table("t", table)
         await commit_one(producer)
         await there.settle()
         assert len(there.committed()) == 42
@@ -806,6 +816,32 @@ async def test_it_stays_unknown_when_the_producer_is_closed(level: int) -> None:
 # ---- another producer of the same id
 
 
+@pytest.mark.parametrize(("release", "at_once"), [("4.0", 1), ("4.3", 2)])
+async def test_first_batches_where_leaders_take_any_sequence(
+    release: str, at_once: int
+) -> None:
+    """A leader of 4.0 would take the second, and could not take the first any more."""
+    topics = {"t": 1, "new": 1}
+    async with (
+        world(as_version=release, topics=topics) as there,
+        there.producer() as producer,
+    ):
+        await commit_one(producer, b"before")
+        await asyncio.sleep(0.1)  # so long that the next one does not probe
+        code = ErrorCode.CONCURRENT_TRANSACTIONS
+        there.broker.faults.on("Produce", error(code, times=1))
+        async with producer.transaction() as tx:
+            tx.enqueue_nowait("new", b"1")
+            backlog = producer._accumulator.backlog
+            while backlog.is_empty or not backlog.is_all_sent:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            tx.enqueue_nowait("new", b"2")
+        await there.settle()
+        assert there.committed("new") == [b"1", b"2"]
+        # The first one refused, the second one too if it was on the wire; then both.
+        assert there.count(ApiKey.PRODUCE) == 1 + at_once + 2
+
+
 @BOTH
 async def test_a_second_producer_fences_the_first(level: int) -> None:
     async with world(level) as there, there.producer() as first:
@@ -831,36 +867,6 @@ async def test_a_second_producer_fences_the_first(level: int) -> None:
         await there.settle()
         assert there.committed() == [b"good"]
     assert there.count(ApiKey.INIT_PRODUCER_ID) >= 2
-
-
-@BOTH
-@pytest.mark.parametrize("own", [False, True])
-async def test_a_block_that_an_abort_finds_fenced(level: int, own: bool) -> None:
-    """A leader cannot tell it from a time-out; the abort does, and the block raises."""
-    inside: list[KafkaError] = []
-    raised = ValueError if own else Fenced
-    async with world(level) as there, there.producer() as first:
-        with pytest.raises(raised) as caught:  # noqa: PT012
-            async with first.transaction() as tx:
-                await tx.send("t", b"zombie")
-                async with there.producer() as second:
-                    await commit_one(second, b"good")
-                try:
-                    await tx.send("t", b"zombie 2")
-                except TransactionAborted as error:
-                    inside.append(error)
-                    if own:
-                        raise ValueError("mine") from None
-                    raise
-        assert inside
-        if own:  # what is not kafkaio's is raised unchanged
-            assert "Fenced" in caught.value.__notes__[0]
-        else:
-            assert caught.value.__context__ is inside[0]
-        with pytest.raises(Fenced):
-            await first.transaction().begin()
-        await there.settle()
-        assert there.committed() == [b"good"]
 
 
 @BOTH

@@ -35,6 +35,11 @@ TRANSACTIONAL: Final = (
     ApiKey.END_TXN,
 )
 
+_FEW_PARTITIONS: Final = {
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+}
+
 
 _LENGTH_SIZE: Final = 4
 
@@ -170,10 +175,14 @@ class World:
 
 @asynccontextmanager
 async def world(level: int = 2, **options: Any) -> AsyncIterator[World]:
-    """A broker of one node and one partition, unless ``options`` say otherwise."""
+    """A broker of one node and one partition, unless ``options`` say otherwise.
+
+    Its internal topics have few partitions: some tests make a broker per step.
+    """
     if options.get("as_version", "4.3") >= "4.0":
         options.setdefault("features", {"transaction.version": level})
     options = {"topics": {"t": 1}, "memory_transport": True} | options
+    options["config"] = _FEW_PARTITIONS | options.get("config", {})
     async with Broker(**options) as broker:
         there = World(broker, level)
         try:

@@ -74,8 +74,8 @@ ENDS = [
     # with the one before
     ("Ongoing", (0, 0), (0, 0), (90, 90)),
     ("Empty", (48, 48), (48, 0), (90, 90)),
-    ("PrepareCommit", (51, 48), (90, 90), (51, 48)),
-    ("PrepareAbort", (48, 51), (90, 90), (48, 51)),
+    ("PrepareCommit", (51, 51), (51, 51), (51, 51)),
+    ("PrepareAbort", (51, 51), (51, 51), (51, 51)),
     ("CompleteCommit", (0, 48), (48, 0), (0, 48)),
     ("CompleteAbort", (48, 0), (48, 0), (48, 0)),
 ]
