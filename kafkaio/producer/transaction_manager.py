@@ -942,7 +942,7 @@ class TransactionManager:
         code_of: Callable[[ResponseT], int],
     ) -> None:
         machine, what = self._machine, message.NAME.removesuffix("Request")
-        unanswered = _Unanswered(machine.harmed)
+        unanswered = _Unanswered()
         is_seal = machine.state is State.SEALING
         within = None if is_seal else self._config.transaction_timeout_ms / 1000
 
@@ -972,17 +972,24 @@ class TransactionManager:
             if is_seal:
                 self._perform(machine.fail(failure))
             else:
-                self._not_added(failure, is_lost=unanswered.is_pending)
+                self._not_added(failure, is_lost=unanswered.may_arrive)
             return
         if machine.request is not request:
             return
-        if not (found := code_of(answer)):
-            self._after_adding(machine.added(now()))
-        else:
-            self._add_refused(message, found, answer)
+        if found := code_of(answer):
+            self._add_refused(message, found, answer, was_lost=unanswered.was_lost)
+            return
+        if unanswered.was_lost:
+            machine.harmed()
+        self._after_adding(machine.added(now()))
 
     def _add_refused(
-        self, message: RequestMessage[ResponseT], found: int, answer: ResponseT
+        self,
+        message: RequestMessage[ResponseT],
+        found: int,
+        answer: ResponseT,
+        *,
+        was_lost: bool,
     ) -> None:
         machine, what = self._machine, message.NAME.removesuffix("Request")
         error = self._error(found, f"{what} was refused")
@@ -996,7 +1003,7 @@ class TransactionManager:
         else:
             # A forgotten producer needs another epoch, as after a lost request.
             is_forgotten = found == ErrorCode.UNKNOWN_PRODUCER_ID
-            self._not_added(error, is_lost=is_forgotten)
+            self._not_added(error, is_lost=is_forgotten or was_lost)
 
     def _not_added(self, error: KafkaError, *, is_lost: bool) -> None:
         self._note_cause(error, "a partition or group was not added")
@@ -1205,7 +1212,7 @@ class TransactionManager:
         if rpc is None:
             rpc = CoordinatorRpc(self._cluster, CoordinatorKind.GROUP, group_id)
             self._groups[group_id] = rpc
-        unanswered = _Unanswered(partial(self._machine.harmed, has_late=True))
+        unanswered = _Unanswered()
         run.commits += 1
         try:
             # In the order of the calls: in a transaction the last one counts.
@@ -1230,7 +1237,7 @@ class TransactionManager:
             run.commits -= 1
             if unanswered.was_lost:
                 run.is_commit_lost = True
-                self._machine.harmed()
+                self._machine.harmed(has_late=True)
             self._look()
         run.offsets.append(offsets)
 
