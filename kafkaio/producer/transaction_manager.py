@@ -942,7 +942,7 @@ class TransactionManager:
         code_of: Callable[[ResponseT], int],
     ) -> None:
         machine, what = self._machine, message.NAME.removesuffix("Request")
-        unanswered = _Unanswered(machine.harmed)
+        unanswered = _Unanswered()
         is_seal = machine.state is State.SEALING
         within = None if is_seal else self._config.transaction_timeout_ms / 1000
 
@@ -976,10 +976,12 @@ class TransactionManager:
             return
         if machine.request is not request:
             return
-        if not (found := code_of(answer)):
-            self._after_adding(machine.added(now()))
-        else:
+        if found := code_of(answer):
             self._add_refused(message, found, answer, was_lost=unanswered.was_lost)
+            return
+        if unanswered.was_lost:
+            machine.harmed()
+        self._after_adding(machine.added(now()))
 
     def _add_refused(
         self,
@@ -1210,7 +1212,7 @@ class TransactionManager:
         if rpc is None:
             rpc = CoordinatorRpc(self._cluster, CoordinatorKind.GROUP, group_id)
             self._groups[group_id] = rpc
-        unanswered = _Unanswered(partial(self._machine.harmed, has_late=True))
+        unanswered = _Unanswered()
         run.commits += 1
         try:
             # In the order of the calls: in a transaction the last one counts.
@@ -1235,7 +1237,7 @@ class TransactionManager:
             run.commits -= 1
             if unanswered.was_lost:
                 run.is_commit_lost = True
-                self._machine.harmed()
+                self._machine.harmed(has_late=True)
             self._look()
         run.offsets.append(offsets)
 
