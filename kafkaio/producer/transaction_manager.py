@@ -1187,11 +1187,7 @@ class TransactionManager:
                 await self._check_fencing(rpc, offsets)
                 self._check_committable(run)
                 await self._until_group_added(run, group_id)
-                if run.is_commit_lost:
-                    raise KafkaTimeout(
-                        f"{rpc.name}: a commit of offsets in this transaction got no "
-                        "answer, and may still arrive after another one"
-                    )
+                _check_order(run, rpc)
                 await self._commit_offsets(rpc, offsets, unanswered)
         except UnsupportedVersion:
             raise
@@ -1305,6 +1301,14 @@ class TransactionManager:
                 TxnOffsetCommitRequestTopic(name=name, partitions=partitions)
                 for name, partitions in topics.items()
             ],
+        )
+
+
+def _check_order(run: Run, rpc: CoordinatorRpc) -> None:
+    if run.is_commit_lost:
+        raise KafkaTimeout(
+            f"{rpc.name}: a commit of offsets in this transaction got no answer, and "
+            "may still arrive after another one"
         )
 
 

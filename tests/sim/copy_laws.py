@@ -75,6 +75,7 @@ class Copied:
         values: what it sent, and was taken in.
         outcome: how it ended, as its ``outcome`` says; None while that is unknown.
         is_unknown: whether its outcome will never be known.
+        lost: the partitions that were lost meanwhile; they may be assigned again.
     """
 
     number: int
@@ -84,6 +85,7 @@ class Copied:
     values: list[bytes] = field(default_factory=list)
     outcome: TransactionOutcome | None = None
     is_unknown: bool = False
+    lost: set[int] = field(default_factory=set)
 
     @property
     def is_over(self) -> bool:
@@ -193,15 +195,23 @@ class CopyChecker:
         self, life: Life, partitions: Collection[int], *, is_open: bool
     ) -> None:
         """A consumer gives partitions up; whether its transaction is not ended."""
-        mine = [one for one in self.transactions if one.life is life]
-        if not mine or not is_open:
+        entry = self._current(life)
+        if entry is None or not is_open:
             return
-        entry = mine[-1]
-        for partition in partitions:
-            if not entry.is_over and any(p == partition for p, _ in entry.inputs):
-                self.break_law(
-                    "revoked in a transaction", f"{_name(entry)}: {partition}"
-                )
+        works_on = {p for p, _ in entry.inputs} - entry.lost
+        for partition in sorted(works_on.intersection(partitions)):
+            self.break_law("revoked in a transaction", f"{_name(entry)}: {partition}")
+
+    def lost(self, life: Life, partitions: Collection[int]) -> None:
+        """A consumer has lost partitions."""
+        entry = self._current(life)
+        if entry is not None:
+            entry.lost |= set(partitions)
+
+    def _current(self, life: Life) -> Copied | None:
+        mine = (one for one in reversed(self.transactions) if one.life is life)
+        entry = next(mine, None)
+        return None if entry is None or entry.is_over else entry
 
     # ---- the reader ----------------------------------------------------------------
 
